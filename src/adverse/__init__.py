@@ -1,0 +1,53 @@
+"""Adverse finds out how perception systems fail before the field does.
+
+The names below load what they need when they are first used, so `import adverse` is quick and pulls in
+neither OpenCV nor numba nor ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from adverse import curves, mutations
+    from adverse.errors import AdverseError
+    from adverse.plugins import dataset, mutation, sut
+    from adverse.types import Dataset, Detections, Frame, Log, Truth
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdverseError": "adverse.errors",
+    "Dataset": "adverse.types",
+    "Detections": "adverse.types",
+    "Frame": "adverse.types",
+    "Log": "adverse.types",
+    "Truth": "adverse.types",
+    "dataset": "adverse.plugins",
+    "mutation": "adverse.plugins",
+    "sut": "adverse.plugins",
+}
+_MODULES = ("curves", "mutations")
+
+__all__ = [
+    "AdverseError",
+    "Dataset",
+    "Detections",
+    "Frame",
+    "Log",
+    "Truth",
+    "curves",
+    "dataset",
+    "mutation",
+    "mutations",
+    "sut",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"adverse.{name}")
+    raise AttributeError(f"module 'adverse' has no attribute {name!r}")

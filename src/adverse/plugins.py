@@ -1,0 +1,430 @@
+"""The only registry: mutations, SUT adapters and data formats, each a function marked by a decorator.
+
+A decorator marks its function and changes nothing elsewhere; `load` collects the marked functions of our
+own packages, of the entry-point group "adverse" and of the files a study names. What a plug-in can be
+told in a study is read from its signature, so there is no second declaration to keep true.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import json
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_type_hints, overload
+
+import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
+
+from adverse.errors import MutationError, PluginError, StudyError, suggestion
+from adverse.seeds import digest
+
+Kind = Literal["mutation", "sut", "dataset"]
+ENTRY_POINT_GROUP = "adverse"
+BUILT_IN: Mapping[Kind, str] = {
+    "mutation": "adverse.mutations",
+    "sut": "adverse.suts",
+    "dataset": "adverse.data",
+}
+GIVEN_BY_ENGINE = ("depth_m", "labels", "rng")
+"""Parameters of a mutation that are not options: the engine fills them in, the names say with what."""
+
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Colour = tuple[
+    Annotated[int, Field(ge=0, le=255)],
+    Annotated[int, Field(ge=0, le=255)],
+    Annotated[int, Field(ge=0, le=255)],
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing a study can say to a plug-in."""
+
+    name: str
+    type: TypeAdapter[Any]
+    shown_type: str
+    required: bool
+    default: Any
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A marked function and what its signature says about it."""
+
+    kind: Kind
+    name: str
+    function: Callable[..., Any]
+    summary: str
+    options: Mapping[str, Option]
+    needs: frozenset[str]
+    libraries: tuple[str, ...]
+    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None
+
+    @functools.cached_property
+    def code(self) -> str:
+        """Hash of the code that decides what the plug-in does, and of the libraries it leans on."""
+        sources = sorted(_reachable_sources(inspect.unwrap(self.function).__module__))
+        versions = [f"{name} {importlib.metadata.version(name)}" for name in self.libraries]
+        return digest(self.name, *versions, *(path.read_bytes() for path in sources))
+
+    def option_names(self) -> list[str]:
+        """Return the option names, those that must be given first."""
+        return sorted(self.options, key=lambda name: (not self.options[name].required, name))
+
+
+class Registry:
+    """The plug-ins that a study can name."""
+
+    def __init__(self, plugins: Iterable[Plugin], files: tuple[Path, ...] = ()) -> None:
+        self.files = files
+        self._by_name: dict[tuple[Kind, str], Plugin] = {}
+        for plugin in plugins:
+            known = self._by_name.get((plugin.kind, plugin.name))
+            if known is not None and known.function is not plugin.function:
+                raise PluginError(
+                    f"two plug-ins are called {plugin.name!r}",
+                    got=f"{_origin(known)} and {_origin(plugin)}",
+                    fix="Rename one of them; built-in names cannot be replaced.",
+                )
+            self._by_name[plugin.kind, plugin.name] = plugin
+
+    def all(self, kind: Kind) -> list[Plugin]:
+        """Return the plug-ins of a kind by name."""
+        return [self._by_name[key] for key in sorted(self._by_name) if key[0] == kind]
+
+    def get(self, kind: Kind, name: str, *, where: str | None = None) -> Plugin:
+        """Return one plug-in, or say which ones there are."""
+        plugin = self._by_name.get((kind, name))
+        if plugin is None:
+            raise StudyError(
+                f"there is no {kind} called {name!r}",
+                where=where,
+                fix=suggestion(name, (p.name for p in self.all(kind))) + f" See: adverse list {kind}s.",
+            )
+        return plugin
+
+
+def load(files: Iterable[Path] = ()) -> Registry:
+    """Collect our own plug-ins, the installed ones, and those of the given files."""
+    paths = tuple(files)
+    modules = [module for package in BUILT_IN.values() for module in _modules_of(package)]
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            modules.append(importlib.import_module(entry.module))
+        except Exception as error:
+            raise _does_not_load(f"entry point {entry.name!r} ({entry.module})", error) from error
+    modules += [load_file(path) for path in paths]
+    return Registry((plugin for module in modules for plugin in marked(module)), paths)
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a plug-in file; one file is imported once, under a name made from its path."""
+    path = path.resolve()
+    name = f"adverse_plugin_{path.stem}_{digest(str(path), size=4)}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if not path.is_file():
+        raise PluginError(
+            "the plug-in file does not exist", where=str(path), fix="Check the path under plugins:."
+        )
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError("a plug-in must be a .py file", where=str(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        if not marked(module):
+            raise PluginError(
+                "the file marks no plug-in",
+                where=str(path),
+                wanted="a function under @mutation, @sut or @dataset",
+                fix="from adverse import mutation, and put @mutation above the function.",
+            )
+    except PluginError:
+        del sys.modules[name]
+        raise
+    except BaseException as error:
+        del sys.modules[name]
+        raise _does_not_load(str(path), error) from error
+    return module
+
+
+def marked(module: ModuleType) -> list[Plugin]:
+    """Return the plug-ins that a module itself defines."""
+    found = (getattr(value, "__adverse__", None) for value in vars(module).values())
+    return [
+        plugin
+        for plugin in found
+        if isinstance(plugin, Plugin) and plugin.function.__module__ == module.__name__
+    ]
+
+
+@overload
+def mutation(function: Callable[P, R]) -> Callable[P, R]: ...
+@overload
+def mutation(*, name: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def mutation(function: Callable[P, R] | None = None, *, name: str | None = None) -> Any:
+    """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?) -> image` as a mutation.
+
+    The function that comes back checks its input first, so the body need not.
+    """
+
+    def mark(plain: Callable[P, R]) -> Callable[P, R]:
+        options = _options_of(plain, skip=GIVEN_BY_ENGINE)
+        first, needs = _mutation_signature(plain)
+        title = name or plain.__name__
+
+        @functools.wraps(plain)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            given: dict[str, Any] = dict(kwargs)
+            image = args[0] if args else given.get(first)
+            _check_image(title, image)
+            if "depth_m" in given:
+                _check_depth(title, image, given["depth_m"])
+            for key, option in options.items():
+                if key in given:
+                    given[key] = _valid_option(title, option, given[key])
+            return plain(*args, **given)
+
+        return _marked(checked, "mutation", title, options, needs)
+
+    return mark if function is None else mark(function)
+
+
+@overload
+def sut(function: Callable[P, R]) -> Callable[P, R]: ...
+@overload
+def sut(
+    *,
+    name: str | None = ...,
+    libraries: tuple[str, ...] = ...,
+    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def sut(
+    function: Callable[P, R] | None = None,
+    *,
+    name: str | None = None,
+    libraries: tuple[str, ...] = (),
+    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = None,
+) -> Any:
+    """Mark a function `f(options) -> Detector` (or Recorded) as a SUT adapter.
+
+    `libraries` are the distributions whose version can change an answer. Files given as Path options are
+    part of the fingerprint; `extra_files(options)` names further ones.
+    """
+
+    def mark(plain: Callable[P, R]) -> Callable[P, R]:
+        title = name or plain.__name__
+        options = _options_of(plain)
+        return _marked(plain, "sut", title, options, libraries=libraries, extra_files=extra_files)
+
+    return mark if function is None else mark(function)
+
+
+@overload
+def dataset(function: Callable[P, R]) -> Callable[P, R]: ...
+@overload
+def dataset(*, name: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def dataset(function: Callable[P, R] | None = None, *, name: str | None = None) -> Any:
+    """Mark a function `f(options) -> Dataset` as the reader of a data format."""
+
+    def mark(plain: Callable[P, R]) -> Callable[P, R]:
+        return _marked(plain, "dataset", name or plain.__name__, _options_of(plain))
+
+    return mark if function is None else mark(function)
+
+
+def bind(plugin: Plugin, given: Mapping[str, Any], *, where: str, base: Path | None = None) -> dict[str, Any]:
+    """Check what a study says to a plug-in against its signature; paths become relative to `base`."""
+    for name in given:
+        if name not in plugin.options:
+            raise StudyError(
+                f"{plugin.kind} {plugin.name!r} has no option {name!r}",
+                where=f"{where}.{name}",
+                fix=suggestion(str(name), plugin.options),
+            )
+    bound: dict[str, Any] = {}
+    for name, option in plugin.options.items():
+        if name in given:
+            bound[name] = _relative_to(base, _from_yaml(option, given[name], f"{where}.{name}"))
+        elif option.required:
+            raise StudyError(
+                f"{plugin.kind} {plugin.name!r} needs the option {name!r}",
+                where=where,
+                wanted=f"{name}: {option.shown_type}",
+                fix=f"Add {name}: to it.",
+            )
+    return bound
+
+
+def _marked(
+    function: Callable[P, R],
+    kind: Kind,
+    name: str,
+    options: Mapping[str, Option],
+    needs: frozenset[str] = frozenset(),
+    libraries: tuple[str, ...] = (),
+    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = None,
+) -> Callable[P, R]:
+    summary = (inspect.getdoc(function) or "").partition("\n")[0]
+    plugin = Plugin(kind, name, function, summary, options, needs, libraries, extra_files)
+    function.__adverse__ = plugin  # type: ignore[attr-defined]
+    return function
+
+
+def _options_of(function: Callable[..., Any], skip: tuple[str, ...] = ()) -> dict[str, Option]:
+    hints = get_type_hints(function, include_extras=True)
+    options: dict[str, Option] = {}
+    parameters = list(inspect.signature(function).parameters.values())
+    if skip:  # a mutation: its first parameter is the image
+        parameters = parameters[1:]
+    for parameter in parameters:
+        name = parameter.name
+        if name in skip:
+            continue
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or name not in hints:
+            raise PluginError(
+                f"{function.__name__}: the parameter {name!r} cannot be read from a study",
+                where=inspect.getsourcefile(function),
+                wanted="named parameters with a type, no *args or **kwargs",
+                fix=f"Write {name}: float (or int, str, Path, ...).",
+            )
+        required = parameter.default is parameter.empty
+        shown = str(inspect.get_annotations(function).get(name, ""))
+        options[name] = Option(
+            name, TypeAdapter(hints[name]), shown, required, None if required else parameter.default
+        )
+    return options
+
+
+def _mutation_signature(function: Callable[..., Any]) -> tuple[str, frozenset[str]]:
+    parameters = inspect.signature(function).parameters
+    if not parameters:
+        raise PluginError(f"{function.__name__}: a mutation takes the image as its first parameter")
+    return next(iter(parameters)), frozenset(parameters) & frozenset(GIVEN_BY_ENGINE)
+
+
+def _check_image(title: str, image: object) -> None:
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
+        got = f"{image.dtype} array" if isinstance(image, np.ndarray) else type(image).__name__
+        raise MutationError(
+            f"{title} works on uint8 images",
+            got=got,
+            wanted="(rows, columns, 3) RGB, (rows, columns, 1) or (rows, columns), uint8",
+            fix="Scale to 0..255 and call .astype(np.uint8).",
+        )
+    shaped = image.ndim == 2 or (image.ndim == 3 and image.shape[2] in (1, 3))
+    if not shaped or image.size == 0:
+        raise MutationError(
+            f"{title} cannot work on an array of this shape",
+            got=str(image.shape),
+            wanted="(rows, columns, 3) RGB, (rows, columns, 1) or (rows, columns)",
+        )
+
+
+def _check_depth(title: str, image: Any, depth: object) -> None:
+    if not isinstance(depth, np.ndarray) or depth.shape != image.shape[:2]:
+        got = str(depth.shape) if isinstance(depth, np.ndarray) else type(depth).__name__
+        raise MutationError(
+            f"{title} needs a depth for every pixel",
+            got=f"depth {got} for image {image.shape[:2]}",
+            wanted="a (rows, columns) array in metres of the image's size",
+        )
+    if depth.dtype.kind != "f":
+        raise MutationError(f"{title} needs depth in metres as floats", got=str(depth.dtype))
+
+
+def _valid_option(title: str, option: Option, value: Any) -> Any:
+    try:
+        return option.type.validate_python(value)
+    except ValidationError as error:
+        raise MutationError(
+            f"{title} cannot take this {option.name}", got=repr(value), wanted=_reason(error)
+        ) from error
+
+
+def _from_yaml(option: Option, value: Any, where: str) -> Any:
+    """Check a YAML value as strictly as JSON: a list may be a tuple, "3" is not a number."""
+    try:
+        return option.type.validate_json(json.dumps(value), strict=True)
+    except ValidationError as error:
+        raise StudyError(
+            f"{option.name} has a value it cannot take",
+            where=where,
+            got=repr(value),
+            wanted=f"{option.shown_type} ({_reason(error)})",
+        ) from error
+    except TypeError as error:
+        raise StudyError(f"{option.name} is not plain data", where=where, got=str(error)) from error
+
+
+def _reason(error: ValidationError) -> str:
+    return "; ".join(sorted({str(item["msg"]) for item in error.errors()}))
+
+
+def _relative_to(base: Path | None, value: Any) -> Any:
+    if base is None:
+        return value
+    if isinstance(value, Path):
+        return base / value.expanduser()
+    if isinstance(value, list | tuple):
+        return type(value)(_relative_to(base, item) for item in value)
+    return value
+
+
+def _modules_of(package: str) -> list[ModuleType]:
+    parent = importlib.import_module(package)
+    names = sorted(info.name for info in pkgutil.iter_modules(parent.__path__) if not info.ispkg)
+    return [importlib.import_module(f"{package}.{name}") for name in names]
+
+
+def _reachable_sources(module_name: str) -> set[Path]:
+    """Return the source files of a module and of the modules of its own folder that it uses."""
+    start = sys.modules[module_name]
+    folder = Path(inspect.getsourcefile(start) or "").parent
+    found: dict[str, Path] = {}
+    queue = [start]
+    while queue:
+        module = queue.pop()
+        file = Path(getattr(module, "__file__", None) or "")
+        if module.__name__ in found or file.parent != folder or file.suffix != ".py":
+            continue
+        found[module.__name__] = file
+        for value in vars(module).values():
+            used = value if isinstance(value, ModuleType) else inspect.getmodule(value)
+            if used is not None:
+                queue.append(used)
+    return set(found.values())
+
+
+def _origin(plugin: Plugin) -> str:
+    return inspect.getsourcefile(inspect.unwrap(plugin.function)) or plugin.function.__module__
+
+
+def _does_not_load(where: str, error: BaseException) -> PluginError:
+    frames = traceback.extract_tb(error.__traceback__)
+    line = f", line {frames[-1].lineno}" if frames else ""
+    if isinstance(error, SyntaxError):
+        line = f", line {error.lineno}"
+    return PluginError(
+        "a plug-in does not load",
+        where=f"{where}{line}",
+        got=f"{type(error).__name__}: {error}",
+        fix="Mend the file, or take it out of plugins:.",
+    )

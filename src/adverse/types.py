@@ -1,0 +1,244 @@
+"""The value types everything else passes around, and the conventions, said once.
+
+Images are (row, column, channel) RGB uint8. Boxes are (x0, y0, x1, y1) pixels, half-open, float.
+Labels are indexes into a list of class names. Depth is in metres, +inf where there is no surface.
+The world frame is x forward, y left, z up in metres; the camera frame x right, y down, z forward.
+Time is in seconds. Values are frozen, their arrays read-only, and checked once, here, where they enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from adverse.errors import DataError, SutError
+
+Image = NDArray[np.uint8]
+Depth = NDArray[np.float32]
+Group = Literal["baseline", "mild", "severe"]
+Split = Literal["train", "validation", "test"]
+LogKind = Literal["positive", "negative"]
+
+
+class Source(Protocol):
+    """A file that is read into an array when called; pickles, so that any worker can read it."""
+
+    @property
+    def path(self) -> Path:
+        """The file whose bytes decide what is read."""
+
+    def __call__(self) -> NDArray[Any]:
+        """Read it, or raise DataError."""
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole camera in pixels; `baseline_m` is the distance to the right camera of a stereo pair."""
+
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    width: int
+    height: int
+    baseline_m: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What is really in a frame: N objects; `ignore` marks those that neither count as hit nor as miss."""
+
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    ignore: NDArray[np.bool_]
+    ids: NDArray[np.int64]
+    positions_m: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.boxes)
+        shapes = {
+            "boxes": (self.boxes.shape, (n, 4)),
+            "labels": (self.labels.shape, (n,)),
+            "ignore": (self.ignore.shape, (n,)),
+            "ids": (self.ids.shape, (n,)),
+        }
+        if self.positions_m is not None:
+            shapes["positions_m"] = (self.positions_m.shape, (n, 3))
+        for name, (got, wanted) in shapes.items():
+            if got != wanted:
+                raise DataError(f"truth.{name} has the wrong shape", got=str(got), wanted=str(wanted))
+        _freeze(self.boxes, self.labels, self.ignore, self.ids, self.positions_m)
+
+    @staticmethod
+    def none() -> Truth:
+        """Return the truth of a frame with nothing in it."""
+        return Truth(np.zeros((0, 4)), np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One image of a log, with what is known about it; arrays are read only when asked for.
+
+    `id` is unique in the data set. `image_id` is the data set's own key (COCO image id), used to look
+    up recorded predictions. `fault` says why the frame cannot be used, when that is already known.
+    """
+
+    id: str
+    log_id: str
+    index: int
+    image: Source
+    truth: Truth
+    image_id: int | str
+    time_s: float | None = None
+    camera: Camera | None = None
+    world_from_camera: NDArray[np.float64] | None = None
+    right: Source | None = None
+    depth_m: Source | None = None
+    labels: Source | None = None
+    fault: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """An ordered run of frames. Positive: at least one target is in it somewhere; negative: none at all."""
+
+    id: str
+    frames: tuple[Frame, ...]
+    split: Split = "test"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Logs and what the labels mean. `notes` counts what a reader saw and accepted."""
+
+    name: str
+    categories: tuple[str, ...]
+    logs: tuple[Log, ...]
+    annotations: tuple[Path, ...] = ()
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One mutation with its options; a setting is one or more of them, applied in order."""
+
+    mutation: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mutation at one strength: canonical id, severity group, and what it needs besides the image."""
+
+    id: str
+    steps: tuple[Step, ...]
+    group: Group
+    needs: frozenset[str]
+
+    @property
+    def family(self) -> str:
+        """The mutation's name, or the names of a composition joined by +."""
+        return "+".join(step.mutation for step in self.steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Detections:
+    """What a detector says about one image: boxes (N,4), scores (N,), labels (N,).
+
+    Rounded to float32 where they enter, as models give them. Anything that is not finite or not shaped
+    like a detection raises SutError, so a NaN can never score.
+
+    >>> Detections([[0, 0, 9, 9]], [0.5]).labels
+    array([0])
+    """
+
+    boxes: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+    def __init__(self, boxes: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None) -> None:
+        try:
+            score = np.array(scores, dtype=np.float32)
+            box = np.array(boxes, dtype=np.float32)
+            raw_label = np.zeros(score.shape, np.int64) if labels is None else np.array(labels)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SutError("detections are not numbers", got=str(error)) from error
+        if box.size == 0 and score.size == 0 and raw_label.size == 0:
+            box, score, raw_label = box.reshape(0, 4), score.reshape(0), np.zeros(0, np.int64)
+        n = len(score) if score.ndim == 1 else -1
+        if score.ndim != 1 or box.shape != (n, 4) or raw_label.shape != (n,):
+            raise SutError(
+                "detections have the wrong shape",
+                got=f"boxes {box.shape}, scores {score.shape}, labels {raw_label.shape}",
+                wanted="boxes (N, 4), scores (N,), labels (N,)",
+            )
+        with np.errstate(invalid="ignore"):
+            label = raw_label.astype(np.int64)
+        if not (np.isfinite(box).all() and np.isfinite(score).all() and (label == raw_label).all()):
+            bad = int((~np.isfinite(box).all(axis=1) | ~np.isfinite(score)).sum())
+            raise SutError(
+                "detections hold values that are not finite numbers",
+                got=f"{bad} of {n} boxes or scores are NaN or infinite, or a label is not whole",
+                wanted="finite boxes and scores, whole labels",
+            )
+        if (box[:, 2:] < box[:, :2]).any():
+            row = int(np.flatnonzero((box[:, 2:] < box[:, :2]).any(axis=1))[0])
+            raise SutError(
+                "a box ends before it begins",
+                got=f"box {row} = {[round(float(v), 2) for v in box[row]]}",
+                wanted="x0 <= x1 and y0 <= y1",
+                fix="Give boxes as (x0, y0, x1, y1), not (x, y, width, height).",
+            )
+        _freeze(box, score, label)
+        object.__setattr__(self, "boxes", box)
+        object.__setattr__(self, "scores", score)
+        object.__setattr__(self, "labels", label)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def same(self, other: Detections) -> bool:
+        """Tell whether two answers are equal to the bit, order included."""
+        return (
+            np.array_equal(self.boxes, other.boxes)
+            and np.array_equal(self.scores, other.scores)
+            and np.array_equal(self.labels, other.labels)
+        )
+
+    @staticmethod
+    def none() -> Detections:
+        """Return the answer 'nothing here'."""
+        return Detections(np.zeros((0, 4)), np.zeros(0))
+
+
+class Detector(Protocol):
+    """A system under test that looks at images. Label i means `classes[i]`."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the labels."""
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Return one answer for each image, in order."""
+
+
+class Recorded(Protocol):
+    """A system under test whose answers are already on file, by frame and setting."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the labels."""
+
+    def recall(self, image_id: int | str, setting: str) -> Detections:
+        """Return what was recorded for a frame under a setting."""
+
+
+def _freeze(*arrays: NDArray[Any] | None) -> None:
+    for array in arrays:
+        if array is not None:
+            array.flags.writeable = False
