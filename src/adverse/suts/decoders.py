@@ -141,7 +141,7 @@ def decoded(outputs: Outputs, head: Head) -> Candidates:
         boxes = _shaped(outputs["boxes"], ("N", 4))
         scores = _shaped(outputs["scores"], (len(boxes),))
         labels = outputs["labels"]
-    return Candidates(boxes * np.tile(head.scale, 2), scores, _whole(labels, len(boxes)))
+    return Candidates(_scaled(boxes, head.scale), scores, _whole(labels, len(boxes)))
 
 
 _PREDICTIONS = (Role("predictions", 2),)
@@ -171,7 +171,11 @@ def _corners(middle: Floats, scale: tuple[float, float]) -> Floats:
     """Turn centre x, centre y, width, height into x0, y0, x1, y1 in pixels."""
     half = middle[:, 2:] / 2
     corners: Floats = np.concatenate([middle[:, :2] - half, middle[:, :2] + half], axis=1)
-    return corners * np.tile(scale, 2)
+    return _scaled(corners, scale)
+
+
+def _scaled(boxes: Floats, scale: tuple[float, float]) -> Floats:
+    return boxes * np.array([*scale, *scale], np.float64)
 
 
 def _swapped(boxes: Output) -> Output:
