@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 from collections.abc import Callable
@@ -30,6 +31,27 @@ for line in iter(sys.stdin.buffer.readline, b""):
 """A child that has read a request; a test adds, indented, what it does next."""
 
 Script = Callable[[str], list[str]]
+
+
+REAL_FILES = Path(os.environ.get("ADVERSE_TEST_FILES", Path(__file__).parents[3] / "shared"))
+"""Real models and photos are no part of the project; tests that need them are skipped without."""
+
+
+@pytest.fixture
+def photos() -> Path:
+    return _real("data/coco128_permissive")
+
+
+@pytest.fixture
+def fastestdet() -> Path:
+    return _real("models/FastestDet.onnx")
+
+
+def _real(name: str) -> Path:
+    path = REAL_FILES / name
+    if not path.exists():
+        pytest.skip(f"needs {name} in the folder that ADVERSE_TEST_FILES names")
+    return path
 
 
 @pytest.fixture

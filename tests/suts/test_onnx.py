@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,6 @@ from adverse.suts.onnx import onnx_model
 from adverse.types import Image
 
 NAMES = ["person", "car", "dog"]
-SHARED = Path(os.environ.get("ADVERSE_TEST_FILES", Path(__file__).parents[3] / "shared"))
-FASTESTDET = SHARED / "models" / "FastestDet.onnx"
-PHOTOS = SHARED / "data" / "coco128_permissive"
 IMAGE = np.full((100, 200, 3), 90, np.uint8)
 Tiny = Callable[..., Path]
 
@@ -251,14 +247,8 @@ def test_a_study_can_say_all_of_it(tiny: Tiny) -> None:
     assert len(plugin.function(**options).detect([IMAGE])[0]) == 1
 
 
-needs_files = pytest.mark.skipif(
-    not (FASTESTDET.is_file() and PHOTOS.is_dir()),
-    reason="needs FastestDet.onnx and coco128_permissive in the folder of ADVERSE_TEST_FILES",
-)
-
-
-def photo(name: str) -> Image:
-    image = cv2.imread(str(PHOTOS / "train2017" / name))
+def photo(path: Path) -> Image:
+    image = cv2.imread(str(path))
     return np.asarray(image, np.uint8)[:, :, ::-1]
 
 
@@ -268,19 +258,18 @@ def overlap(a: list[float], b: list[float]) -> float:
     return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
 
 
-@needs_files
-def test_a_real_model_finds_the_people_on_real_photos() -> None:
-    truth = json.loads((PHOTOS / "instances_train2017_permissive.json").read_text("utf-8"))
+def test_a_real_model_finds_the_people_on_real_photos(fastestdet: Path, photos: Path) -> None:
+    truth = json.loads((photos / "instances_train2017_permissive.json").read_text("utf-8"))
     names = {image["id"]: image["file_name"] for image in truth["images"]}
     people: dict[int, list[list[float]]] = {}
     for item in truth["annotations"]:
         x, y, w, h = item["bbox"]
         if item["category_id"] == 1 and not item["iscrowd"] and w * h > 60 * 60:
             people.setdefault(item["image_id"], []).append([x, y, x + w, y + h])
-    detector = onnx_model(FASTESTDET, "fastestdet", resize="stretch", interpolation="area", channels="bgr")
+    detector = onnx_model(fastestdet, "fastestdet", resize="stretch", interpolation="area", channels="bgr")
     found = total = 0
     for image_id, boxes in people.items():
-        answer = detector.detect([photo(names[image_id])])[0]
+        answer = detector.detect([photo(photos / "train2017" / names[image_id])])[0]
         sure = answer.boxes[(answer.labels == 0) & (answer.scores > 0.5)].tolist()
         total += len(boxes)
         found += sum(any(overlap(box, one) >= 0.5 for one in sure) for box in boxes)
@@ -288,13 +277,11 @@ def test_a_real_model_finds_the_people_on_real_photos() -> None:
     assert found >= 0.75 * total, f"{found} of {total}"
 
 
-@needs_files
-def test_the_real_model_agrees_with_a_slow_reading_of_its_output() -> None:
+def test_the_real_model_agrees_with_a_slow_reading_of_its_output(fastestdet: Path, photos: Path) -> None:
     import onnxruntime  # noqa: PLC0415 - only this test runs it directly
 
-    name = min(path.name for path in (PHOTOS / "train2017").iterdir())
-    image = photo(name)
-    session = onnxruntime.InferenceSession(str(FASTESTDET), providers=["CPUExecutionProvider"])
+    image = photo(min((photos / "train2017").iterdir()))
+    session = onnxruntime.InferenceSession(str(fastestdet), providers=["CPUExecutionProvider"])
     small = cv2.resize(image[:, :, ::-1], (352, 352), interpolation=cv2.INTER_AREA)
     values = (small.transpose(2, 0, 1)[None] / 255).astype(np.float32)
     grid = session.run(None, {"input.1": values})[0][0].astype(float)
@@ -317,7 +304,7 @@ def test_the_real_model_agrees_with_a_slow_reading_of_its_output() -> None:
         if all(row[1] != one[1] or overlap(row[2], one[2]) <= 0.45 for one in kept):
             kept.append(row)
     answer = onnx_model(
-        FASTESTDET,
+        fastestdet,
         "fastestdet",
         resize="stretch",
         interpolation="area",
