@@ -1,10 +1,9 @@
-"""The command adapter and its child program: good answers, and every way a program can go wrong."""
+"""A program beside us: good answers, and every way it can go wrong."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +12,9 @@ import numpy as np
 import psutil
 import pytest
 
-from adverse import plugins
 from adverse.errors import SutError
 from adverse.suts import wire
 from adverse.suts.child import Child
-from adverse.suts.command import command
-from adverse.suts.fingerprint import fingerprint
 from adverse.types import Image
 
 READY = '@adverse {"protocol": 1, "classes": ["person"], "ready": true}'
@@ -260,19 +256,3 @@ def test_a_forked_copy_does_not_end_the_program(on_request: Script, picture: Ima
         assert psutil.pid_exists(pid)
         child._owner, child._running = os.getpid(), running
         assert child.detect([picture])[0].labels.tolist() == [1]
-
-
-def test_a_script_relative_to_cwd_is_found_and_is_part_of_the_fingerprint(
-    on_request: Script, tmp_path: Path, picture: Image
-) -> None:
-    on_request("reply(number, [ONE])")
-    plugin = plugins.load().get("sut", "command")
-    given = {"argv": [sys.executable, "child.py"], "cwd": ".", "batch": 4}
-    options = plugins.bind(plugin, given, where="suts[0]", base=tmp_path)
-    child = command(**options)
-    assert child.detect([picture])[0].labels.tolist() == [1]
-    child.close()
-    before = fingerprint(plugin, options)
-    with (tmp_path / "child.py").open("a", encoding="utf-8") as file:
-        file.write("# another version\n")
-    assert fingerprint(plugin, options) != before

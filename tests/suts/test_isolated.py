@@ -42,6 +42,8 @@ class Odd:
             ctypes.string_at(0)
         if value == 3:
             time.sleep(600)
+        if value == 5:
+            ctypes.PyDLL(None).sleep(600)  # hangs without letting any other thread run
         if value == 4:
             return [([[0, 0, 1, 1]], [float("nan")])]
         boxes = np.sort(self.rng.uniform(0, 640, (200, 4)).astype(np.float32), axis=1)[:, [0, 1, 2, 3]]
@@ -127,7 +129,10 @@ def test_a_system_that_cannot_be_built_says_why(files: list[Path]) -> None:
     assert "no such card" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [0, 3])
+@pytest.mark.parametrize(
+    "value",
+    [0, 3, pytest.param(5, marks=pytest.mark.skipif(sys.platform != "linux", reason="needs PDEATHSIG"))],
+)
 def test_the_child_dies_with_its_parent_even_while_it_hangs(files: list[Path], value: int) -> None:
     script = files[0].with_name("parent.py")
     script.write_text(
