@@ -48,6 +48,13 @@ def test_an_answer_can_be_given_in_three_ways(picture: Image, answer: Any) -> No
         ([(BOX, [0.5], [-1])], "label -1"),
         ([([[4, 0, 0, 4]], [0.5])], "ends before it begins"),
         ([("a", "b")], "not numbers"),
+        ([(BOX, [0.5], ["car"])], "not numbers"),
+        ([(BOX, [0.5], ["1"])], "not finite"),
+        ([(BOX, [0.5], [None])], "not numbers"),
+        ([(BOX, [0.5], [10**30])], "not numbers"),
+        ([(BOX, [0.5], [0.5])], "whole"),
+        ([(BOX, [1e300])], "not finite"),
+        ([(BOX, [0.5], [[0]])], "wrong shape"),
     ],
 )
 def test_a_bad_answer_is_a_sut_error_that_names_the_system(
