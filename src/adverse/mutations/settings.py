@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from adverse import plugins
 from adverse.errors import MutationError, StudyError
 from adverse.mutations.batteries import BATTERIES, usual_group
@@ -110,7 +112,16 @@ def apply_setting(
                     got=f"no {noun}",
                     fix=f"Add a {noun} folder to the data set or drop {step.mutation} from the study.",
                 )
-        image = plugin.function(image, **step.options, **extras)
+        before = image
+        image = plugin.function(before, **step.options, **extras)
+        if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
+            raise MutationError(
+                f"{step.mutation} did not return an image like the one it was given",
+                where=f"frame {key!r}",
+                got=f"{getattr(image, 'shape', type(image).__name__)} {getattr(image, 'dtype', '')}",
+                wanted=f"{before.shape} {before.dtype}",
+                fix="Run adverse check-plugin on its file.",
+            )
     return image
 
 
