@@ -1,0 +1,55 @@
+"""A program in any language as a system under test; the protocol is in docs/command-protocol.md."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from adverse.plugins import Positive, sut
+from adverse.suts.child import Child
+
+
+def _files_in_argv(options: Mapping[str, Any]) -> list[Path]:
+    """Return the words of argv that are files of the user: the program itself, its scripts, its weights.
+
+    A program found on the PATH belongs to the system, like a library, and is not looked into.
+    """
+    folder = options.get("cwd") or Path()
+    words = [word for word in options["argv"] if os.sep in word or not shutil.which(word)]
+    return [folder / word for word in words if (folder / word).is_file()]
+
+
+@sut(name="command", extra_files=_files_in_argv)
+def command(
+    argv: Annotated[list[str], Field(min_length=1)],
+    *,
+    cwd: Path | None = None,
+    files: list[Path] | None = None,  # noqa: ARG001 - part of the fingerprint, which reads the options
+    start_timeout_s: Positive = 60,
+    timeout_s: Positive = 60,
+    memory_limit_mb: Annotated[int, Field(gt=0)] | None = None,
+    batch: Annotated[int, Field(gt=0)] = 1,
+) -> Child:
+    """Ask a long-lived program over pipes; it may crash, hang or talk nonsense without harm to the run.
+
+    `argv` is the program and its arguments, run in the folder `cwd`. `files` names further files that
+    decide its answers (weights, settings), so that results are kept apart when they change. `timeout_s`
+    is for one request of up to `batch` images.
+    """
+    program = argv[0]
+    if cwd is not None and os.sep in program:
+        program = str((cwd / program).absolute())
+    return Child(
+        [program, *argv[1:]],
+        name="command",
+        cwd=cwd,
+        start_timeout_s=start_timeout_s,
+        timeout_s=timeout_s,
+        memory_limit_mb=memory_limit_mb,
+        batch=batch,
+    )

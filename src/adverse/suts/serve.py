@@ -1,0 +1,119 @@
+"""The other end of the command protocol: a Detector that answers over pipes.
+
+`serve(detector)` makes a Python program a system under test for the `command` adapter. Run as a module
+it hosts one of our adapters, which is how `isolated` keeps a dangerous one out of the worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from adverse import plugins
+from adverse.errors import AdverseError, SutError
+from adverse.suts import wire
+from adverse.suts.ask import ask
+from adverse.suts.build import build
+from adverse.types import Detector
+
+PARENT_POLL_S = 1.0
+PR_SET_PDEATHSIG = 1
+
+
+def serve(detector: Detector, *, name: str = "SUT") -> None:
+    """Answer requests on stdin until it ends.
+
+    Whatever else prints to stdout is sent to stderr, and nothing else can read stdin, so that no library
+    can disturb the protocol.
+    """
+    with _pipes() as (requests, replies):
+        _answer(detector, name, requests, replies)
+
+
+def main() -> NoReturn:
+    """Host the adapter described by the first argument, as `isolated` writes it."""
+    description = json.loads(sys.argv[1])
+    _die_with_parent(by_signal=description["die_by_signal"])
+    with _pipes() as (requests, replies):
+        try:
+            detector = _built(description)
+        except AdverseError as error:
+            _send(replies, wire.error_line(None, error))
+            sys.exit(1)
+        _answer(detector, description["name"], requests, replies)
+    sys.exit(0)
+
+
+def _built(description: Mapping[str, Any]) -> Detector:
+    registry = plugins.load([Path(path) for path in description["plugins"]])
+    plugin = registry.get("sut", description["adapter"])
+    options = plugins.bind(plugin, description["options"], where=description["name"])
+    built = build(plugin, options, name=description["name"], default_class=description["default_class"])
+    if hasattr(built, "recall"):
+        raise SutError("recorded answers need no process of their own", where=description["name"])
+    return built
+
+
+def _answer(detector: Detector, name: str, requests: BinaryIO, replies: int) -> None:
+    _send(replies, wire.ready_line(detector.classes))
+    while (request := wire.read_request(requests)) is not None:
+        number, images = request
+        try:
+            reply = wire.answer_line(number, ask(detector, images, name=name))
+        except SutError as error:
+            reply = wire.error_line(number, error)
+        _send(replies, reply)
+
+
+@contextlib.contextmanager
+def _pipes() -> Iterator[tuple[BinaryIO, int]]:
+    """Take the two pipes for the protocol alone: stdin becomes empty, stdout becomes stderr."""
+    sys.stdout.flush()
+    requests = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
+    replies = os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    with requests:
+        try:
+            yield requests, replies
+        finally:
+            os.close(replies)
+
+
+def _send(replies: int, line: bytes) -> None:
+    left = memoryview(line)
+    while left:
+        left = left[os.write(replies, left) :]
+
+
+def _die_with_parent(*, by_signal: bool) -> None:
+    """End this process when its parent is gone, even while a request hangs.
+
+    The signal reaches native code that never comes back, but Linux sends it when the thread that started
+    us ends, so it is asked for only when that was the main thread.
+    """
+    if by_signal and sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_S)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
