@@ -27,6 +27,7 @@ _Pixels = Annotated[int, Field(gt=0)]
 PARTLY_OUTSIDE = "boxes partly outside the image"
 IGNORED = "boxes marked crowd or ignore"
 NEGATIVE = "images without annotations"
+_ROUNDING_PX = 1e-6  # x + width in floats may miss the border by this much
 
 
 class CocoImage(BaseModel):
@@ -146,7 +147,7 @@ def _check_boxes(
     image: CocoImage, annotations: list[CocoAnnotation], truth: Truth, size: Size, notes: Counter[str]
 ) -> None:
     width, height = size
-    for annotation, box, at in zip(annotations, truth.boxes, range(len(annotations)), strict=True):
+    for annotation, box in zip(annotations, truth.boxes, strict=True):
         x0, y0, x1, y1 = box
         if not np.isfinite(box).all():
             raise _bad_box(image, annotation, "is not four finite numbers", "[x, y, width, height]")
@@ -154,10 +155,9 @@ def _check_boxes(
             raise _bad_box(image, annotation, "has no size", "width > 0 and height > 0")
         if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
             raise _bad_box(image, annotation, "is outside the image", f"a box in {width}x{height} pixels")
-        if x0 < 0 or y0 < 0 or x1 > width or y1 > height:
+        if min(x0, y0, width - x1, height - y1) < -_ROUNDING_PX:
             notes[PARTLY_OUTSIDE] += 1
-        told = annotation.position_m is not None and truth.positions_m is not None
-        if told and truth.positions_m is not None and not np.isfinite(truth.positions_m[at]).all():
+        if annotation.position_m is not None and not np.isfinite(_numbers(annotation.position_m, 3)).all():
             raise DataError(
                 f"the position of annotation {annotation.id} is not three finite numbers",
                 where=f"image {image.file_name!r}",
