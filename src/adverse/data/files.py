@@ -57,10 +57,9 @@ def inside(root: Path, relative: str, *, where: str) -> Path:
         raise _leaves("the path is absolute", relative, where)
     if ".." in path.parts:
         raise _leaves("the path leaves its folder", relative, where)
+    full = root / path
     try:
-        full = root / path
-        full.lstat()
-        target = full.resolve()
+        target = full.resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError):
         target = full.resolve()
     except (OSError, RuntimeError) as error:  # name too long, symlink loop

@@ -95,8 +95,8 @@ def decode_bytes(data: bytes, path: Path, policy: ImagePolicy, size: Size | None
     _check_size(_shown_size(header, policy), size, where)
     pixels = codecs.decode(data, header, where=where)
     notes = list(header.notes)
-    if header.bits == 16:
-        pixels = _scaled(pixels, policy.scale_16bit or 0.0, where)
+    if header.bits == 16 and policy.scale_16bit is not None:
+        pixels = _scaled(pixels, policy.scale_16bit, where)
         notes.append("16-bit")
     if header.orientation != 1:
         if policy.exif == "apply" and header.orientation is not None:
