@@ -54,6 +54,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def unchanged_at(value: float) -> Any:
+    """Mark an option's type with the value at which the mutation changes nothing; the contract checks it.
+
+    >>> Strength = Annotated[Fraction, unchanged_at(0)]
+    """
+    return Field(json_schema_extra={"unchanged_at": value})
+
+
 @dataclass(frozen=True)
 class Option:
     """One thing a study can say to a plug-in."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import cv2
 import numpy as np
 
-from adverse.plugins import NonNegative, mutation
+from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
 TRUNCATE_SIGMA = 4.0
@@ -13,7 +15,7 @@ TRUNCATE_SIGMA = 4.0
 
 
 @mutation
-def gaussian_blur(image: Image, *, sigma_px: NonNegative) -> Image:
+def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at(0)]) -> Image:
     """Blur with an isotropic Gaussian of standard deviation `sigma_px`, reflecting at the border.
 
     A rough stand-in for defocus or dirt on the lens (000 III-A.1).

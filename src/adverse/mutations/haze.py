@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import cv2
@@ -10,7 +11,7 @@ from pydantic import Field
 
 from adverse.errors import MutationError
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
-from adverse.plugins import Colour, NonNegative, mutation
+from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
 from adverse.types import Depth, Image
 
 KOSCHMIEDER = 3.912
@@ -25,8 +26,8 @@ def haze(
     image: Image,
     *,
     depth_m: Depth,
-    visibility_m: Annotated[float, Field(gt=0)] | None = None,
-    beta: NonNegative | None = None,
+    visibility_m: Annotated[float, Field(gt=0), unchanged_at(math.inf)] | None = None,
+    beta: Annotated[NonNegative, unchanged_at(0)] | None = None,
     color: Colour = HAZE_COLOUR,
 ) -> Image:
     """Blend towards the haze colour by T = exp(-beta D): image T + colour (1 - T).

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
-from adverse.plugins import Colour, Fraction, NonNegative, mutation
+from adverse.plugins import Colour, Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
 
 @mutation
-def brightness(image: Image, *, scale: NonNegative) -> Image:
+def brightness(image: Image, *, scale: Annotated[NonNegative, unchanged_at(1)]) -> Image:
     """Multiply every channel by `scale`, saturating at 255 (000 III-A.2).
 
     >>> brightness(np.array([[10, 200]], np.uint8), scale=2.0)
@@ -23,7 +23,9 @@ def brightness(image: Image, *, scale: NonNegative) -> Image:
 
 
 @mutation
-def alpha_blend(image: Image, *, alpha: Fraction, color: Colour = HAZE_COLOUR) -> Image:
+def alpha_blend(
+    image: Image, *, alpha: Annotated[Fraction, unchanged_at(0)], color: Colour = HAZE_COLOUR
+) -> Image:
     """Blend with one colour: (1 - alpha) image + alpha colour (000 III-A.3, 001 5.1).
 
     `alpha` is the weight of the colour. 000's text lists the complement; its table and 001 agree with this.

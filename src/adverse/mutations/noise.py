@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from adverse.plugins import Fraction, mutation
+from adverse.plugins import Fraction, mutation, unchanged_at
 from adverse.types import Image
 
 
 @mutation
-def salt_pepper(image: Image, *, fraction: Fraction, rng: np.random.Generator) -> Image:
+def salt_pepper(
+    image: Image, *, fraction: Annotated[Fraction, unchanged_at(0)], rng: np.random.Generator
+) -> Image:
     """Set a share of the PIXELS, all channels together, to black or white, half each (000 III-A.5).
 
     The number of pixels is exact: `round(fraction * rows * columns)`, of which half (rounded up) are white.
