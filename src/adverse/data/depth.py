@@ -37,6 +37,11 @@ class DepthFile:
     scale_m: float | None = None
     resample: Resample = "refuse"
 
+    @property
+    def recipe(self) -> str:
+        """How the bytes become metres, on the image's size."""
+        return f"depth {self.scale_m} {self.resample} {self.image.recipe}"
+
     def __call__(self) -> Depth:
         """Read and check the file."""
         where = f"depth file {self.path}"

@@ -19,6 +19,7 @@ from adverse.data.codecs.header import Header
 from adverse.data.codecs.orientation import upright
 from adverse.data.files import read_bytes
 from adverse.errors import DataError
+from adverse.plugins import library_version
 from adverse.types import Image
 
 Exif = Literal["refuse", "apply", "ignore"]
@@ -26,6 +27,8 @@ Size = tuple[int, int]
 """Width and height in pixels, in the order COCO and image headers tell them."""
 
 MAX_MEGAPIXELS = 100.0
+DECODERS = ("opencv-python-headless", "pillow", "simplejpeg")
+"""Distributions whose version can change a decoded pixel."""
 SUFFIXES = frozenset(suffix for group in codecs.SUFFIXES.values() for suffix in group)
 """File name endings that count as images when a folder is listed."""
 _BYTES_PER_PIXEL = 8  # 16-bit RGBA without compression; a larger file holds something else
@@ -58,6 +61,12 @@ class ImageFile:
     path: Path
     policy: ImagePolicy = field(default_factory=ImagePolicy)
     size: Size | None = None
+
+    @property
+    def recipe(self) -> str:
+        """How the bytes become pixels: the policy, and the libraries that decode."""
+        versions = [f"{name} {library_version(name)}" for name in DECODERS]
+        return f"image {self.policy} {self.size} {' '.join(versions)}"
 
     def __call__(self) -> Image:
         """Read and decode the file."""

@@ -16,10 +16,12 @@ from adverse.hashes import digest, file_sha256
 from adverse.study.durable import write_file
 from adverse.study.folder import RunFolder
 
+
 def write_manifest(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
     """Write the manifest with the hashes of the folder's files and of itself."""
     body = {key: value for key, value in manifest.items() if key not in ("files", "digest")}
-    body["files"] = {str(path.relative_to(folder.path)): file_sha256(path) for path in _sealed_files(folder)}
+    sealed = _sealed_files(folder, running=manifest["status"] == "running")
+    body["files"] = {str(path.relative_to(folder.path)): file_sha256(path) for path in sealed}
     body["digest"] = _own_digest(body)
     write_file(folder.manifest, json.dumps(body, indent=2, default=str).encode() + b"\n")
 

@@ -10,8 +10,9 @@ from adverse.study.plan import Job, Unit
 from adverse.study.prepare import Prepared
 from adverse.study.records import Record, to_parquet
 from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
-from adverse.suts.build import build
+from adverse.suts.build import build, is_recorded
 from adverse.suts.isolated import isolated
+from adverse.types import Detector, Recorded
 
 Key = tuple[str, str, str]
 
@@ -75,11 +76,13 @@ class Worker:
         if known is not None:
             return known
         task = self.job.suts[index]
+        plugin = self.registry.get("sut", task.adapter)
+        alone = alone and not is_recorded(plugin)
         stage = Stage(f"loading SUT {task.name!r}", sut=None if alone else index, limit_s=None)
         self.tell(stage)
         default_class = self.job.targets[0]
         if alone:
-            sut = isolated(
+            sut: Detector | Recorded = isolated(
                 task.adapter,
                 task.options,
                 self.job.plugin_files,
@@ -89,7 +92,6 @@ class Worker:
                 default_class=default_class,
             )
         else:
-            plugin = self.registry.get("sut", task.adapter)
             sut = build(plugin, task.options, name=task.name, default_class=default_class)
         self._suts[index, alone] = Loaded(index, sut, self.job, isolated=alone)
         return self._suts[index, alone]
