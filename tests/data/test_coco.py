@@ -150,6 +150,7 @@ def changed(path: str, value: Any) -> Callable[[Json], None]:
         ("images.1.width", ..., ["field images[1]", "missing_sizes: read"]),
         ("images.1.id", 7, ["field images[1].id", "same id", "images[0]"]),
         ("images.1.file_name", "a.png", ["field images[1].file_name", "same file_name"]),
+        ("images.1.file_name", "./a.png", ["field images[1].file_name", "same file_name"]),
         ("annotations.1.id", 0, ["field annotations[1].id", "same id"]),
         ("annotations.1.id", 2**63, ["field annotations[1].id"]),
         ("annotations.2.category_id", 99, ["annotations[2].category_id", "99 in annotation 6"]),

@@ -232,6 +232,13 @@ def test_ambiguous_files_are_refused(tmp_path: Path) -> None:
         folder(tmp_path)
 
 
+def test_two_logs_of_one_name_are_refused(tmp_path: Path) -> None:
+    picture(tmp_path / "row/a.png")
+    picture(tmp_path / "row/row/a.png")
+    with pytest.raises(DataError, match=r"two logs are called 'row'.*Fix: Move"):
+        folder(tmp_path / "row")
+
+
 def test_nothing_to_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log/readme.txt").write_text("no pictures")

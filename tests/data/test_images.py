@@ -237,6 +237,14 @@ def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
     assert int(said[1]) < 50 * 1024 * (1024 if sys.platform == "darwin" else 1)
 
 
+def test_a_tiff_whose_tiles_dwarf_it_is_refused() -> None:
+    fields = {256: 16, 257: 12, 258: 8, 259: 5, 262: 1, 277: 1, 322: 60_000, 323: 60_000, 324: 200, 325: 8}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields.items())
+    data = b"II*\x00" + struct.pack("<IH", 8, len(fields)) + entries + bytes(100)
+    text = refusal(data, "a.tif")
+    assert "tiles of 60000x60000" in text
+
+
 def turned(orientation: int) -> Pil.Exif:
     exif = Pil.Exif()
     exif[0x0112] = orientation

@@ -24,7 +24,7 @@ def coco(
     *,
     annotations: str,
     images: str = "images",
-    split: splits.SplitNames | None = None,
+    split: dict[Split, str] | None = None,
     missing_sizes: Literal["refuse", "read"] = "refuse",
     exif: Exif = "refuse",
     scale_16bit: Positive | None = None,
@@ -136,7 +136,7 @@ def _image_files(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
 
 
-def _check_field(split: splits.SplitNames | None, annotations: str, images: str) -> None:
+def _check_field(split: dict[Split, str] | None, annotations: str, images: str) -> None:
     unfilled = split is None and splits.FIELD in images
     if unfilled or (split is not None) != (splits.FIELD in annotations):
         raise StudyError(

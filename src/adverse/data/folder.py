@@ -36,7 +36,7 @@ def folder(
     root: Path,
     *,
     truth: str | None = None,
-    split: splits.SplitNames | None = None,
+    split: dict[Split, str] | None = None,
     depth_scale_m: Positive | None = None,
     depth_resample: Resample = "refuse",
     exif: Exif = "refuse",
@@ -60,6 +60,7 @@ def folder(
         logs += [log for one in found if (log := reading.log(one, base, kind, prefix)) is not None]
     if not logs:
         raise _no_images(root, "images, but none that the truth file lists" if known else "no image files")
+    _check_log_ids(root, logs)
     categories = known.categories if known else ()
     files = (*((known.path,) if known else ()), *sorted(reading.side_files))
     return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes))
@@ -190,6 +191,18 @@ def _base(root: Path, kind: Split, name: str | None) -> Path:
     if not base.is_dir():
         raise _no_images(base, "no such folder")
     return base
+
+
+def _check_log_ids(root: Path, logs: list[Log]) -> None:
+    twice = [log_id for log_id, count in Counter(log.id for log in logs).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"two logs are called {twice[0]!r}",
+            where=str(root),
+            got="a sub-folder of the same name as the folder above it, and images in both",
+            wanted="one name for each log",
+            fix="Move the images that lie directly in the upper folder into a folder of their own.",
+        )
 
 
 def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from adverse.errors import StudyError
 from adverse.types import Split
 
-SplitNames = dict[Split, str]
-"""What the data set calls each split: a folder, or the word that fills `{split}`."""
 FIELD = "{split}"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ def read_coco(path: Path) -> CocoFile:
     """Read a COCO ground truth file and check that its ids are unique and lead somewhere."""
     coco = read_model(path, "annotation", CocoFile)
     _unique(path, "images", "id", (image.id for image in coco.images))
-    _unique(path, "images", "file_name", (image.file_name for image in coco.images))
+    _unique(path, "images", "file_name", (PurePosixPath(image.file_name).as_posix() for image in coco.images))
     _unique(path, "categories", "id", (category.id for category in coco.categories))
     _unique(path, "categories", "name", (category.name for category in coco.categories))
     _unique(path, "annotations", "id", (annotation.id for annotation in coco.annotations))
