@@ -13,7 +13,7 @@ DEBUG = "ADVERSE_DEBUG"
 
 def main() -> None:
     """Run the `adverse` command; every error leaves in one shape, none as a traceback."""
-    from adverse.cli.app import app  # noqa: PLC0415 - so that an error while importing has our shape too
+    from adverse.cli.app import app
 
     try:
         app()

@@ -1,4 +1,4 @@
-"""check-plugin: does a plug-in file keep its contract?"""
+"""check-plugin: whether a plug-in file keeps its contract."""
 
 from __future__ import annotations
 

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="The image to change.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write the changed image (PNG or JPEG).")]
+Target = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it (PNG or JPEG).")]
 Mutation = Annotated[str, typer.Option("--mutation", "-m", help='For example "gaussian_blur(sigma_px=2)".')]
 DepthPath = Annotated[
     Path | None, typer.Option("--depth", help="Depth in metres (.npy), or 16-bit PNG with --depth-scale.")
 ]
 DepthScale = Annotated[float | None, typer.Option("--depth-scale", help="Metres per unit of a depth PNG.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For mutations that draw random numbers.")]
-Key = Annotated[str | None, typer.Option("--key", help="Frame id, to get a study's pixels. [default: IN's name]")]
+Key = Annotated[str | None, typer.Option("--key", help="Frame id, as in a study. [default: IN's name]")]
 
 
 def mutate(
@@ -37,7 +37,8 @@ def mutate(
     """
     from adverse import mutations
     from adverse.data.depth import DepthFile
-    from adverse.data.images import ImageFile, write_image
+    from adverse.data.images import ImageFile
+    from adverse.data.write import write_image
 
     image = ImageFile(source)
     depth_m = DepthFile(depth, image, depth_scale)() if depth is not None else None

@@ -66,7 +66,9 @@ class ProgressWatcher:
             self.said = time.monotonic()
             rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
             left = (self.total - self.done) / max(rate, 1e-9)
-            self.note(f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {self.faults} faults")
+            self.note(
+                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {self.faults} faults"
+            )
 
     def end(self) -> None:
         """Stop showing."""

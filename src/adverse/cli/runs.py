@@ -82,7 +82,9 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
     from adverse.study.spec import read_study
 
     file = read_study(study)
-    raise typer.Exit(run_and_show(study, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh))
+    raise typer.Exit(
+        run_and_show(study, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh)
+    )
 
 
 def analyze(folder: RunPath) -> None:
@@ -144,7 +146,9 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
         console.print(table)
     for line in remarks(summary):
         console.print(f"- {line}", highlight=False, markup=False)
-    console.print(f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True)
+    console.print(
+        f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
+    )
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 

@@ -166,12 +166,11 @@ class Store:
         try:
             with duckdb.connect() as connection:
                 connection.register("cells", cells)
-                return connection.execute(  # the text is all ours; what varies is passed as values
-                    f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
+                paths = [str(self.folder.detections / name) for name in files]
+                sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
                     SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
-                                      AND c.file = parse_filename(d.filename) {tail}""",  # noqa: S608
-                    {"paths": [str(self.folder.detections / name) for name in files]},
-                ).to_arrow_table()
+                                      AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
+                return connection.sql(sql, params={"paths": paths}).to_arrow_table()
         except duckdb.Error as error:
             raise StoreError(
                 "the detections cannot be read",
