@@ -1,4 +1,4 @@
-"""Drawn logs for the demo: a lane between trees, people in some, with exact depth and truth.
+"""Drawn logs for the demo: a lane between hedges, people in some, with exact depth and truth.
 
 Plain on purpose: flat figures under a sky. It exercises the whole flow without a download, and says
 nothing about any product's safety.
@@ -26,6 +26,8 @@ EYE_M = 1.6
 SPEED_M = 0.4
 """How far the camera moves from frame to frame."""
 FRAMES = 6
+GROUND, SKY = (150, 158, 122), (190, 196, 202)
+"""A pale, overcast day, on which people stand out more than hedges do."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def _frames(
 ) -> Iterator[tuple[int, Image, Depth, list[tuple[int, int, int, int]]]]:
     rng = generator(seed, "drawn", log)
     things = [
-        _Thing(side * rng.uniform(2.6, 4.0), z, rng.uniform(0.8, 1.4), rng.uniform(2.5, 4), _dull(rng))
+        _Thing(side * rng.uniform(2.6, 4.0), z, rng.uniform(0.8, 2.4), rng.uniform(0.5, 1.4), _dull(rng))
         for z in np.arange(4.0, 40.0, 3.0)
         for side in (-1, 1)
     ]
@@ -105,7 +107,7 @@ def _picture(
     depth = np.where(ground, FOCAL_PX * EYE_M / np.maximum(rows - HORIZON_PX, 1e-3), np.inf).astype(
         np.float32
     )
-    image = np.where(ground[..., None], (104, 118, 72), (176, 202, 226)).astype(np.float32)
+    image = np.where(ground[..., None], GROUND, SKY).astype(np.float32)
     owner = np.full((HEIGHT, WIDTH), -1)
     for index in sorted(range(len(things)), key=lambda i: -things[i].z_m):
         thing = things[index]
@@ -116,7 +118,7 @@ def _picture(
         image[mask] = thing.colour
         depth[mask] = distance
         owner[mask] = index
-    texture = cv2.GaussianBlur(rng.normal(0, 22, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 1.2)
+    texture = cv2.GaussianBlur(rng.normal(0, 14, (HEIGHT, WIDTH)).astype(np.float32), (0, 0), 1.2)
     image += texture[..., None] + rng.normal(0, 3, (HEIGHT, WIDTH, 3))
     boxes = []
     for index, thing in enumerate(things):
@@ -142,8 +144,8 @@ def _silhouette(thing: _Thing, distance: float) -> np.ndarray[tuple[int, ...], n
 
 
 def _dull(rng: np.random.Generator) -> tuple[int, int, int]:
-    shade = int(rng.integers(60, 110))
-    return (shade + int(rng.integers(0, 20)), shade + int(rng.integers(0, 20)), shade // 2)
+    shade = int(rng.integers(118, 150))
+    return (shade + int(rng.integers(0, 14)), shade + int(rng.integers(0, 14)), shade // 2)
 
 
 def _vivid(rng: np.random.Generator) -> tuple[int, int, int]:
