@@ -32,6 +32,10 @@ class Source(Protocol):
     def path(self) -> Path:
         """The file whose bytes decide what is read."""
 
+    @property
+    def recipe(self) -> str:
+        """How bytes become the array: the policy in words; with the bytes it decides the result."""
+
     def __call__(self) -> NDArray[Any]:
         """Read it, or raise DataError."""
 

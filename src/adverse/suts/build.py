@@ -6,7 +6,8 @@ Building runs foreign code (a model loader, a plug-in), so everything it can thr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, cast, get_type_hints
 
 from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
@@ -45,6 +46,19 @@ def build(
     if not hasattr(type(built), "classes") and not hasattr(built, "classes"):
         return _Named(cast("Detector", built), (default_class,))
     return cast("Detector", built)
+
+
+def is_recorded(plugin: Plugin) -> bool:
+    """Tell from its signature whether an adapter gives answers from a record rather than from images."""
+    return hasattr(get_type_hints(plugin.function).get("return"), "recall")
+
+
+def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Sequence[str]) -> list[Path]:
+    """Return the files that an adapter of recorded answers would need for some settings and has not got."""
+    if not is_recorded(plugin):
+        return []
+    missing = getattr(plugin.function(**options), "missing", None)
+    return list(missing(settings)) if callable(missing) else []
 
 
 class _Named:

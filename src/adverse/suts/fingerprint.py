@@ -7,8 +7,6 @@ No model is loaded.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -16,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from adverse.errors import StudyError
-from adverse.plugins import Plugin
-from adverse.seeds import digest
+from adverse.hashes import digest, file_sha256
+from adverse.plugins import Plugin, library_version
 from adverse.suts import template
 
 NOT_IDENTITY = frozenset({"cwd"})
 """Path options that say where a program runs, not what it is."""
-CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,17 +45,8 @@ def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
         "code": plugin.code,
         "options": settings,
         "files": {label: asdict(file) for label, file in files.items()},
-        "libraries": {name: importlib.metadata.version(name) for name in plugin.libraries},
+        "libraries": {name: library_version(name) for name in plugin.libraries},
     }
-
-
-def sha256(path: Path) -> str:
-    """Return the hash of a file's content, read in pieces."""
-    hasher = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            hasher.update(chunk)
-    return hasher.hexdigest()
 
 
 def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, HashedFile]]:
@@ -105,7 +93,7 @@ def _files_below(folder: Path) -> Iterable[Path]:
 
 def _hashed(label: str, path: Path) -> HashedFile:
     try:
-        return HashedFile(path.name, sha256(path))
+        return HashedFile(path.name, file_sha256(path))
     except OSError as error:
         raise StudyError(
             "a file of the system under test cannot be read",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import adverse
+from adverse.processes import python_path
 from adverse.suts.child import Child
 
 
@@ -41,7 +41,7 @@ def isolated(
     return Child(
         [sys.executable, "-m", "adverse.suts.serve", json.dumps(description)],
         name=name or adapter,
-        env={**os.environ, "PYTHONPATH": _python_path()},
+        env={**os.environ, "PYTHONPATH": python_path()},
         start_timeout_s=start_timeout_s,
         timeout_s=timeout_s,
         memory_limit_mb=memory_limit_mb,
@@ -57,9 +57,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def _python_path() -> str:
-    """Return a search path by which the child finds the very package that runs here."""
-    ours = str(Path(adverse.__file__).absolute().parent.parent)
-    return os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))

@@ -7,26 +7,20 @@ it hosts one of our adapters, which is how `isolated` keeps a dangerous one out 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
-import signal
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from adverse import plugins
 from adverse.errors import AdverseError, SutError
+from adverse.processes import die_with_parent
 from adverse.suts import wire
 from adverse.suts.ask import ask
 from adverse.suts.build import build
 from adverse.types import Detector
-
-PARENT_POLL_S = 1.0
-PR_SET_PDEATHSIG = 1
 
 
 def serve(detector: Detector, *, name: str = "SUT") -> None:
@@ -42,7 +36,7 @@ def serve(detector: Detector, *, name: str = "SUT") -> None:
 def main() -> NoReturn:
     """Host the adapter described by the first argument, as `isolated` writes it."""
     description = json.loads(sys.argv[1])
-    _die_with_parent(by_signal=description["die_by_signal"])
+    die_with_parent(by_signal=description["die_by_signal"])
     with _pipes() as (requests, replies):
         try:
             detector = _built(description)
@@ -95,24 +89,6 @@ def _send(replies: int, line: bytes) -> None:
     left = memoryview(line)
     while left:
         left = left[os.write(replies, left) :]
-
-
-def _die_with_parent(*, by_signal: bool) -> None:
-    """End this process when its parent is gone, even while a request hangs.
-
-    The signal reaches native code that never comes back, but Linux sends it when the thread that started
-    us ends, so it is asked for only when that was the main thread.
-    """
-    if by_signal and sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(PARENT_POLL_S)
-    os._exit(1)
 
 
 if __name__ == "__main__":

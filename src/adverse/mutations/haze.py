@@ -1,0 +1,73 @@
+"""Haze by depth: the further away, the more of the haze colour (000 III-B.1, 001 5.2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import cv2
+import numpy as np
+from pydantic import Field
+
+from adverse.errors import MutationError
+from adverse.mutations.colour import HAZE_COLOUR, colour_for
+from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
+from adverse.types import Depth, Image
+
+KOSCHMIEDER = 3.912
+"""ln(1/0.02): visibility is where contrast has fallen to 2 %."""
+
+DEPTH_SIGMA_PX = 2.0
+"""Depth is smoothed a little, to soften its edges."""
+
+
+@mutation
+def haze(
+    image: Image,
+    *,
+    depth_m: Depth,
+    visibility_m: Annotated[float, Field(gt=0), unchanged_at(math.inf)] | None = None,
+    beta: Annotated[NonNegative, unchanged_at(0)] | None = None,
+    color: Colour = HAZE_COLOUR,
+) -> Image:
+    """Blend towards the haze colour by T = exp(-beta D): image T + colour (1 - T).
+
+    Give `visibility_m` (beta = 3.912 / visibility_m; infinite: no haze) or `beta` itself. Depth of +inf
+    (sky) gives exactly the colour; smoothing averages finite depth only, so the sky does not bleed over
+    what stands before it.
+
+    >>> sky = np.full((1, 1), np.inf, np.float32)
+    >>> haze(np.zeros((1, 1, 3), np.uint8), depth_m=sky, visibility_m=100.0)
+    array([[[205, 208, 211]]], dtype=uint8)
+    """
+    if (visibility_m is None) == (beta is None):
+        raise MutationError(
+            "haze takes either visibility_m or beta",
+            got="both" if beta is not None else "neither",
+            fix="Write haze(visibility_m=200).",
+        )
+    density = KOSCHMIEDER / visibility_m if visibility_m is not None else beta
+    if not density:
+        return image.copy()
+    clear = np.exp(-np.float32(density) * _smoothed(depth_m))
+    if image.ndim == 3:
+        clear = clear[..., None]
+    veil = np.array(colour_for(image, color), np.float32)
+    out: Image = np.rint(veil + (image - veil) * clear).astype(np.uint8)
+    return out
+
+
+def _smoothed(depth_m: Depth) -> Depth:
+    sky = np.isinf(depth_m)
+    if not sky.any():
+        return _gaussian(depth_m.astype(np.float32))
+    ground = (~sky).astype(np.float32)
+    finite = np.where(sky, np.float32(0), depth_m).astype(np.float32)
+    weight = np.maximum(_gaussian(ground), np.finfo(np.float32).tiny)
+    mean: Depth = np.where(sky, np.float32(np.inf), _gaussian(finite) / weight)
+    return mean
+
+
+def _gaussian(values: Depth) -> Depth:
+    blurred = cv2.GaussianBlur(values, (17, 17), DEPTH_SIGMA_PX, borderType=cv2.BORDER_REFLECT)
+    return blurred.astype(np.float32, copy=False)

@@ -1,0 +1,215 @@
+"""Settings: a mutation at one strength, its canonical id, and how to apply it.
+
+Ids look like calls, `gaussian_blur(sigma_px=2.5)`: options in sorted order, defaults left out, numbers in
+their shortest form. Whatever way a setting is written, equal settings get equal ids. `a + b` applies a,
+then b.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from adverse import plugins
+from adverse.errors import MutationError, StudyError
+from adverse.mutations.batteries import BATTERIES, usual_group
+from adverse.plugins import Option, Plugin, Registry
+from adverse.seeds import generator
+from adverse.types import Depth, Group, Image, Setting, Step
+
+BASELINE = "identity"
+GROUPS: tuple[Group, ...] = ("mild", "severe")
+
+
+def parse(text: str, registry: Registry, *, where: str = "mutation", group: Group | None = None) -> Setting:
+    """Read one setting from its id, in any spelling.
+
+    >>> parse("haze(visibility_m=97.80)", plugins.load()).id
+    'haze(visibility_m=97.8)'
+    """
+    try:
+        tree = ast.parse(text, mode="eval").body
+        calls = [_call(node) for node in _terms(tree)]
+    except (SyntaxError, ValueError) as error:
+        raise StudyError(
+            "a mutation cannot be read",
+            where=where,
+            got=repr(text),
+            wanted="name(option=value, ...), as in gaussian_blur(sigma_px=2)",
+        ) from error
+    steps = []
+    for name, options in calls:
+        plugin = registry.get("mutation", name, where=where)
+        steps.append(Step(name, plugins.bind(plugin, options, where=f"{where} {name}")))
+    return _setting(tuple(steps), registry, where, group)
+
+
+def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
+    """Return the settings that one line of a study means: a battery, an id, or options to sweep."""
+    if isinstance(entry, str):
+        if entry in BATTERIES:
+            return [parse(text, registry, where=entry, group=group) for text, group in BATTERIES[entry]]
+        return [parse(entry, registry, where=where)]
+    if not isinstance(entry, Mapping):
+        raise StudyError(
+            "a mutation cannot be read",
+            where=where,
+            got=repr(entry),
+            wanted="a name, an id, or {name: {option: value or list}}",
+        )
+    rest = {key: value for key, value in entry.items() if key != "group"}
+    group = entry.get("group")
+    if len(rest) != 1 or group not in (None, *GROUPS):
+        raise StudyError(
+            "a mutation is written as one name with its options, and perhaps a group",
+            where=where,
+            got=str(dict(entry)),
+            wanted="{haze: {visibility_m: 200}, group: mild}",
+        )
+    name, options = next(iter(rest.items()))
+    if options is None:
+        options = {}
+    if not isinstance(options, Mapping):
+        raise StudyError(f"the options of {name} must be a mapping", where=where, got=repr(options))
+    plugin = registry.get("mutation", str(name), where=where)
+    return [
+        _setting(
+            (Step(plugin.name, plugins.bind(plugin, chosen, where=f"{where}.{name}")),),
+            registry,
+            where,
+            group,
+        )
+        for chosen in _sweep(plugin, options)
+    ]
+
+
+def apply_setting(
+    image: Image,
+    setting: Setting,
+    registry: Registry,
+    *,
+    seed: int,
+    key: str,
+    depth_m: Depth | None = None,
+    labels: Image | None = None,
+) -> Image:
+    """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id)."""
+    given: dict[str, Any] = {"rng": generator(seed, key, setting.id), "depth_m": depth_m, "labels": labels}
+    for step in setting.steps:
+        plugin = registry.get("mutation", step.mutation)
+        extras = {name: given[name] for name in plugin.needs}
+        for name, value in extras.items():
+            if value is None:
+                noun = name.removesuffix("_m")
+                raise MutationError(
+                    f"{step.mutation} needs {noun}",
+                    where=f"frame {key!r}",
+                    got=f"no {noun}",
+                    fix=f"Add a {noun} folder to the data set or drop {step.mutation} from the study.",
+                )
+        before = image
+        image = plugin.function(before, **step.options, **extras)
+        if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
+            raise MutationError(
+                f"{step.mutation} did not return an image like the one it was given",
+                where=f"frame {key!r}",
+                got=f"{getattr(image, 'shape', type(image).__name__)} {getattr(image, 'dtype', '')}",
+                wanted=f"{before.shape} {before.dtype}",
+                fix="Run adverse check-plugin on its file.",
+            )
+    return image
+
+
+def apply(
+    image: Image, mutation: str, *, seed: int = 0, key: str = "", depth_m: Depth | None = None
+) -> Image:
+    """Apply a mutation given by its id to one image, outside any study.
+
+    The same (seed, key, mutation) always gives the same pixels, here and in a study whose frame id is `key`.
+    """
+    registry = plugins.load()
+    setting = parse(mutation, registry)
+    return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+
+
+def _setting(steps: tuple[Step, ...], registry: Registry, where: str, group: Group | None) -> Setting:
+    found = [registry.get("mutation", step.mutation, where=where) for step in steps]
+    names = [_id(plugin, step.options) for plugin, step in zip(found, steps, strict=True)]
+    needs = frozenset[str]().union(*(plugin.needs for plugin in found))
+    groups = [usual_group(step) for step in steps]
+    if [step.mutation for step in steps] == [BASELINE]:
+        chosen: Group = "baseline"
+    else:
+        chosen = group or ("severe" if "severe" in groups else "mild")
+    return Setting(" + ".join(names), steps, chosen, needs)
+
+
+def _id(plugin: Plugin, options: Mapping[str, Any]) -> str:
+    told = {
+        name: value
+        for name, value in sorted(options.items())
+        if plugin.options[name].required or value != plugin.options[name].default
+    }
+    inside = ", ".join(f"{name}={_shortest(value)}" for name, value in told.items())
+    return f"{plugin.name}({inside})" if inside else plugin.name
+
+
+def _shortest(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    if isinstance(value, tuple | list):
+        return f"({', '.join(_shortest(item) for item in value)})"
+    if isinstance(value, str) and not value.isidentifier():
+        return repr(value)
+    return str(value)
+
+
+def _terms(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from _terms(node.left)
+        yield from _terms(node.right)
+    else:
+        yield node
+
+
+def _call(node: ast.expr) -> tuple[str, dict[str, Any]]:
+    if not isinstance(node, ast.Call):
+        return ast.unparse(node), {}
+    if node.args:
+        raise ValueError("options are given by name")
+    return ast.unparse(node.func), {str(word.arg): _literal(word.value) for word in node.keywords}
+
+
+def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        return math.inf if node.id == "inf" else node.id
+    if isinstance(node, ast.Tuple | ast.List):
+        return [_literal(item) for item in node.elts]
+    return ast.literal_eval(node)
+
+
+def _sweep(plugin: Plugin, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield every combination of the listed values; a list that IS a value (a colour) is not a sweep."""
+    choices = [
+        value if isinstance(value, list) and not _is_value(plugin.options.get(name), value) else [value]
+        for name, value in options.items()
+    ]
+    for combination in itertools.product(*choices):
+        yield dict(zip(options, combination, strict=True))
+
+
+def _is_value(option: Option | None, value: list[Any]) -> bool:
+    if option is None:
+        return True
+    try:
+        option.type.validate_python(tuple(value))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Processes that we start: they find the package that runs here, and do not outlive us."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import adverse
+
+PARENT_POLL_S = 1.0
+PR_SET_PDEATHSIG = 1
+
+
+def python_path() -> str:
+    """Return a search path by which a child finds the very package that runs here."""
+    ours = str(Path(adverse.__file__).absolute().parent.parent)
+    return os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
+
+
+def die_with_parent(*, by_signal: bool = True) -> None:
+    """End this process when the one that started it ends, however that ends.
+
+    On Linux the kernel sees to it, even while this process hangs; that works only if the parent's main
+    thread started us (`by_signal`). A thread that looks now and then does the rest.
+    """
+    parent = os.getppid()
+    if by_signal and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_POLL_S)
+    os._exit(1)
