@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,8 +21,8 @@ def by_rectangles(points: list[tuple[float, float]]) -> float:
     xs = sorted({0.0, *(e for _, e in points)})
     ys = sorted({0.0, *(s for s, _ in points)})
     total = 0.0
-    for x0, x1 in zip(xs, xs[1:], strict=False):
-        for y0, y1 in zip(ys, ys[1:], strict=False):
+    for x0, x1 in itertools.pairwise(xs):
+        for y0, y1 in itertools.pairwise(ys):
             if any(e >= x1 and s >= y1 for s, e in points):
                 total += (x1 - x0) * (y1 - y0)
     return total
