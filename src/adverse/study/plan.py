@@ -20,8 +20,8 @@ from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Registry
 from adverse.study.inputs import FileHashes
-from adverse.study.journal import Entry
 from adverse.study.spec import StudyFile
+from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
