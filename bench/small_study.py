@@ -36,7 +36,8 @@ def write_study(
 ) -> Path:
     """Write data, SUT and study; return the study file."""
     width, height = size
-    images, annotations = [], []
+    images: list[dict[str, object]] = []
+    annotations: list[dict[str, object]] = []
     for log in range(logs):
         (folder / "data" / f"log{log}").mkdir(parents=True, exist_ok=True)
         base = generator(log, "bench").integers(0, 255, (height // 8, width // 8, 3), np.uint8)
