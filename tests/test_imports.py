@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[1] / "src"
-GROUND = ("types", "errors", "hashes", "seeds", "processes", "strict_json", "plugins")
+GROUND = ("types", "errors", "hashes", "strict_json", "seeds", "processes", "plugins")
 SEAM = "study.store"
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
