@@ -12,7 +12,7 @@ GROUND = ("types", "errors", "hashes", "strict_json", "seeds", "processes", "plu
 SEAM = "study.store"
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
-    "": GROUND,  # adverse/__init__.py
+    "": ("api", "curves", "mutations", *GROUND),  # adverse/__init__.py
     "__main__": ("cli",),
     "data": GROUND,
     "mutations": GROUND,
@@ -24,6 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "curves": ("levels", *GROUND),
     "analysis": ("curves", "levels", SEAM, *GROUND),
     "report": ("analysis", SEAM, *GROUND),
+    "api": ("analysis", "study", *GROUND),
     "cli": ("report", "analysis", "study", "data", "mutations", "suts", SEAM, *GROUND),
 }
 """What each room may import besides itself."""

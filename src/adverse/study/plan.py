@@ -24,6 +24,7 @@ from adverse.study.spec import StudyFile
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
+from adverse.suts.python_callable import object_fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
 KEY_VERSION = "cell-1"
@@ -175,19 +176,24 @@ def _dataset(file: StudyFile, registry: Registry) -> Dataset:
 def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
     section = file.study.suts[index]
     plugin = registry.get("sut", section.adapter, where=file.where("suts", index, "adapter"))
+    held = file.detectors.get(section.name)
     limits = {name: getattr(section, name) for name in LIMITS if name in plugin.options}
-    options = plugins.bind(
-        plugin,
-        {**section.options, **limits},
-        where=file.where("suts", index),
-        base=file.folder,
-        also=type(section).model_fields,
+    options = (
+        {"detector": held}
+        if held is not None
+        else plugins.bind(
+            plugin,
+            {**section.options, **limits},
+            where=file.where("suts", index),
+            base=file.folder,
+            also=type(section).model_fields,
+        )
     )
     return SutTask(
         name=section.name,
         adapter=section.adapter,
         options=options,
-        fingerprint=fingerprint(plugin, options),
+        fingerprint=fingerprint(plugin, options) if held is None else object_fingerprint(held),
         batch=section.batch,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
