@@ -164,7 +164,7 @@ class Running:
         if used_mb > limit_mb:
             raise LostError(
                 "the program uses too much memory",
-                got=f"{used_mb:.0f} MB",
+                got=f"over {limit_mb} MB",  # not the figure itself: the same fault reads the same each time
                 wanted=f"at most {limit_mb} MB",
                 fix="Raise memory_limit_mb, or look for a leak.",
             )
