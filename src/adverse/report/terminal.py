@@ -21,17 +21,16 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    lines = []
+    shared: dict[str, list[str]] = {}
     for sut, known in summary.data["sensitivity"].items():
         if known["from"] == "test":
-            lines.append(
-                f"{sut}: thresholds were chosen on the un-mutated test images; there is no validation split"
-            )
+            text = "no validation split; thresholds were chosen on the un-mutated test images"
+            shared.setdefault(text, []).append(sut)
         if known["unresolved_levels"]:
-            lines.append(
-                f"{sut}: {known['unresolved_levels']} sensitivity levels are finer than 1 in "
-                f"{known['images']} images can show"
-            )
+            levels = f"{known['unresolved_levels']} sensitivity levels are finer"
+            text = f"{levels} than 1 in {known['images']} images can show"
+            shared.setdefault(text, []).append(sut)
+    lines = [f"{', '.join(suts)}: {text}" for text, suts in shared.items()]
     for sut, counts in summary.data["counts"].items():
         for status, words in (("fault", "failed"), ("quarantined", "could not be used")):
             if counts[status]:
