@@ -145,7 +145,7 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):
-        console.print(f"- {line}", highlight=False, markup=False)
+        console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )
@@ -177,6 +177,6 @@ def _default_folder(study_folder: Path, name: str) -> Path:
 
 def _printer(console: Console):  # type: ignore[no-untyped-def] # noqa: ANN202
     def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False)
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     return say
