@@ -27,6 +27,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.errors import MutationError, PluginError, StudyError, suggestion
 from adverse.hashes import digest
+from adverse.type_words import in_words, lower_first
 
 Kind = Literal["mutation", "sut", "dataset"]
 ENTRY_POINT_GROUP = "adverse"
@@ -68,9 +69,13 @@ class Option:
 
     name: str
     type: TypeAdapter[Any]
-    shown_type: str
     required: bool
     default: Any
+
+    @property
+    def shown_type(self) -> str:
+        """What it may be, in words."""
+        return in_words(self.type.json_schema())
 
 
 @dataclass(frozen=True)
@@ -335,10 +340,8 @@ def _options_of(function: Callable[..., Any], skip: tuple[str, ...] = ()) -> dic
                 fix=f"Write {name}: float (or int, str, Path, ...).",
             )
         required = parameter.default is parameter.empty
-        shown = str(inspect.get_annotations(function).get(name, ""))
-        options[name] = Option(
-            name, TypeAdapter(hints[name]), shown, required, None if required else parameter.default
-        )
+        default = None if required else parameter.default
+        options[name] = Option(name, TypeAdapter(hints[name]), required, default)
     return options
 
 
@@ -384,7 +387,10 @@ def _valid_option(title: str, option: Option, value: Any) -> Any:
         return option.type.validate_python(value)
     except ValidationError as error:
         raise MutationError(
-            f"{title} cannot take this {option.name}", got=repr(value), wanted=_reason(error)
+            f"{title} cannot take this {option.name}",
+            got=repr(value),
+            wanted=f"{option.shown_type} ({_reason(error)})",
+            fix=f"Give {option.name} such a value.",
         ) from error
 
 
@@ -398,13 +404,21 @@ def _from_yaml(option: Option, value: Any, where: str) -> Any:
             where=where,
             got=repr(value),
             wanted=f"{option.shown_type} ({_reason(error)})",
+            fix=f"Give {option.name} such a value, or leave it out."
+            if not option.required
+            else f"Give {option.name} such a value.",
         ) from error
     except TypeError as error:
-        raise StudyError(f"{option.name} is not plain data", where=where, got=str(error)) from error
+        raise StudyError(
+            f"{option.name} is not plain data",
+            where=where,
+            got=str(error),
+            fix="Write plain values: text, numbers, lists and mappings.",
+        ) from error
 
 
 def _reason(error: ValidationError) -> str:
-    return "; ".join(sorted({str(item["msg"]) for item in error.errors()}))
+    return "; ".join(sorted({lower_first(str(item["msg"])) for item in error.errors()}))
 
 
 def _relative_to(base: Path | None, value: Any) -> Any:
