@@ -49,11 +49,11 @@ def adverse_here(*args: str | Path) -> Said:
 
 
 @contextlib.contextmanager
-def adverse_started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the command as a process of its own; it is gone when the block ends."""
+def started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
+    """Start Python with these arguments as a process of its own; it is gone when the block ends."""
     source = str(Path(adverse.__file__).parents[1])
     process = subprocess.Popen(
-        [sys.executable, "-m", "adverse", *map(str, args)],
+        [sys.executable, *map(str, args)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -67,12 +67,12 @@ def adverse_started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def ended(process: subprocess.Popen[str]) -> Said:
-    """Wait for a started command and return what it said."""
+    """Wait for a started process and return what it said."""
     text, _ = process.communicate()
     return Said(process.returncode, text)
 
 
-def adverse_alone(*args: str | Path) -> Said:
-    """Run the command in a process of its own, to its end."""
-    with adverse_started(*args) as process:
+def run_alone(*args: str | Path) -> Said:
+    """Run Python in a process of its own, to its end."""
+    with started(*args) as process:
         return ended(process)

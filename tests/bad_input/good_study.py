@@ -20,15 +20,15 @@ from .command import Said, adverse_here
 
 WIDTH, HEIGHT, PICTURES = 64, 48, 8
 BOX = (20, 10, 12, 30)
-"""x, y, width, height of the figure in every second picture, beginning with the first."""
+"""x, y, width, height of the figure that the first half of the pictures show."""
 PROBE = Path(__file__).with_name("probe.py")
 
 
 def picture(number: int) -> Image:
-    """Return a picture that tells its number in the grey of its corner; even ones show a red figure."""
+    """Return a picture that tells its number in the grey of its corner; the first four show a red figure."""
     image = np.random.default_rng(number).integers(90, 130, (HEIGHT, WIDTH, 3)).astype(np.uint8)
     image[:8, :8] = 10 * number
-    if number % 2 == 0:
+    if number < PICTURES // 2:
         x, y, width, height = BOX
         image[y : y + height, x : x + width] = (220, 40, 40)
     return image
@@ -70,7 +70,7 @@ class GoodStudy:
             ],
             "annotations": [
                 {"id": number, "image_id": number, "category_id": 1, "bbox": list(BOX)}
-                for number in range(0, PICTURES, 2)
+                for number in range(PICTURES // 2)
             ],
             "categories": [{"id": 1, "name": "person"}],
         }
@@ -125,7 +125,7 @@ class GoodStudy:
         return self.images[number].parents[1] / "depth" / f"{number}.npy"
 
     def _surroundings(self) -> None:
-        self.study["mutations"].append("haze(visibility_m=50)")
+        self.study["mutations"].append("haze(visibility_m=500)")
         for number in range(PICTURES):
             path = self.depth_file(number)
             path.parent.mkdir(exist_ok=True)
