@@ -145,7 +145,7 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):
-        console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )

@@ -50,7 +50,7 @@ def remarks(summary: Summary) -> list[str]:
         lines += _listed(refused)
     lines += _unanswered(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
-    return lines
+    return [line if line.startswith(" ") else f"- {line}" for line in lines]
 
 
 def _unanswered(summary: Summary) -> list[str]:
