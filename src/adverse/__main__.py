@@ -1,4 +1,4 @@
-"""`python -m adverse`: the same as the `adverse` command."""
+"""`python -m adverse` is the `adverse` command."""
 
 from adverse.cli import main
 

@@ -6,9 +6,10 @@ import hashlib
 from pathlib import Path
 
 CHUNK_BYTES = 1 << 20
+MISSING = "missing"
 
 
-def digest(*parts: str | bytes, size: int = 16) -> str:
+def digest(*parts: str | bytes | memoryview, size: int = 16) -> str:
     """Return the blake2b hash of the parts as hex; the borders between parts count.
 
     >>> digest("ab", "c") == digest("a", "bc")
@@ -17,7 +18,7 @@ def digest(*parts: str | bytes, size: int = 16) -> str:
     hasher = hashlib.blake2b(digest_size=size)
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
-        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(memoryview(data).nbytes.to_bytes(8, "little"))
         hasher.update(data)
     return hasher.hexdigest()
 
@@ -29,3 +30,11 @@ def file_sha256(path: Path) -> str:
         while chunk := file.read(CHUNK_BYTES):
             hasher.update(chunk)
     return hasher.hexdigest()
+
+
+def content_hash(path: Path) -> str:
+    """Return the sha256 of a file, or `missing` where it cannot be read."""
+    try:
+        return file_sha256(path)
+    except OSError:
+        return MISSING

@@ -299,6 +299,7 @@ def bind(
     return bound
 
 
+@functools.cache
 def library_version(name: str) -> str:
     """Return the version of an installed distribution, or `absent`."""
     try:

@@ -1,70 +1,112 @@
-"""Read JSON files strictly: what most readers let pass in silence is an error here, with its place."""
+"""JSON as the standard has it: no duplicate keys, no NaN; errors name file, line and column."""
 
 from __future__ import annotations
 
 import json
-import math
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
 from adverse.errors import DataError
 
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 
-def read_json(path: Path, *, allow_nan: bool = False) -> Any:
-    """Return the content of a JSON file, or raise DataError that names the file.
 
-    Refused: broken text (with line and column), a key given twice in one object, text that is not UTF-8,
-    and, unless `allow_nan`, numbers that are not finite (NaN, Infinity, 1e999).
+def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -> Any:
+    """Read the content of a JSON file, `what` saying in errors what kind of file it is.
+
+    With `allow_nan`, NaN and Infinity are let through. A number too large for a float (1e999) is proper
+    JSON and becomes infinite either way.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        if allow_nan:
-            return json.loads(text, object_pairs_hook=_once)
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_finite)
-    except OSError as error:
-        raise DataError(
-            "a file cannot be read", where=str(path), got=error.strerror or str(error), fix="Check the path."
-        ) from error
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError("the file is not text", where=str(path), got=str(error), wanted="UTF-8") from error
+        raise _broken(path, what, f"byte {error.start} is not UTF-8", "UTF-8 text") from error
+    finished = _Objects()
+    try:
+        constant = None if allow_nan else _refuse
+        return json.loads(text, object_pairs_hook=finished.add, parse_constant=constant)
     except json.JSONDecodeError as error:
-        raise DataError(
-            "the file is not JSON",
-            where=f"{path}, line {error.lineno}, column {error.colno}",
-            got=error.msg,
-            fix="Was it written to its end? Write it anew.",
-        ) from error
-    except RecursionError as error:
-        raise DataError("the file is nested too deeply to be meant", where=str(path)) from error
-    except _RefusedError as refused:
-        raise DataError(refused.what, where=str(path), got=refused.got, fix=refused.fix) from None
-
-
-class _RefusedError(Exception):
-    def __init__(self, what: str, got: str, fix: str) -> None:
-        super().__init__(what)
-        self.what = what
-        self.got = got
-        self.fix = fix
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _RefusedError(
-            "a key is given twice in one object", repr(twice), "Keep one of them; which counts is unclear."
+        got = f"{error.msg} at line {error.lineno} column {error.colno}"
+        raise _broken(path, what, got, "valid JSON") from error
+    except _DuplicateKeyError as error:
+        got = (
+            f"key {error.key!r} twice in the object at {_position(text, _object_start(text, finished.count))}"
         )
-    return found
+        raise _broken(path, what, got, "each key once") from error
+    except _ConstantError as error:
+        got = f"{error.name} at {_position(text, _constant_start(text, error.name))}"
+        raise _broken(path, what, got, "finite numbers, or null where a value is unknown") from error
+    except RecursionError as error:
+        raise _broken(path, what, "objects nested too deeply", "plain data") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise _broken(path, what, " ".join(str(error).split()), "numbers of ordinary length") from error
 
 
-def _refuse(text: str) -> NoReturn:
-    raise _RefusedError("a number is not finite", text, "Write a finite number, or null where none is known.")
+class _DuplicateKeyError(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        _refuse(text)
-    return value
+class _ConstantError(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class _Objects:
+    """Counts the objects that were closed, so that the one with a duplicate key can be found again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    raise _DuplicateKeyError(key)
+                seen.add(key)
+        self.count += 1
+        return made
+
+
+def _refuse(name: str) -> NoReturn:
+    raise _ConstantError(name)
+
+
+def _object_start(text: str, closed_before: int) -> int:
+    """Return where the object begins that closes after `closed_before` others."""
+    opened: list[int] = []
+    closed = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == "{":
+            opened.append(token.start())
+        elif token[0] == "}":
+            start = opened.pop()
+            if closed == closed_before:
+                return start
+            closed += 1
+    return 0
+
+
+def _constant_start(text: str, name: str) -> int:
+    """Return where a number that was refused stands, outside of any string."""
+    token = re.compile(rf'"(?:[^"\\]|\\.)*"|{re.escape(name)}')
+    return next((t.start() for t in token.finditer(text) if t[0] == name), 0)
+
+
+def _position(text: str, at: int) -> str:
+    return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _broken(path: Path, what: str, got: str, wanted: str) -> DataError:
+    return DataError(
+        f"the {what} file is not valid JSON",
+        where=str(path),
+        got=got,
+        wanted=wanted,
+        fix="Correct the file at that place, or export it again.",
+    )

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from adverse.types import Image
+
+settings.register_profile("no time limits", deadline=None)
+settings.load_profile("no time limits")
 
 READY = '@adverse {"protocol": 1, "classes": ["person", "car"], "ready": true}'
 

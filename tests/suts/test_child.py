@@ -38,16 +38,16 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_answers_come_back_in_order_and_in_batches(on_request: Script) -> None:
+def test_answers_come_back_in_order_and_together(on_request: Script) -> None:
     argv = on_request("""
         reply(number, [{"boxes": [[0, 0, len(pixels), p[0]]], "scores": [p[-1]], "labels": [0]}
                        for p in pixels])
     """)
     images = [np.full((6, 5 + k, 3), k + 1, np.uint8) for k in range(5)]
-    with Child(argv, name="mine", batch=2) as child:
+    with Child(argv, name="mine") as child:
         answers = child.detect(images)
         assert child.classes == ("person", "car")
-    assert [answer.boxes[0, 2] for answer in answers] == [2, 2, 2, 2, 1]
+    assert [answer.boxes[0, 2] for answer in answers] == [5] * 5
     assert [answer.scores[0] for answer in answers] == [1, 2, 3, 4, 5]
     assert child.detect([]) == []
 

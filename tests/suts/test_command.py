@@ -27,7 +27,7 @@ def test_a_script_relative_to_cwd_is_found_and_is_part_of_the_fingerprint(
 ) -> None:
     on_request("reply(number, [ONE])")
     plugin = plugins.load().get("sut", "command")
-    given = {"argv": [sys.executable, "child.py"], "cwd": ".", "batch": 4}
+    given = {"argv": [sys.executable, "child.py"], "cwd": "."}
     options = plugins.bind(plugin, given, where="suts[0]", base=tmp_path)
     child = command(**options)
     assert child.detect([picture])[0].labels.tolist() == [1]
@@ -65,4 +65,4 @@ def test_the_python_program_of_the_documentation_works(program: Script) -> None:
 def test_the_c_program_of_the_documentation_works(tmp_path: Path) -> None:
     (tmp_path / "bright.c").write_text(shown("c"), "utf-8")
     subprocess.run(["cc", "-Wall", "-Werror", "-O1", "-o", "bright", "bright.c"], cwd=tmp_path, check=True)
-    bright_spot(command(["./bright"], cwd=tmp_path, batch=3))
+    bright_spot(command(["./bright"], cwd=tmp_path))

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from adverse.errors import StudyError
+from adverse.hashes import file_sha256
 from adverse.plugins import Plugin, sut
-from adverse.suts.fingerprint import described, fingerprint, sha256
+from adverse.suts.fingerprint import described, fingerprint
 
 LOADED: list[str] = []
 
@@ -110,4 +111,4 @@ def test_the_manifest_form_is_plain_and_holds_hashes_and_versions(tmp_path: Path
 def test_large_files_are_hashed_in_pieces(tmp_path: Path) -> None:
     data = bytes(range(256)) * 9000
     (tmp_path / "big").write_bytes(data)
-    assert sha256(tmp_path / "big") == hashlib.sha256(data).hexdigest()
+    assert file_sha256(tmp_path / "big") == hashlib.sha256(data).hexdigest()

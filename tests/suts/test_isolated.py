@@ -35,6 +35,7 @@ class Odd:
     def detect(self, images):
         print("noise on stdout", flush=True)
         os.system("echo noise of a child; cat")
+        os.write(1, b"@adverse without an end of line")
         value = int(images[0][0, 0, 0])
         if value == 1:
             raise ValueError("cannot see")

@@ -171,11 +171,12 @@ def test_batches_of_any_kind_give_each_image_its_own_answer(
     out = helper.make_tensor_value_info("dets", TensorProto.FLOAT, [batch, 1, 6])
     path = saved(helper.make_graph(nodes, "mean", [image], [out], known), tmp_path / "mean.onnx")
     scale = None if dtype == TensorProto.UINT8 else 1.0
-    detector = onnx_model(path, "decoded", classes=NAMES, scale=scale, batch=2)
+    detector = onnx_model(path, "decoded", classes=NAMES, scale=scale)
     images = [np.full((16, 32, 3), value, np.uint8) for value in (10, 20, 30, 40, 50)]
     answers = detector.detect(images)
     np.testing.assert_allclose([answer.scores[0] for answer in answers], [10, 20, 30, 40, 50], rtol=1e-6)
     assert answers[4].boxes.tolist() == [[4, 4, 18, 14]]
+    assert detector.detect([]) == []
 
 
 @pytest.mark.parametrize("where", ["score", "box", "everything"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from adverse import plugins
-from adverse.errors import DataError, StudyError, SutError
+from adverse.errors import StudyError, SutError
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.predictions import Predictions, predictions
 
@@ -81,7 +81,7 @@ def test_a_bad_entry_spoils_its_own_image_only(tmp_path: Path, bad: dict[str, An
     ("content", "told"),
     [
         ('[{"image_id": 1,', "line 1"),
-        ('[{"image_id": 1, "image_id": 2}]', "given twice"),
+        ('[{"image_id": 1, "image_id": 2}]', "twice in the object"),
         ({"annotations": []}, "dict"),
         ([{"score": 1}], "entry 0"),
         ([7], "entry 0"),
@@ -117,8 +117,9 @@ def test_categories_can_come_from_a_coco_file(tmp_path: Path) -> None:
     truth.write_text("[]", "utf-8")
     with pytest.raises(StudyError, match="lists no categories"):
         recorded(tmp_path, annotations=truth)
-    with pytest.raises(DataError):
+    with pytest.raises(StudyError, match="lists no categories") as caught:
         recorded(tmp_path, annotations=tmp_path / "gone.json")
+    assert "gone.json" in str(caught.value)
 
 
 def test_options_that_cannot_work_have_a_fix(tmp_path: Path) -> None:

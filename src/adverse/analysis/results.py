@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from adverse.analysis.score import Scored, SutScores, score_sut
 from adverse.errors import DataError, IncompleteError
-from adverse.study.durable import write_file
-from adverse.study.folder import existing_run
-from adverse.study.manifest import write_manifest
-from adverse.study.records import table_bytes
-from adverse.study.store import Store
+from adverse.study.store.durable import write_file
+from adverse.study.store.folder import existing_run
+from adverse.study.store.manifest import write_manifest
+from adverse.study.store.read import Store
+from adverse.study.store.records import table_bytes
 
 CURVES = pa.schema(
     [

@@ -15,7 +15,7 @@ from adverse.curves.robustness import Points, robustness_roc
 from adverse.levels.image import ROC_B, Judged, false_scores, image_outcomes, judge
 from adverse.levels.outcomes import Outcomes
 from adverse.levels.sensitivity import Sensitivity, grid, standardize
-from adverse.study.store import FAULT, OK, QUARANTINED, Answers, Store
+from adverse.study.store.read import FAULT, OK, QUARANTINED, Answers, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"

@@ -18,6 +18,7 @@ seed: 7
 data: {format: folder, root: data, split: {validation: val, test: test}}
 suts:
   - {name: blobs, adapter: contrast-blobs}
+  - {name: hog, adapter: opencv-hog}
 mutations: [first-look, first-look-depth]
 levels: [image]
 """

@@ -104,8 +104,8 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
     Example:
         adverse verify runs/orchard
     """
-    from adverse.study.folder import existing_run
-    from adverse.study.verify import verify as check
+    from adverse.study.store.folder import existing_run
+    from adverse.study.store.verify import verify as check
 
     checked = check(existing_run(folder), inputs=not no_inputs)
     for problem in checked.problems:

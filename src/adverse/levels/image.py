@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adverse.levels.match import FALSE, HIT, IGNORED, match
 from adverse.levels.outcomes import Outcomes, counts_by_level
 from adverse.levels.sensitivity import first_level
-from adverse.study.store import Answers, Frames, TruthTable
+from adverse.study.store.read import Answers, Frames, TruthTable
 
 ROC_A, ROC_B = "image/ROC_A", "image/ROC_B"
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from adverse.study.store import Answers, TruthTable
+from adverse.study.store.read import Answers, TruthTable
 
 IOU = 0.5
 FALSE, HIT, IGNORED = 0, 1, 2

@@ -41,7 +41,7 @@ def standardize(false_scores: NDArray[np.float32], images: int, levels: NDArray[
     level is unresolved and its threshold infinite: nothing is known, so nothing counts.
 
     >>> standardize(np.float32([0.9, 0.5]), 10, np.array([0.05, 0.1, 1.0])).thresholds
-    array([9.0000004e-01, 5.0000006e-01,          -inf], dtype=float32)
+    array([0.90000004, 0.50000006,       -inf], dtype=float32)
     """
     falling = np.sort(np.asarray(false_scores, np.float32))[::-1]
     allowed = np.floor(levels * images * (1 + ROUNDING)).astype(np.int64)

@@ -118,7 +118,9 @@ def apply_setting(
     labels: Image | None = None,
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id)."""
-    given: dict[str, Any] = {"rng": generator(seed, key, setting.id), "depth_m": depth_m, "labels": labels}
+    given: dict[str, Any] = {"depth_m": depth_m, "labels": labels}
+    if "rng" in setting.needs:
+        given["rng"] = generator(seed, key, setting.id)
     for step in setting.steps:
         plugin = registry.get("mutation", step.mutation)
         extras = {name: given[name] for name in plugin.needs}

@@ -12,8 +12,8 @@ from typing import Any
 from adverse.errors import StudyError, SutError, suggestion
 from adverse.study.plan import Job, SutTask
 from adverse.study.prepare import Version
-from adverse.study.records import Record
 from adverse.study.stages import Stage
+from adverse.study.store.records import Record
 from adverse.suts.ask import ask
 from adverse.types import Detections, Detector, Image, Recorded
 

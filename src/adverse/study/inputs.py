@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from adverse.hashes import file_sha256
-from adverse.study.durable import write_file
-
-MISSING = "missing"
+from adverse.hashes import MISSING, file_sha256
+from adverse.study.store.durable import write_file
 
 
 class FileHashes:

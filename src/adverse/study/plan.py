@@ -20,10 +20,11 @@ from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Plugin, Registry
 from adverse.study.inputs import FileHashes
-from adverse.study.journal import Entry
 from adverse.study.spec import StudyFile
+from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
+from adverse.suts.python_callable import object_fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
 KEY_VERSION = "cell-1"
@@ -196,15 +197,20 @@ def _read_dataset(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> 
 def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
     section = file.study.suts[index]
     plugin = registry.get("sut", section.adapter, where=file.where("suts", index, "adapter"))
-    options = plugins.bind(
-        plugin,
-        section.options,
-        where=file.where("suts", index),
-        base=file.folder,
-        also=type(section).model_fields,
+    held = file.detectors.get(section.name)
+    options = (
+        {"detector": held}
+        if held is not None
+        else plugins.bind(
+            plugin,
+            section.options,
+            where=file.where("suts", index),
+            base=file.folder,
+            also=type(section).model_fields,
+        )
     )
     try:
-        identity = fingerprint(plugin, options)
+        identity = fingerprint(plugin, options) if held is None else object_fingerprint(held)
     except AdverseError as error:
         raise error.placed(file.where("suts", index)) from error
     return SutTask(

@@ -102,7 +102,7 @@ class _Loaded:
         else:
             self.image, self.notes = reading(), None
         self.image.flags.writeable = False
-        self.pixels = digest(str(self.image.shape), np.ascontiguousarray(self.image).tobytes())
+        self.pixels = digest(str(self.image.shape), np.ascontiguousarray(self.image).data)
         self.notes_with_depth = self.notes
         self._depth: Depth | None = None
 

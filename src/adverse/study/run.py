@@ -12,17 +12,17 @@ from typing import Literal, Protocol
 
 import pyarrow.parquet as pq
 
-from adverse.hashes import digest, file_sha256
-from adverse.study.durable import write_file
+from adverse.hashes import content_hash, digest
 from adverse.study.engines import Engine, Stop
-from adverse.study.folder import RunFolder
 from adverse.study.inputs import FileHashes
-from adverse.study.journal import Entry, Journal
-from adverse.study.lock import locked
-from adverse.study.manifest import differences, read_manifest, write_manifest
 from adverse.study.plan import Plan, Unit, make_plan
 from adverse.study.provenance import describe
 from adverse.study.spec import StudyFile, to_yaml
+from adverse.study.store.durable import write_file
+from adverse.study.store.folder import RunFolder
+from adverse.study.store.journal import Entry, Journal
+from adverse.study.store.lock import locked
+from adverse.study.store.manifest import differences, read_manifest, write_manifest
 from adverse.study.tables import cells_table, frames_table, inputs_table, truth_table
 
 Status = Literal["complete", "interrupted"]
@@ -114,17 +114,14 @@ def _prepare(
 
 def _intact(folder: RunFolder, journal: Journal, watch: Watcher) -> dict[str, Entry]:
     """Return the finished cells whose file is still what was acknowledged."""
-    lost = {entry.file for entry in journal.entries if not _matches(folder.detections / entry.file, entry)}
+    lost = {
+        entry.file
+        for entry in journal.entries
+        if content_hash(folder.detections / entry.file) != entry.sha256
+    }
     for name in sorted(lost):
         watch.note(f"detections/{name} was changed or lost; its part is run again")
     return {key: entry for key, entry in journal.files_by_cell().items() if entry.file not in lost}
-
-
-def _matches(path: Path, entry: Entry) -> bool:
-    try:
-        return file_sha256(path) == entry.sha256
-    except OSError:
-        return False
 
 
 def _keep(folder: RunFolder, journal: Journal, plan: Plan, unit: Unit, data: bytes) -> None:

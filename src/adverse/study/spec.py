@@ -106,8 +106,9 @@ class Study(_Section):
 class StudyFile:
     """A study together with the file it came from, so that errors can point into it."""
 
-    def __init__(self, source: YamlFile) -> None:
+    def __init__(self, source: YamlFile, detectors: Mapping[str, Any] | None = None) -> None:
         self.source = source
+        self.detectors = detectors or {}
         self.folder = source.path.resolve().parent
         self.study = _validated(source)
 
@@ -126,9 +127,16 @@ def read_study(path: Path) -> StudyFile:
     return StudyFile(read_yaml(path))
 
 
-def study_from(data: Mapping[str, Any], folder: Path) -> StudyFile:
-    """Check a study given as plain data; its paths are relative to `folder`."""
-    return StudyFile(YamlFile(folder / "study.yaml", dict(data), {}))
+def study_from(
+    data: Mapping[str, Any], folder: Path, detectors: Mapping[str, Any] | None = None
+) -> StudyFile:
+    """Check a study given as plain data; its paths are relative to `folder`.
+
+    `detectors` are Python objects that are further SUTs, by name.
+    """
+    given = [{"name": name, "adapter": "python"} for name in detectors or {}]
+    whole = {**data, "suts": [*data.get("suts", ()), *given]}
+    return StudyFile(YamlFile(folder / "study.yaml", whole, {}), detectors)
 
 
 def to_yaml(study: Study) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from adverse.study.plan import Plan
-from adverse.study.records import table_bytes
+from adverse.study.store.records import table_bytes
 from adverse.types import Frame, Log
 
 FRAMES = pa.schema(

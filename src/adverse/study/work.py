@@ -8,8 +8,8 @@ from adverse import plugins
 from adverse.study.asking import Loaded, Queue
 from adverse.study.plan import Job, Unit
 from adverse.study.prepare import Prepared
-from adverse.study.records import Record, to_parquet
 from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
+from adverse.study.store.records import Record, to_parquet
 from adverse.suts.build import build, is_recorded
 from adverse.suts.isolated import isolated
 from adverse.types import Detector, Recorded

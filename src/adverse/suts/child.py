@@ -23,8 +23,8 @@ from adverse.types import Detections, Image
 class Child:
     """A Detector that passes images to a program speaking the command protocol.
 
-    The program is started when it is first needed. `batch` is the most images in one request (None: all
-    that are given); `timeout_s` is for one request. Not for use by two threads at a time.
+    The program is started when it is first needed. The images of one call go in one request, for which
+    it has `timeout_s`. Not for use by two threads at a time.
     """
 
     def __init__(
@@ -37,7 +37,6 @@ class Child:
         start_timeout_s: float = 60,
         timeout_s: float = 60,
         memory_limit_mb: int | None = None,
-        batch: int | None = None,
     ) -> None:
         self._running: Running | None = None
         self._owner = os.getpid()
@@ -48,7 +47,6 @@ class Child:
         self._start_timeout_s = start_timeout_s
         self._timeout_s = timeout_s
         self._memory_limit_mb = memory_limit_mb
-        self._batch = batch
         self._classes: tuple[str, ...] = ()
 
     @property
@@ -65,11 +63,7 @@ class Child:
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
         """Return one answer for each image, or raise SutError saying what became of the program."""
-        step = self._batch or max(len(images), 1)
-        answers: list[Detections] = []
-        for start in range(0, len(images), step):
-            answers += self._asked(images[start : start + step])
-        return answers
+        return self._asked(images) if len(images) else []
 
     def close(self) -> None:
         """End the program: close its input, wait a little, then kill it. Safe to call twice."""

@@ -33,13 +33,12 @@ def command(
     start_timeout_s: Positive = 60,
     timeout_s: Positive = 60,
     memory_limit_mb: Annotated[int, Field(gt=0)] | None = None,
-    batch: Annotated[int, Field(gt=0)] = 1,
 ) -> Child:
     """Ask a long-lived program over pipes; it may crash, hang or talk nonsense without harm to the run.
 
     `argv` is the program and its arguments, run in the folder `cwd`. `files` names further files that
     decide its answers (weights, settings), so that results are kept apart when they change. `timeout_s`
-    is for one request of up to `batch` images.
+    is for one request, which holds the images that are asked about at once.
     """
     program = argv[0]
     if cwd is not None and os.sep in program:
@@ -51,5 +50,4 @@ def command(
         start_timeout_s=start_timeout_s,
         timeout_s=timeout_s,
         memory_limit_mb=memory_limit_mb,
-        batch=batch,
     )

@@ -56,14 +56,14 @@ def onnx_model(
     score_threshold: float = 0.001,
     nms_iou: Fraction | None = None,
     max_detections: Count = 300,
-    batch: Count = 1,
 ) -> Detector:
     """Run an ONNX detector: `decoder` says what its outputs mean, `classes` what its labels mean.
 
     Inputs are (pixel * scale - mean) / std, scale 1/255 unless given. `size` [width, height] and `layout`
     are read from the model where it fixes them. `outputs` names the outputs in the decoder's order
     where their names do not tell. `box_unit` and `nms_iou` are the decoder's own unless given; nms_iou 1
-    turns NMS off. The threshold is low so that trade-off curves are complete.
+    turns NMS off. The threshold is low so that trade-off curves are complete. A model whose batch axis is
+    open runs all the images it is given at once.
     """
     names = class_names(classes)
     session = _session(model)
@@ -96,7 +96,6 @@ def onnx_model(
         ),
         onnx_shape.Reader(style, roles, Head(len(names), (1, 1) if in_pixels else port.size)),
         Finish(score_threshold, style.nms_iou if nms_iou is None else nms_iou, max_detections),
-        batch=port.batch or batch,
     )
     detector.try_out()
     return detector
@@ -138,8 +137,6 @@ class OnnxDetector:
         preprocess: Preprocess,
         reader: onnx_shape.Reader,
         finish: Finish,
-        *,
-        batch: int,
     ) -> None:
         self.classes = classes
         self._session = session
@@ -147,13 +144,13 @@ class OnnxDetector:
         self._preprocess = preprocess
         self._reader = reader
         self._finish = finish
-        self._batch = batch
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Return one answer for each image, in order."""
+        """Return one answer for each image, in order; they are run as one batch if the model allows it."""
         found: list[Detections] = []
-        for start in range(0, len(images), self._batch):
-            some = images[start : start + self._batch]
+        step = self._port.batch or max(len(images), 1)
+        for start in range(0, len(images), step):
+            some = images[start : start + step]
             found += [self._finish(candidates, placed) for candidates, placed in self._candidates(some)]
         return found
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from adverse.errors import DataError, StudyError, SutError
 from adverse.plugins import sut
-from adverse.strict_json import read_json
+from adverse.strict_json import parse_json
 from adverse.suts import template
 from adverse.types import Detections, Recorded
 
@@ -125,15 +125,15 @@ class _Answers:
 
 
 def _entries(path: Path) -> list[Any]:
-    if not path.is_file():
+    try:
+        entries = parse_json(path.read_bytes(), path, "predictions", allow_nan=True)
+    except OSError as error:
         raise SutError(
             "there are no recorded answers for this setting",
             where=str(path),
-            got="no such file",
+            got=error.strerror or str(error),
             fix="Record them under this name, or take the setting out of the study.",
-        )
-    try:
-        entries = read_json(path, allow_nan=True)
+        ) from error
     except DataError as error:
         raise SutError(error.what, where=error.where, got=error.got, fix=error.fix) from error
     if not isinstance(entries, list):
@@ -178,10 +178,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _categories_of(annotations: Path) -> dict[int, str]:
-    content = read_json(annotations, allow_nan=True)
     try:
+        content = parse_json(annotations.read_bytes(), annotations, "annotation", allow_nan=True)
         found = {int(item["id"]): str(item["name"]) for item in content["categories"]}
-    except (KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise StudyError(
             "the file of annotations lists no categories",
             where=f"annotations: {annotations}",

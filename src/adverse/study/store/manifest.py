@@ -13,8 +13,8 @@ from typing import Any
 
 from adverse.errors import StoreError
 from adverse.hashes import digest, file_sha256
-from adverse.study.durable import write_file
-from adverse.study.folder import RunFolder
+from adverse.study.store.durable import write_file
+from adverse.study.store.folder import RunFolder
 
 
 def write_manifest(folder: RunFolder, manifest: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adverse.errors import LockedError
-from adverse.study.durable import storage_errors
+from adverse.study.store.durable import storage_errors
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from adverse.errors import StoreError
 from adverse.hashes import digest
-from adverse.study.durable import append_line, write_file
+from adverse.study.store.durable import append_line, write_file
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.errors import StoreError
-from adverse.study.folder import RunFolder, existing_run
-from adverse.study.manifest import read_manifest
+from adverse.study.store.folder import RunFolder, existing_run
+from adverse.study.store.manifest import read_manifest
 
 OK, FAULT, QUARANTINED = 0, 1, 2
 STATUSES = ("ok", "fault", "quarantined")

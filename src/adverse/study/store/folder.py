@@ -19,7 +19,7 @@ import shutil
 from pathlib import Path
 
 from adverse.errors import StoreError
-from adverse.study.durable import storage_errors
+from adverse.study.store.durable import storage_errors
 
 
 class RunFolder:

@@ -9,11 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from adverse.errors import AdverseError, StoreError
-from adverse.hashes import file_sha256
-from adverse.study.folder import RunFolder
-from adverse.study.inputs import MISSING
-from adverse.study.journal import Journal
-from adverse.study.manifest import read_manifest
+from adverse.hashes import MISSING, content_hash
+from adverse.study.store.folder import RunFolder
+from adverse.study.store.journal import Journal
+from adverse.study.store.manifest import read_manifest
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ def verify(folder: RunFolder, *, inputs: bool = True) -> Checked:
     problems: list[AdverseError] = []
     for path, wanted in _expected(folder, inputs=inputs):
         count += 1
-        found = _hash(path)
+        found = content_hash(path)
         if found != wanted:
             missing = found == MISSING
             problems.append(
@@ -57,10 +56,3 @@ def _expected(folder: RunFolder, *, inputs: bool) -> Iterator[tuple[Path, str]]:
         table = pq.read_table(folder.inputs).to_pydict()
         for path, wanted in zip(table["path"], table["sha256"], strict=True):
             yield Path(path), wanted
-
-
-def _hash(path: Path) -> str:
-    try:
-        return file_sha256(path)
-    except OSError:
-        return MISSING
