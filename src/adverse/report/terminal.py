@@ -23,17 +23,7 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    lines = []
-    for sut, known in summary.data["sensitivity"].items():
-        if known["from"] == "test":
-            lines.append(
-                f"{sut}: thresholds were chosen on the un-mutated test images; there is no validation split"
-            )
-        if known["unresolved_levels"]:
-            lines.append(
-                f"{sut}: {known['unresolved_levels']} sensitivity levels are finer than 1 in "
-                f"{known['images']} images can show"
-            )
+    lines = _of_sensitivity(summary)
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             lines.append(
@@ -51,6 +41,22 @@ def remarks(summary: Summary) -> list[str]:
     lines += _unanswered(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
+
+
+def _of_sensitivity(summary: Summary) -> list[str]:
+    """Say how far thresholds can be trusted, once for all the SUTs it holds for."""
+    suts: dict[str, list[str]] = {}
+    for sut, known in summary.data["sensitivity"].items():
+        if known["from"] == "test":
+            words = "thresholds were chosen on the un-mutated test images; there is no validation split"
+            suts.setdefault(words, []).append(sut)
+        if known["unresolved_levels"]:
+            words = (
+                f"{known['unresolved_levels']} sensitivity levels are finer than 1 in "
+                f"{known['images']} images can show"
+            )
+            suts.setdefault(words, []).append(sut)
+    return [f"{', '.join(names)}: {words}" for words, names in suts.items()]
 
 
 def _unanswered(summary: Summary) -> list[str]:
