@@ -114,7 +114,7 @@ class Registry:
             if known is not None and known.function is not plugin.function:
                 raise PluginError(
                     f"two plug-ins are called {plugin.name!r}",
-                    got=f"{_origin(known)} and {_origin(plugin)}",
+                    got=f"{origin(known)} and {origin(plugin)}",
                     fix="Rename one of them; built-in names cannot be replaced.",
                 )
             self._by_name[plugin.kind, plugin.name] = plugin
@@ -308,6 +308,11 @@ def library_version(name: str) -> str:
         return "absent"
 
 
+def origin(plugin: Plugin) -> str:
+    """Return the file that a plug-in is written in."""
+    return inspect.getsourcefile(inspect.unwrap(plugin.function)) or plugin.function.__module__
+
+
 def _marked(
     function: Callable[P, R],
     kind: Kind,
@@ -380,7 +385,18 @@ def _check_depth(title: str, image: Any, depth: object) -> None:
             wanted="a (rows, columns) array in metres of the image's size",
         )
     if depth.dtype.kind != "f":
-        raise MutationError(f"{title} needs depth in metres as floats", got=str(depth.dtype))
+        raise MutationError(
+            f"{title} needs depth in metres as floats",
+            got=str(depth.dtype),
+            fix="Scale it to metres and call .astype(np.float32).",
+        )
+    if not (depth > 0).all():  # NaN is not > 0 either
+        raise MutationError(
+            f"{title} cannot work where depth is no distance",
+            got=f"{1 - np.count_nonzero(depth > 0) / depth.size:.1%} of pixels are NaN, zero or negative",
+            wanted="a distance in metres, or +inf for the sky, at every pixel",
+            fix="Fill them with adverse.depth.validity.usable, or leave the frame out.",
+        )
 
 
 def _valid_option(title: str, option: Option, value: Any) -> Any:
@@ -455,10 +471,6 @@ def _reachable_sources(module_name: str) -> set[Path]:
             if used is not None:
                 queue.append(used)
     return set(found.values())
-
-
-def _origin(plugin: Plugin) -> str:
-    return inspect.getsourcefile(inspect.unwrap(plugin.function)) or plugin.function.__module__
 
 
 def _does_not_load(where: str, error: BaseException) -> PluginError:

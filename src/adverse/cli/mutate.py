@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,6 +14,9 @@ DepthPath = Annotated[
     Path | None, typer.Option("--depth", help="Depth in metres (.npy), or 16-bit PNG with --depth-scale.")
 ]
 DepthScale = Annotated[float | None, typer.Option("--depth-scale", help="Metres per unit of a depth PNG.")]
+InvalidDepth = Annotated[
+    Literal["refuse", "far", "nearest"], typer.Option(help="What to put where depth is no distance.")
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="For mutations that draw random numbers.")]
 Key = Annotated[str | None, typer.Option("--key", help="Frame id, as in a study. [default: IN's name]")]
 
@@ -24,6 +27,7 @@ def mutate(
     mutation: Mutation,
     depth: DepthPath = None,
     depth_scale: DepthScale = None,
+    invalid_depth: InvalidDepth = "refuse",
     seed: Seed = 0,
     key: Key = None,
 ) -> None:
@@ -39,8 +43,12 @@ def mutate(
     from adverse.data.depth import DepthFile
     from adverse.data.images import ImageFile
     from adverse.data.write import write_image
+    from adverse.depth.validity import usable
 
     image = ImageFile(source)
-    depth_m = DepthFile(depth, image, depth_scale)() if depth is not None else None
+    depth_m = None
+    if depth is not None:
+        stored = DepthFile(depth, image, depth_scale)()
+        depth_m = usable(stored, invalid_depth, where=f"depth file {depth}").depth_m
     changed = mutations.apply(image(), mutation, seed=seed, key=key or source.stem, depth_m=depth_m)
     write_image(target, changed)

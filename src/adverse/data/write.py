@@ -31,5 +31,8 @@ def write_image(path: Path, image: Image) -> None:
         path.write_bytes(data.tobytes())
     except OSError as error:
         raise DataError(
-            "the image cannot be written", where=str(path), got=error.strerror or str(error)
+            "the image cannot be written",
+            where=str(path),
+            got=error.strerror or str(error),
+            fix="Give a place in a folder that exists and that you may write to.",
         ) from error

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from adverse import plugins
-from adverse.errors import MutationError, StudyError, suggestion
+from adverse.errors import AdverseError, MutationError, StudyError, one_line, suggestion
 from adverse.mutations.batteries import BATTERIES, usual_group
 from adverse.plugins import Option, Plugin, Registry
 from adverse.seeds import generator
@@ -131,10 +131,21 @@ def apply_setting(
                     f"{step.mutation} needs {noun}",
                     where=f"frame {key!r}",
                     got=f"no {noun}",
-                    fix=f"Add a {noun} folder to the data set or drop {step.mutation} from the study.",
+                    fix=f"Add a {noun} folder to the data set (adverse mutate: --{noun}), or leave "
+                    f"{step.mutation} out.",
                 )
         before = image
-        image = plugin.function(before, **step.options, **extras)
+        try:
+            image = plugin.function(before, **step.options, **extras)
+        except AdverseError:
+            raise
+        except Exception as error:
+            raise MutationError(
+                f"the mutation {step.mutation} failed",
+                where=f"frame {key!r}",
+                got=one_line(error),
+                fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
+            ) from error
         if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
             raise MutationError(
                 f"{step.mutation} did not return an image like the one it was given",
