@@ -60,9 +60,7 @@ class GoodStudy:
         else:
             self.study["data"] = {"format": "folder", "root": "data"}
             names = [f"{'ab'[number // 4]}/images/{number}.png" for number in range(PICTURES)]
-        self.images = [
-            (self.data / ("images" if data_format == "coco" else "") / name) for name in names
-        ]
+        self.images = [(self.data / ("images" if data_format == "coco" else "") / name) for name in names]
         self.truth: dict[str, Any] = {
             "images": [
                 {"id": number, "file_name": name, "width": WIDTH, "height": HEIGHT}

@@ -7,6 +7,7 @@ on all). The file is copied into a study's folder and loaded there as any plug-i
 import ctypes
 import itertools
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def slow(image: Image) -> Answer:
     return look(image)
 
 
-def leak(image: Image) -> Answer:
+def leak(_image: Image) -> Answer:
     while True:
         HOARD.append(np.ones(8 << 20))  # 64 MB a time, touched
         time.sleep(0.02)
@@ -51,7 +52,7 @@ def fail(_image: Image) -> Answer:
 
 
 def noise(image: Image) -> Answer:
-    print("@adverse INFO loading...\x00\xff", flush=True)
+    sys.stdout.write("@adverse INFO loading...\x00\xff\n")
     return look(image)
 
 

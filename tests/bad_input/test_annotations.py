@@ -33,7 +33,14 @@ def without(table_name: str, field: str) -> Callable[[GoodStudy], object]:
 
 @table(
     case("box partly outside", box([40, 10, 50, 30]), PASS, "1 x boxes partly outside the image"),
-    case("box fully outside", box([70, 10, 9, 9]), INCOMPLETE, *LEFT_OUT, "annotation 2", "is outside the image"),
+    case(
+        "box fully outside",
+        box([70, 10, 9, 9]),
+        INCOMPLETE,
+        *LEFT_OUT,
+        "annotation 2",
+        "is outside the image",
+    ),
     case("box of no size", box([20, 10, 0, 30]), INCOMPLETE, *LEFT_OUT, "annotation 2", "has no size"),
     case("box of negative size", box([20, 10, -4, 30]), INCOMPLETE, *LEFT_OUT, "annotation 2", "has no size"),
     case("box with a null", box([20, None, 4, 30]), INCOMPLETE, *LEFT_OUT, "is not four finite numbers"),
@@ -42,28 +49,71 @@ def without(table_name: str, field: str) -> Callable[[GoodStudy], object]:
     case("box that is not there", without("annotations", "bbox"), INCOMPLETE, "frame '1'", "bbox None"),
     case("NaN in the file", box([20, float("nan"), 4, 30]), CANNOT_RUN, "truth.json", "NaN at line 1 column"),
     case("crowd", entry("annotations", 2, iscrowd=1), PASS, "1 x boxes marked crowd or ignore"),
-    case("unknown category", entry("annotations", 2, category_id=9), CANNOT_RUN,
-         "truth.json, field annotations[2].category_id", "9 in annotation 2"),
+    case(
+        "unknown category",
+        entry("annotations", 2, category_id=9),
+        CANNOT_RUN,
+        "truth.json, field annotations[2].category_id",
+        "9 in annotation 2",
+    ),
     case("unknown image", entry("annotations", 2, image_id=99), CANNOT_RUN, "annotations[2].image_id", "99"),
-    case("duplicate annotation id", entry("annotations", 2, id=1), CANNOT_RUN,
-         "truth.json, field annotations[2].id", "already at annotations[1]"),
+    case(
+        "duplicate annotation id",
+        entry("annotations", 2, id=1),
+        CANNOT_RUN,
+        "truth.json, field annotations[2].id",
+        "already at annotations[1]",
+    ),
     case("duplicate image id", entry("images", 2, id=1), CANNOT_RUN, "images[2].id", "already at images[1]"),
-    case("one image twice", entry("images", 2, file_name="./1.png"), CANNOT_RUN, "images[2].file_name", "'1.png'"),
+    case(
+        "one image twice",
+        entry("images", 2, file_name="./1.png"),
+        CANNOT_RUN,
+        "images[2].file_name",
+        "'1.png'",
+    ),
     case("image without a size", without("images", "width"), CANNOT_RUN, "images[1]", "missing_sizes: read"),
-    case("image without a name", without("images", "file_name"), CANNOT_RUN, "images[1].file_name", "missing"),
-    case("image id of the wrong type", entry("images", 2, id=1.5), CANNOT_RUN, "truth.json, field images[2].id"),
+    case(
+        "image without a name", without("images", "file_name"), CANNOT_RUN, "images[1].file_name", "missing"
+    ),
+    case(
+        "image id of the wrong type", entry("images", 2, id=1.5), CANNOT_RUN, "truth.json, field images[2].id"
+    ),
     case("no table of annotations", lambda s: s.truth.pop("annotations"), CANNOT_RUN, "field annotations"),
-    case("no images", lambda s: s.truth.update(images=[], annotations=[]), CANNOT_RUN, "truth.json", "no images"),
-    case("no such target", entry("categories", 0, name="pedestrian"), CANNOT_RUN, "no category 'person'",
-         "study.yaml", "Known: pedestrian. Set targets:"),
+    case(
+        "no images",
+        lambda s: s.truth.update(images=[], annotations=[]),
+        CANNOT_RUN,
+        "truth.json",
+        "no images",
+    ),
+    case(
+        "no such target",
+        entry("categories", 0, name="pedestrian"),
+        CANNOT_RUN,
+        "no category 'person'",
+        "study.yaml",
+        "Known: pedestrian. Set targets:",
+    ),
     case("broken JSON", text('{"images": [}'), CANNOT_RUN, "truth.json", "line 1 column 13"),
     case("truncated JSON", text('{"images": [{"id": 1,'), CANNOT_RUN, "truth.json", "line 1 column"),
     case("a key twice", text('{"images": [], "images": []}'), CANNOT_RUN, "truth.json", "key 'images' twice"),
-    case("not UTF-8", lambda s: s.annotations.write_bytes(b'{"images": "\xff"}'), CANNOT_RUN, "truth.json", "UTF-8"),
+    case(
+        "not UTF-8",
+        lambda s: s.annotations.write_bytes(b'{"images": "\xff"}'),
+        CANNOT_RUN,
+        "truth.json",
+        "UTF-8",
+    ),
     case("nested without end", text("[" * 100_000), CANNOT_RUN, "truth.json", "nested too deeply"),
     case("a list", text("[]"), CANNOT_RUN, "truth.json"),
-    case("no file", lambda s: s.study["data"].update(annotations="nowhere.json"), CANNOT_RUN,
-         "data/nowhere.json", "is missing"),
+    case(
+        "no file",
+        lambda s: s.study["data"].update(annotations="nowhere.json"),
+        CANNOT_RUN,
+        "data/nowhere.json",
+        "is missing",
+    ),
 )
 def test_annotations(row: Case, coco: GoodStudy) -> None:
     row.check(coco)
@@ -76,7 +126,9 @@ def test_an_image_nobody_annotated_is_a_negative(coco: GoodStudy) -> None:
 
 def test_no_positives_at_all(coco: GoodStudy) -> None:
     coco.truth["annotations"].clear()
-    coco.adverse().expect(INCOMPLETE, "image/ROC_A is insufficient", "no target is annotated", "Check targets:")
+    coco.adverse().expect(
+        INCOMPLETE, "image/ROC_A is insufficient", "no target is annotated", "Check targets:"
+    )
     assert {row["area"] for row in coco.rows()} == {None}
 
 

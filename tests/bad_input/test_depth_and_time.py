@@ -61,30 +61,91 @@ WHOLE = np.full((48, 64), 10, np.float32)
 
 
 @table(
-    case("NaN", pixel(np.nan), INCOMPLETE, *HAZE_LEFT_OUT, "NaN, zero or negative", "invalid_depth: far or nearest"),
+    case(
+        "NaN",
+        pixel(np.nan),
+        INCOMPLETE,
+        *HAZE_LEFT_OUT,
+        "NaN, zero or negative",
+        "invalid_depth: far or nearest",
+    ),
     case("zero", pixel(0), INCOMPLETE, *HAZE_LEFT_OUT, "NaN, zero or negative"),
     case("negative", pixel(-3), INCOMPLETE, *HAZE_LEFT_OUT, "NaN, zero or negative"),
     case("minus infinite", pixel(-np.inf), INCOMPLETE, *HAZE_LEFT_OUT, "NaN, zero or negative"),
-    case("NaN, filled", pixel(np.nan, invalid_depth="nearest"), PASS, "1 x depth invalid at 0.03% of pixels: nearest"),
+    case(
+        "NaN, filled",
+        pixel(np.nan, invalid_depth="nearest"),
+        PASS,
+        "1 x depth invalid at 0.03% of pixels: nearest",
+    ),
     case("sky", pixel(np.inf), PASS, "results:"),
-    case("other size", saved(HALF), INCOMPLETE, *HAZE_LEFT_OUT, "a/depth/2.npy", "32x24 pixels", "depth_resample"),
+    case(
+        "other size",
+        saved(HALF),
+        INCOMPLETE,
+        *HAZE_LEFT_OUT,
+        "a/depth/2.npy",
+        "32x24 pixels",
+        "depth_resample",
+    ),
     case("other size, declared", saved(HALF, depth_resample="nearest"), PASS, "results:"),
     case("whole numbers", saved(WHOLE.astype(int)), INCOMPLETE, *HAZE_LEFT_OUT, "a/depth/2.npy", "int64"),
-    case("three dimensions", saved(WHOLE[..., None]), INCOMPLETE, *HAZE_LEFT_OUT, "wrong shape", "(48, 64, 1)"),
+    case(
+        "three dimensions", saved(WHOLE[..., None]), INCOMPLETE, *HAZE_LEFT_OUT, "wrong shape", "(48, 64, 1)"
+    ),
     case("a pickle", saved(np.array([{}])), INCOMPLETE, *HAZE_LEFT_OUT, "a/depth/2.npy", "object"),
-    case("truncated", depth_file(lambda s: s.depth_file(AT).read_bytes()[:-9]), INCOMPLETE, *HAZE_LEFT_OUT, "truncated"),
+    case(
+        "truncated",
+        depth_file(lambda s: s.depth_file(AT).read_bytes()[:-9]),
+        INCOMPLETE,
+        *HAZE_LEFT_OUT,
+        "truncated",
+    ),
     case("no .npy", depth_file(lambda _: b"nonsense"), INCOMPLETE, *HAZE_LEFT_OUT, "a/depth/2.npy", "header"),
-    case("none for one frame", without_depth, CANNOT_RUN, "haze needs depth", "'a/2'", "1 of 8 test frames", "depth folder"),
-    case("time runs backwards", poses("2,0.2,", "2,0.05,"), CANNOT_RUN, "a/poses.csv, line 4", "time_s 0.05 after 0.1"),
-    case("time stands still", poses("2,0.2,", "2,0.1,"), CANNOT_RUN, "a/poses.csv, line 4", "time_s 0.1 after 0.1"),
+    case(
+        "none for one frame",
+        without_depth,
+        CANNOT_RUN,
+        "haze needs depth",
+        "'a/2'",
+        "1 of 8 test frames",
+        "depth folder",
+    ),
+    case(
+        "time runs backwards",
+        poses("2,0.2,", "2,0.05,"),
+        CANNOT_RUN,
+        "a/poses.csv, line 4",
+        "time_s 0.05 after 0.1",
+    ),
+    case(
+        "time stands still",
+        poses("2,0.2,", "2,0.1,"),
+        CANNOT_RUN,
+        "a/poses.csv, line 4",
+        "time_s 0.1 after 0.1",
+    ),
     case("time is NaN", poses("2,0.2,", "2,nan,"), CANNOT_RUN, "a/poses.csv, line 4", "time_s = nan"),
     case("no rotation", poses("2,0,1.6,0.5", "2,0,1.6,0.9"), CANNOT_RUN, "a/poses.csv, line 4", "quaternion"),
-    case("pose of no image", poses("2,0.2,", "9,0.2,"), CANNOT_RUN, "a/poses.csv, frame '9'", "no such image"),
-    case("haze of no strength", lambda s: s.study.update(mutations=["haze"]), INCOMPLETE, "frame 'a/0' under haze:",
-         "either visibility_m or beta", "Write haze(visibility_m=200)"),
-    case("two depths for one frame", lambda s: (s.depth_file(AT).with_suffix(".png").write_bytes(b"")), CANNOT_RUN,
-         "a/depth", "two depth files are for one image"),
-)  # fmt: skip
+    case(
+        "pose of no image", poses("2,0.2,", "9,0.2,"), CANNOT_RUN, "a/poses.csv, frame '9'", "no such image"
+    ),
+    case(
+        "haze of no strength",
+        lambda s: s.study.update(mutations=["haze"]),
+        INCOMPLETE,
+        "frame 'a/0' under haze:",
+        "either visibility_m or beta",
+        "Write haze(visibility_m=200)",
+    ),
+    case(
+        "two depths for one frame",
+        lambda s: s.depth_file(AT).with_suffix(".png").write_bytes(b""),
+        CANNOT_RUN,
+        "a/depth",
+        "two depth files are for one image",
+    ),
+)
 def test_depth_and_time(row: Case, folder: GoodStudy) -> None:
     row.check(folder)
 

@@ -16,4 +16,3 @@ def test_nothing_is_wrong(request: pytest.FixtureRequest, data_format: str) -> N
         assert (row["area"], row["status"]) == (1.0, "ok"), row
     study.adverse("verify").expect(0, "files are as they were written")
     study.adverse("plan").expect(0, "0 to do")
-    print(said.text)

@@ -118,14 +118,30 @@ def declared(option: str, value: object, data: bytes) -> Callable[[GoodStudy], o
     case("web page", named(".jpg", b"<html>404</html>"), INCOMPLETE, "2.jpg", "a web page", "Fix:"),
     case("missing", lambda s: s.images[AT].unlink(), INCOMPLETE, *LEFT_OUT, "the image file is missing"),
     case("a folder", make_a_folder, INCOMPLETE, *LEFT_OUT, "is not a plain file"),
-    case("other size than annotated", stored(encoded(picture(AT)[:40], ".png")), INCOMPLETE,
-         *LEFT_OUT, "64x40 pixels", "wanted: 64x48"),
-    case("several frames", named(".tif", several()), INCOMPLETE, "2.tif", "more than one picture", "2 frames"),
+    case(
+        "other size than annotated",
+        stored(encoded(picture(AT)[:40], ".png")),
+        INCOMPLETE,
+        *LEFT_OUT,
+        "64x40 pixels",
+        "wanted: 64x48",
+    ),
+    case(
+        "several frames", named(".tif", several()), INCOMPLETE, "2.tif", "more than one picture", "2 frames"
+    ),
     case("16 bits", stored(sixteen_bits()), INCOMPLETE, *LEFT_OUT, "Set scale_16bit"),
     case("16 bits, declared", declared("scale_16bit", 1 / 257, sixteen_bits()), PASS, "1 x 16-bit"),
-    case("16 bits, beyond white", declared("scale_16bit", 0.5, sixteen_bits()), INCOMPLETE,
-         *LEFT_OUT, "beyond white", "Correct scale_16bit"),
-    case("rotated by EXIF", named(".jpg", rotated()), INCOMPLETE, "2.jpg", "EXIF orientation 6", "exif: apply"),
+    case(
+        "16 bits, beyond white",
+        declared("scale_16bit", 0.5, sixteen_bits()),
+        INCOMPLETE,
+        *LEFT_OUT,
+        "beyond white",
+        "Correct scale_16bit",
+    ),
+    case(
+        "rotated by EXIF", named(".jpg", rotated()), INCOMPLETE, "2.jpg", "EXIF orientation 6", "exif: apply"
+    ),
     case("wrong extension", stored(as_pillow("RGB", "JPEG", quality=95)), PASS, "1 x wrong extension"),
     case("gray", stored(as_pillow("L")), PASS, "1 x gray"),
     case("RGBA", stored(as_pillow("RGBA")), PASS, "1 x rgba"),
@@ -150,7 +166,9 @@ def test_a_bomb_costs_no_memory(coco: GoodStudy) -> None:
     """Decoded, 12,000 x 12,000 pixels are 432 MB; the process with all its libraries stays below that."""
     coco.images[AT].write_bytes(bomb(12_000))
     coco.write()
-    program = "import atexit, adverse.cli as cli; atexit.register(lambda: print(open('/proc/self/status').read()))"
+    program = (
+        "import atexit, adverse.cli as cli; atexit.register(lambda: print(open('/proc/self/status').read()))"
+    )
     said = run_alone("-c", f"{program}; cli.main()", "run", coco.file, "--out", coco.run, "--workers", "0")
     said.expect(INCOMPLETE, *LEFT_OUT, "144.0 megapixels", "Raise max_megapixels")
     peak = re.search(r"VmHWM:\s*(\d+) kB", said.text)

@@ -47,12 +47,22 @@ def link_in_circles(study: GoodStudy) -> None:
     case("NUL", name("2\0.png"), CANNOT_RUN, FIELD, "NUL"),
     case("symlink out", link_out, CANNOT_RUN, FIELD, "by a symlink", "'2.png'"),
     case("symlink in circles", link_in_circles, CANNOT_RUN, FIELD, "cannot be used", "Rename the file"),
-    case("300 characters", name("x" * 296 + ".png"), CANNOT_RUN, FIELD, "(300 characters)", "Rename the file"),
+    case(
+        "300 characters", name("x" * 296 + ".png"), CANNOT_RUN, FIELD, "(300 characters)", "Rename the file"
+    ),
     case("200 characters", renamed("x" * 196 + ".png"), PASS, "results:"),
     case("unicode", renamed("Füße 路 🚶 e\u0301.png"), PASS, "results:"),
-    case("spaces, quotes and brackets", renamed("it's [bold] {x} %s \\ \"2\".png"), PASS, "results:"),
+    case("spaces, quotes and brackets", renamed('it\'s [bold] {x} %s \\ "2".png'), PASS, "results:"),
     case("a line break", renamed("a\nb.png"), PASS, "results:"),
-    case("unicode, missing", name("Füße.png"), INCOMPLETE, "frame 'Füße'", "images/Füße.png", "is missing", "Fix:"),
+    case(
+        "unicode, missing",
+        name("Füße.png"),
+        INCOMPLETE,
+        "frame 'Füße'",
+        "images/Füße.png",
+        "is missing",
+        "Fix:",
+    ),
 )
 def test_names(row: Case, coco: GoodStudy) -> None:
     row.check(coco)

@@ -17,7 +17,9 @@ def sut(mood: str, **options: Any) -> Callable[[GoodStudy], object]:
 
 
 @table(
-    case("NaN score", sut("nan score"), PASS, *FAILED, "not finite numbers", "1 of 1 boxes or scores are NaN"),
+    case(
+        "NaN score", sut("nan score"), PASS, *FAILED, "not finite numbers", "1 of 1 boxes or scores are NaN"
+    ),
     case("NaN box", sut("nan box"), PASS, *FAILED, "not finite numbers"),
     case("wrong shape", sut("wrong shape"), PASS, *FAILED, "wrong shape", "boxes (1, 3)"),
     case("backwards box", sut("backwards box"), PASS, *FAILED, "ends before it begins", "(x0, y0, x1, y1)"),
@@ -26,16 +28,41 @@ def sut(mood: str, **options: Any) -> Callable[[GoodStudy], object]:
     case("text", sut("text"), PASS, *FAILED, "not numbers"),
     case("exception", sut("exception"), PASS, *FAILED, "RuntimeError: no CUDA device"),
     case("exit", sut("exit"), PASS, *FAILED, "SystemExit: 3"),
-    case("one bad image in a batch", sut("exception", batch=3), PASS, *FAILED, "RuntimeError: no CUDA device"),
+    case(
+        "one bad image in a batch", sut("exception", batch=3), PASS, *FAILED, "RuntimeError: no CUDA device"
+    ),
     case("no model file", sut("good", weights="no.onnx"), CANNOT_RUN, "suts[0], option 'weights'", "no.onnx"),
-    case("a model that does not load", lambda s: (s.folder / "model.bin").write_text("broken"), CANNOT_RUN,
-         "cannot be built", "probe", "version 9", "Check the options"),
-    case("a class it has not", sut("good", classes=["car"]), CANNOT_RUN, "SUT 'probe' can never answer person",
-         "classes car", "class_map"),
-    case("a class map of nothing", sut("good", class_map={"pedestrian": "person"}), CANNOT_RUN,
-         "class_map.pedestrian", "Known: person"),
-    case("non-determinism", lambda s: s.sut(mood="non-determinism"), PASS, "probe: gave different answers to the same image"),
-)  # fmt: skip
+    case(
+        "a model that does not load",
+        lambda s: (s.folder / "model.bin").write_text("broken"),
+        CANNOT_RUN,
+        "cannot be built",
+        "probe",
+        "version 9",
+        "Check the options",
+    ),
+    case(
+        "a class it has not",
+        sut("good", classes=["car"]),
+        CANNOT_RUN,
+        "SUT 'probe' can never answer person",
+        "classes car",
+        "class_map",
+    ),
+    case(
+        "a class map of nothing",
+        sut("good", class_map={"pedestrian": "person"}),
+        CANNOT_RUN,
+        "class_map.pedestrian",
+        "Known: person",
+    ),
+    case(
+        "non-determinism",
+        lambda s: s.sut(mood="non-determinism"),
+        PASS,
+        "probe: gave different answers to the same image",
+    ),
+)
 def test_sut(row: Case, coco: GoodStudy) -> None:
     row.check(coco)
 
@@ -55,7 +82,9 @@ def test_ties_are_one_hit_each_and_the_rest_false(coco: GoodStudy) -> None:
     coco.sut(mood="ties")
     coco.adverse().expect(PASS, "results:")
     (roc_a, roc_b) = coco.rows()
-    assert roc_a["area"] == 0.0  # a threshold keeps all three or none, and one picture in two has two too many
+    assert (
+        roc_a["area"] == 0.0
+    )  # a threshold keeps all three or none, and one picture in two has two too many
     assert roc_b["area"] == 0.0 or roc_b["area"] == 1.0
     assert roc_a["faults"] == 0
 
@@ -71,6 +100,8 @@ def test_a_detector_of_nothing_but_nan_scores_nothing(coco: GoodStudy) -> None:
     for mood in ("nan score", "nan box"):
         coco.sut(mood=mood)
         coco.rewrite()
-        coco.adverse().expect(PASS, "probe: failed on 16 of 16 images", "and 3 more, see results/troubles.parquet")
+        coco.adverse().expect(
+            PASS, "probe: failed on 16 of 16 images", "and 3 more, see results/troubles.parquet"
+        )
         for row in coco.rows():
             assert (row["area"], row["faults"], row["status"]) == (0.0, 8, "ok")
