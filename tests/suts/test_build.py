@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from adverse import plugins
 from adverse.errors import StudyError, SutError
 from adverse.plugins import Plugin, sut
-from adverse.suts.build import build
+from adverse.suts.build import build, is_recorded, watches_itself
 from adverse.types import Detections, Image
 
 
@@ -67,11 +68,15 @@ def test_an_error_of_ours_keeps_its_own_fix() -> None:
         build(plugin(), {"what": "study"}, default_class="x")
 
 
-def test_every_built_in_adapter_has_a_summary_and_plain_options() -> None:
-    from adverse import plugins  # noqa: PLC0415 - loads every adapter, which only this test needs
+def test_what_a_system_is_can_be_told_without_building_it() -> None:
+    known = {plugin.name: plugin for plugin in plugins.load().all("sut")}
+    assert [name for name, plugin in known.items() if watches_itself(plugin)] == ["command"]
+    assert [name for name, plugin in known.items() if is_recorded(plugin)] == ["predictions"]
 
+
+def test_every_built_in_adapter_has_a_summary_and_plain_options() -> None:
     names = {adapter.name for adapter in plugins.load().all("sut")}
-    assert {"command", "contrast-blobs"} <= names
+    assert {"command", "contrast-blobs", "onnx", "opencv-hog", "predictions"} <= names
     for adapter in plugins.load().all("sut"):
         assert adapter.summary.endswith("."), adapter.name
         assert isinstance(adapter.code, str)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -244,6 +247,39 @@ def test_forgetting_a_child_ends_it(on_request: Script, picture: Image) -> None:
     del child
     assert pid is not None
     assert gone(pid)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a program that hangs")
+def test_a_hung_program_does_not_outlive_us(on_request: Script, tmp_path: Path) -> None:
+    argv = on_request("time.sleep(600)")
+    parent = tmp_path / "parent.py"
+    parent.write_text(
+        "import sys, numpy as np\n"
+        "from adverse.suts.child import Child\n"
+        f"child = Child({argv!r}, name='mine')\n"
+        "child.classes\n"
+        "print(child.pid, flush=True)\n"
+        "child.detect([np.zeros((9, 9, 3), np.uint8)])\n",
+        "utf-8",
+    )
+    process = subprocess.Popen([sys.executable, str(parent)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert gone(pid)
+
+
+def test_from_another_thread_the_program_runs_as_well(on_request: Script, picture: Image) -> None:
+    answers: list[int] = []
+    with Child(on_request("reply(number, [ONE])"), name="mine") as child:
+        thread = threading.Thread(target=lambda: answers.append(len(child.detect([picture])[0])))
+        thread.start()
+        thread.join()
+        assert answers == [1]
+        assert len(child.detect([picture])[0]) == 1
 
 
 def test_a_forked_copy_does_not_end_the_program(on_request: Script, picture: Image) -> None:

@@ -36,6 +36,8 @@ def test_a_script_relative_to_cwd_is_found_and_is_part_of_the_fingerprint(
     with (tmp_path / "child.py").open("a", encoding="utf-8") as file:
         file.write("# another version\n")
     assert fingerprint(plugin, options) != before
+    odd = {**options, "argv": [sys.executable, "child.py", "x" * 5000, "a\0b", ""]}
+    assert fingerprint(plugin, odd) != fingerprint(plugin, options)
 
 
 def shown(language: str) -> str:

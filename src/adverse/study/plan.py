@@ -28,6 +28,8 @@ from adverse.suts.python_callable import object_fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
 KEY_VERSION = "cell-1"
+LIMITS = ("timeout_s", "memory_limit_mb")
+"""Keys of a SUT that are also said to an adapter with limits of its own."""
 REPEAT_ONE_IN = 64
 """About one frame in so many is shown to each SUT twice, to notice answers that change by themselves."""
 
@@ -198,12 +200,13 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
     section = file.study.suts[index]
     plugin = registry.get("sut", section.adapter, where=file.where("suts", index, "adapter"))
     held = file.detectors.get(section.name)
+    limits = {name: getattr(section, name) for name in LIMITS if name in plugin.options}
     options = (
         {"detector": held}
         if held is not None
         else plugins.bind(
             plugin,
-            section.options,
+            {**section.options, **limits},
             where=file.where("suts", index),
             base=file.folder,
             also=type(section).model_fields,

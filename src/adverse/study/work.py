@@ -10,7 +10,7 @@ from adverse.study.plan import Job, Unit
 from adverse.study.prepare import Prepared
 from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
 from adverse.study.store.records import Record, to_parquet
-from adverse.suts.build import build, is_recorded
+from adverse.suts.build import build, is_recorded, watches_itself
 from adverse.suts.isolated import isolated
 from adverse.types import Detector, Recorded
 
@@ -77,8 +77,9 @@ class Worker:
             return known
         task = self.job.suts[index]
         plugin = self.registry.get("sut", task.adapter)
-        alone = alone and not is_recorded(plugin)
-        stage = Stage(f"loading SUT {task.name!r}", sut=None if alone else index, limit_s=None)
+        guarded = watches_itself(plugin)
+        alone = alone and not guarded and not is_recorded(plugin)
+        stage = Stage(f"loading SUT {task.name!r}", sut=None if alone or guarded else index, limit_s=None)
         self.tell(stage)
         default_class = self.job.targets[0]
         if alone:
@@ -93,5 +94,5 @@ class Worker:
             )
         else:
             sut = build(plugin, task.options, name=task.name, default_class=default_class)
-        self._suts[index, alone] = Loaded(index, sut, self.job, isolated=alone)
+        self._suts[index, alone] = Loaded(index, sut, self.job, isolated=alone or guarded)
         return self._suts[index, alone]

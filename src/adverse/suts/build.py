@@ -11,6 +11,7 @@ from typing import Any, cast, get_type_hints
 
 from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
+from adverse.suts.child import Child
 from adverse.types import Detections, Detector, Image, Recorded
 
 
@@ -52,6 +53,11 @@ def build(
 def is_recorded(plugin: Plugin) -> bool:
     """Tell from its signature whether an adapter gives answers from a record rather than from images."""
     return hasattr(get_type_hints(plugin.function).get("return"), "recall")
+
+
+def watches_itself(plugin: Plugin) -> bool:
+    """Tell from its signature whether an adapter's system lives in a process with limits of its own."""
+    return get_type_hints(plugin.function).get("return") is Child
 
 
 def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Sequence[str]) -> list[Path]:

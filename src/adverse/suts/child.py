@@ -7,13 +7,16 @@ become one SutError that says what happened. The next question starts it anew.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from adverse.errors import SutError
+from adverse.processes import not_outliving_us
 from adverse.suts import wire
 from adverse.suts.ask import check_labels, named
 from adverse.suts.running import EXIT_S, LostError, Running
@@ -124,8 +127,10 @@ class Child:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         try:
+            if shutil.which(self._argv[0]) is None:
+                raise FileNotFoundError(errno.ENOENT, "there is no such program")
             return subprocess.Popen(  # noqa: S603 - to run the program that the study names is the purpose
-                self._argv,
+                not_outliving_us(self._argv),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -20,8 +20,8 @@ def _files_in_argv(options: Mapping[str, Any]) -> list[Path]:
     A program found on the PATH belongs to the system, like a library, and is not looked into.
     """
     folder = options.get("cwd") or Path()
-    words = [word for word in options["argv"] if os.sep in word or not shutil.which(word)]
-    return [folder / word for word in words if (folder / word).is_file()]
+    ours = [folder / word for word in options["argv"] if os.sep in word or not shutil.which(word)]
+    return [path for path in ours if os.path.isfile(path)]  # noqa: PTH113 - words no path can have are False
 
 
 @sut(name="command", extra_files=_files_in_argv)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ def isolated(
         "plugins": [str(path.absolute()) for path in plugin_files],
         "name": name or adapter,
         "default_class": default_class,
-        "die_by_signal": threading.current_thread() is threading.main_thread(),
     }
     return Child(
         [sys.executable, "-m", "adverse.suts.serve", json.dumps(description)],

@@ -165,7 +165,8 @@ class Running:
         self._watched_at = now
         if _memory_mb(self.process.pid) > limit_mb:
             raise LostError(
-                "the program uses too much memory",  # how much is chance, and records must not be
+                "the program uses too much memory",
+                got=f"over {limit_mb} MB",  # not the figure itself: the same fault reads the same each time
                 wanted=f"at most {limit_mb} MB",
                 fix="Raise memory_limit_mb, or look for a leak.",
             )
