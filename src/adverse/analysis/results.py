@@ -16,6 +16,7 @@ from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.records import table_bytes
+from adverse.study.store.verify import verify
 
 CURVES = pa.schema(
     [
@@ -54,7 +55,10 @@ class Summary:
 
 def analyze(path: Path) -> Summary:
     """Work out all results of a run folder and write them into it."""
-    store = Store(existing_run(path))
+    folder = existing_run(path)
+    for problem in verify(folder, inputs=False, results=False).problems:
+        raise problem  # what was changed by hand must not be sealed anew under our name
+    store = Store(folder)
     if store.manifest["status"] != "complete":
         raise IncompleteError(
             "the run is not finished, and half of it would give half-true numbers",
