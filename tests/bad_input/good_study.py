@@ -93,7 +93,8 @@ class GoodStudy:
 
     def adverse(self, command: str = "run", *options: str, workers: int = 0) -> Said:
         """Run a command on the study in this process."""
-        self.write()
+        if command in ("run", "plan"):
+            self.write()
         if command == "run":
             options = ("--workers", str(workers), *options)
         subject = self.file if command in ("run", "plan") else self.run

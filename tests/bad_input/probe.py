@@ -7,6 +7,7 @@ on all). The file is copied into a study's folder and loaded there as any plug-i
 import ctypes
 import itertools
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -51,6 +52,11 @@ def fail(_image: Image) -> Answer:
     raise RuntimeError("no CUDA device")
 
 
+def interrupt(image: Image) -> Answer:
+    os.kill(os.getpid(), signal.SIGINT)
+    return look(image)
+
+
 def noise(image: Image) -> Answer:
     sys.stdout.write("@adverse INFO loading...\x00\xff\n")
     return look(image)
@@ -82,6 +88,7 @@ MOODS: dict[str, Callable[[Image], Answer]] = {
     "hang": hang,
     "slow": slow,
     "leak": leak,
+    "interrupt": interrupt,
     "noise": noise,
     "ties": tied,
     "empty": lambda _: NOTHING,
