@@ -33,12 +33,13 @@ def look(image: Image) -> Answer:
 
 
 def hang(_image: Image) -> Answer:
+    Path(__file__).with_name("hanging").touch()
     while True:
         time.sleep(1)
 
 
 def slow(image: Image) -> Answer:
-    time.sleep(0.3)
+    time.sleep(0.15)
     return look(image)
 
 
