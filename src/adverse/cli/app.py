@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, listing, mutate, runs
+from adverse.cli import checkplugin, demo, listing, mutate, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -49,4 +49,5 @@ app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
+app.command("world")(world.world)
 app.command("demo")(demo.demo)
