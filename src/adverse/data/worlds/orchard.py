@@ -76,7 +76,7 @@ def _someone(
 ) -> Walker:
     """Draw a person who is at a place at the end of the drive."""
     posture: Posture = (
-        "walking" if walks else STILL[int(rng.choice(len(STILL), p=(0.4, 0.15, 0.15, 0.2, 0.1)))]
+        "walking" if walks else STILL[int(rng.choice(len(STILL), p=(0.35, 0.15, 0.15, 0.2, 0.15)))]
     )
     heading = float(rng.uniform(0, 2 * math.pi))
     velocity = (0.0, 0.0)
