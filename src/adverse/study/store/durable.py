@@ -25,7 +25,7 @@ def write_file(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-        except OSError:
+        except BaseException:  # Ctrl-C included
             temporary.unlink(missing_ok=True)
             raise
         _flush_folder(path.parent)
