@@ -13,6 +13,16 @@ from pathlib import Path
 
 import adverse
 
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENCV_FOR_THREADS_NUM",
+    "VECLIB_MAXIMUM_THREADS",
+)
+"""Variables that keep numeric libraries to one thread, so that N workers use N cores."""
 PARENT_POLL_S = 1.0
 PR_SET_PDEATHSIG = 1
 _LAUNCH = f"""import ctypes, os, sys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -155,7 +155,18 @@ class _Scoring:
         worst = robustness_roc(curves)
         value = _area(worst)
         whole = found[0].row.area
-        row = Row(self.sut, level, name, group, value, _share(value, whole), status, robust_area=value)
+        row = replace(
+            found[0].row,  # its counts: logs, frames, truths
+            setting=name,
+            group=group,
+            area=value,
+            robustness=_share(value, whole),
+            status=status,
+            robust_area=value,
+            area_without_faults=None,
+            quarantined=max(scored.row.quarantined for scored in chosen),
+            faults=sum(scored.row.faults for scored in chosen),
+        )
         return Scored(row, worst, None)
 
     def _counted(self, setting: str) -> NDArray[np.bool_]:

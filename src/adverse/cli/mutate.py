@@ -1,54 +1,110 @@
-"""mutate: one image, changed."""
+"""mutate: images changed, on disk."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="The image to change.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it (PNG or JPEG).")]
-Mutation = Annotated[str, typer.Option("--mutation", "-m", help='For example "gaussian_blur(sigma_px=2)".')]
+from adverse.cli.progress import ProgressWatcher
+from adverse.errors import EXIT_INCOMPLETE, StudyError
+
+if TYPE_CHECKING:
+    from adverse.study.spec import StudyFile
+
+Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder of images, or a study file.")]
+Target = Annotated[Path, typer.Argument(metavar="OUT", help="An image (PNG or JPEG); a folder for many.")]
+Mutations = Annotated[
+    list[str] | None,
+    typer.Option("--mutation", "-m", help='An id, "gaussian_blur(sigma_px=2)", or a battery; repeatable.'),
+]
 DepthPath = Annotated[
     Path | None, typer.Option("--depth", help="Depth in metres (.npy), or 16-bit PNG with --depth-scale.")
 ]
 DepthScale = Annotated[float | None, typer.Option("--depth-scale", help="Metres per unit of a depth PNG.")]
 InvalidDepth = Annotated[
-    Literal["refuse", "far", "nearest"], typer.Option(help="What to put where depth is no distance.")
+    Literal["refuse", "far", "nearest"] | None,
+    typer.Option("--invalid-depth", help="What to put where depth is no distance. [default: refuse]"),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="For mutations that draw random numbers.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="For mutations that draw. [default: 0]")]
 Key = Annotated[str | None, typer.Option("--key", help="Frame id, as in a study. [default: IN's name]")]
+Suffix = Annotated[str, typer.Option("--suffix", help="Of many images: .png (exact) or .jpg.")]
+Workers = Annotated[int | None, typer.Option("--workers", "-w", min=1, help="For many. [default: all cores]")]
 
 
 def mutate(
     source: Source,
     target: Target,
-    mutation: Mutation,
+    mutation: Mutations = None,
     depth: DepthPath = None,
     depth_scale: DepthScale = None,
-    invalid_depth: InvalidDepth = "refuse",
-    seed: Seed = 0,
+    invalid_depth: InvalidDepth = None,
+    seed: Seed = None,
     key: Key = None,
+    suffix: Suffix = ".png",
+    workers: Workers = None,
 ) -> None:
-    """Apply a mutation to an image.
+    """Apply mutations to one image, a folder of images, or the whole data set of a study.
 
     \b
     Examples:
         adverse mutate in.png out.png --mutation "brightness(scale=0.5)"
         adverse mutate in.png out.png -m "haze(visibility_m=97.8)" --depth in.npy
-        adverse mutate in.png out.png -m "gaussian_blur(sigma_px=2) + salt_pepper(fraction=0.01)"
+        adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
+        adverse mutate study.yaml mutated            the study's own mutations
+
+    Many images go to OUT/MUTATION/FRAME.png with annotations.json beside them. What is there already is not
+    made again.
     """
+    if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
+        told = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
+        _many(_as_study(source, told), target, suffix, workers)
+        return
     from adverse import mutations
     from adverse.data.depth import DepthFile
     from adverse.data.images import ImageFile
     from adverse.data.write import write_image
     from adverse.depth.validity import usable
 
+    if not mutation or len(mutation) != 1:
+        raise StudyError(
+            "one image takes one mutation", fix='Give one --mutation, such as "brightness(scale=2)".'
+        )
     image = ImageFile(source)
     depth_m = None
     if depth is not None:
         stored = DepthFile(depth, image, depth_scale)()
-        depth_m = usable(stored, invalid_depth, where=f"depth file {depth}").depth_m
-    changed = mutations.apply(image(), mutation, seed=seed, key=key or source.stem, depth_m=depth_m)
+        depth_m = usable(stored, invalid_depth or "refuse", where=f"depth file {depth}").depth_m
+    changed = mutations.apply(image(), mutation[0], seed=seed or 0, key=key or source.stem, depth_m=depth_m)
     write_image(target, changed)
+
+
+def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> None:
+    from adverse.cli.runs import all_cores
+    from adverse.study.export import export, export_job
+
+    dataset, job = export_job(file)
+    watch = ProgressWatcher(Console())
+    done = export(dataset, job, target, suffix=suffix, workers=workers or all_cores(), watch=watch)
+    typer.echo(f"{done.files} files in {target}, {done.made} of them made now")
+    for frame, reason in done.refused[:10]:
+        typer.echo(f"- left out {frame}: {reason}")
+    if done.refused:
+        raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def _as_study(source: Path, told: Mapping[str, Any]) -> StudyFile:
+    """Return the study that is meant: a file, or one made up around a folder of images; what is told wins."""
+    from adverse.study.spec import study_from
+    from adverse.study.yamlfile import read_yaml
+
+    if source.is_dir():
+        data = {"format": "folder", "root": str(source.resolve())}
+        study: dict[str, Any] = {"name": "mutate", "data": data}
+    else:
+        study = read_yaml(source).data
+    given = {key: value for key, value in told.items() if value}
+    return study_from({**study, **given}, source.resolve().parent)

@@ -126,8 +126,7 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     console = Console()
     watch = ProgressWatcher(console)
     stop = Stop()
-    count = len(os.sched_getaffinity(0)) if workers is None and sys.platform == "linux" else workers
-    count = count if count is not None else os.cpu_count() or 1
+    count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     finished = False
     with contextlib.suppress(KeyboardInterrupt), _interrupts(stop, watch):
@@ -137,6 +136,11 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
         watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
         return EXIT_INTERRUPTED
     return _analyze_and_show(out, console)
+
+
+def all_cores() -> int:
+    """Return how many processors we may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _analyze_and_show(folder: Path, console: Console) -> int:

@@ -16,19 +16,9 @@ JPEG_QUALITY = 95
 
 def write_image(path: Path, image: Image) -> None:
     """Write RGB or gray as PNG (exact) or JPEG (quality 95), by the file's ending."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(
-            "an image is written as PNG or JPEG",
-            where=str(path),
-            got=f"the ending {path.suffix!r}",
-            wanted=", ".join(SUFFIXES),
-            fix="Give a name that ends in .png.",
-        )
-    stored = image[..., ::-1] if image.ndim == 3 and image.shape[2] == 3 else image
-    quality = [] if path.suffix.lower() == ".png" else [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
-    _, data = cv2.imencode(path.suffix.lower(), np.ascontiguousarray(stored), quality)
+    data = image_bytes(image, path)
     try:
-        path.write_bytes(data.tobytes())
+        path.write_bytes(data)
     except OSError as error:
         raise DataError(
             "the image cannot be written",
@@ -36,3 +26,20 @@ def write_image(path: Path, image: Image) -> None:
             got=error.strerror or str(error),
             fix="Give a place in a folder that exists and that you may write to.",
         ) from error
+
+
+def image_bytes(image: Image, path: Path) -> bytes:
+    """Return an image as the bytes of the file it is to be written to: PNG or JPEG by its ending."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(
+            "an image is written as PNG or JPEG",
+            where=str(path),
+            got=f"the ending {suffix!r}",
+            wanted=", ".join(SUFFIXES),
+            fix="Give a name that ends in .png.",
+        )
+    stored = image[..., ::-1] if image.ndim == 3 and image.shape[2] == 3 else image
+    quality = [] if suffix == ".png" else [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
+    _, data = cv2.imencode(suffix, np.ascontiguousarray(stored), quality)
+    return data.tobytes()

@@ -115,26 +115,41 @@ class Plan:
 def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | None = None) -> Plan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
     study = file.study
+    if not study.suts:
+        raise StudyError(
+            "the study names no system to test",
+            where=file.where("suts"),
+            wanted="at least one entry under suts:",
+            fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",
+        )
     registry = plugins.load(file.plugin_files)
-    settings = _settings(file, registry)
-    dataset = _dataset(file, registry)
+    settings = read_settings(file, registry)
+    dataset = read_dataset(file, registry)
     suts = tuple(_sut_task(file, registry, index) for index in range(len(study.suts)))
-    job = Job(
-        seed=study.seed,
-        plugin_files=file.plugin_files,
-        settings=settings,
-        suts=suts,
-        categories=dataset.categories,
-        targets=study.targets,
-        invalid_depth=study.invalid_depth,
-    )
+    job = job_of(file, dataset, settings, suts)
     blocked = [*_unmet_needs(file, dataset, settings), *_missing_files(file, registry, job)]
-    inputs = hashes.of(source.path for frame in _frames(dataset) for source in _sources(frame))
+    inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
     return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked))
 
 
-def _settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
+def job_of(
+    file: StudyFile, dataset: Dataset, settings: tuple[Setting, ...], suts: tuple[SutTask, ...] = ()
+) -> Job:
+    """Return what workers must know of a study."""
+    return Job(
+        seed=file.study.seed,
+        plugin_files=file.plugin_files,
+        settings=settings,
+        suts=suts,
+        categories=dataset.categories,
+        targets=file.study.targets,
+        invalid_depth=file.study.invalid_depth,
+    )
+
+
+def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
+    """Return the settings that a study names, the baseline first."""
     found = {BASELINE: parse(BASELINE, registry)}
     for index, entry in enumerate(file.study.mutations):
         for setting in expand(entry, registry, where=file.where("mutations", index)):
@@ -149,7 +164,8 @@ def _settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
     return tuple(found.values())
 
 
-def _dataset(file: StudyFile, registry: Registry) -> Dataset:
+def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
+    """Read the data set that a study names."""
     section = file.study.data
     plugin = registry.get("dataset", section.format, where=file.where("data", "format"))
     options = plugins.bind(
@@ -270,8 +286,8 @@ def _units(
         logs = [log for log in dataset.logs if log.split == split]
         chosen = range(len(job.settings)) if split == "test" else range(1)
         for frames in _chunks(logs, file.study.unit_frames):
-            plain = digest(*(part for frame in frames for part in _frame_parts(frame, inputs, deep=False)))
-            deep = digest(*(part for frame in frames for part in _frame_parts(frame, inputs, deep=True)))
+            plain = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=False)))
+            deep = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=True)))
             cells = []
             for s in chosen:
                 setting = job.settings[s]
@@ -307,17 +323,20 @@ def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:
         yield tuple(waiting)
 
 
-def _frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list[str]:
-    sources = _sources(frame) if deep else [frame.image]
+def frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list[str]:
+    """Return what decides a frame's pixels; `deep` adds its depth and labels."""
+    sources = sources_of(frame) if deep else [frame.image]
     parts = [part for source in sources for part in (inputs[source.path], source.recipe)]
     return [frame.id, frame.fault or "", *parts]
 
 
-def _sources(frame: Frame) -> list[Source]:
+def sources_of(frame: Frame) -> list[Source]:
+    """Return the files that a frame is read from."""
     return [source for source in (frame.image, frame.depth_m, frame.labels) if source is not None]
 
 
-def _frames(dataset: Dataset) -> Iterator[Frame]:
+def frames_of(dataset: Dataset) -> Iterator[Frame]:
+    """Yield the frames of a data set but those for training, making sure that each id stands once."""
     counts: Counter[str] = Counter()
     for log in dataset.logs:
         if log.split != "train":

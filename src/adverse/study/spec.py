@@ -75,7 +75,7 @@ class Study(_Section):
 
     name: str
     data: DataSection
-    suts: Annotated[tuple[SutSection, ...], Field(min_length=1)]
+    suts: tuple[SutSection, ...] = ()
     mutations: tuple[Any, ...] = ()
     seed: Annotated[int, Field(ge=0)] = 0
     plugins: tuple[str, ...] = ()

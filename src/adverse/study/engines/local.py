@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from adverse.errors import AdverseError
-from adverse.processes import python_path
+from adverse.processes import ONE_THREAD, python_path
 from adverse.study.engines import Stop, Watcher
 from adverse.study.plan import Job, Unit
 from adverse.study.stages import Avoid, Stage
@@ -34,15 +34,6 @@ DEATHS_BEFORE_AVOIDING = 3
 STARTS_BEFORE_GIVING_UP = 3
 MEMORY_SHARE = 0.8
 """Share of the machine's memory that all workers together may use."""
-ONE_THREAD = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "OPENCV_FOR_THREADS_NUM",
-    "VECLIB_MAXIMUM_THREADS",
-)
 
 
 class LocalEngine:

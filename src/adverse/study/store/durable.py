@@ -15,20 +15,22 @@ from pathlib import Path
 from adverse.errors import IncompleteError, StoreError
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Put a file in its place, whole and durable."""
+def write_file(path: Path, data: bytes, *, flush: bool = True) -> None:
+    """Put a file in its place, whole; with `flush`, on the disk before this returns."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with storage_errors(path):
         try:
             with temporary.open("wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if flush:
+                    os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:  # Ctrl-C included
             temporary.unlink(missing_ok=True)
             raise
-        _flush_folder(path.parent)
+        if flush:
+            _flush_folder(path.parent)
 
 
 def append_line(path: Path, line: bytes) -> None:
