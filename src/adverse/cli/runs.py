@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from adverse.cli import show_error
+from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
