@@ -71,5 +71,6 @@ def test_refused(tmp_path: Path, changed: dict[Any, Any], words: str) -> None:
 
 
 def test_all_mistakes_are_counted(tmp_path: Path) -> None:
+    wrong = {"sede": 1, "seed": -1, "fpr_max": 0}
     with pytest.raises(StudyError, match=r"\(2 more after this one\)"):
-        study_from({"name": "x"} | {"sede": 1}, tmp_path)
+        study_from({**LEAST, **wrong}, tmp_path)
