@@ -115,6 +115,9 @@ def probe(
     *, mood: str = "good", at: int = -1, weights: Path | None = None, classes: tuple[str, ...] = ("person",)
 ) -> Probe:
     """Find the red figure."""
-    if weights is not None and weights.read_text() == "broken":
+    content = weights.read_text() if weights is not None else ""
+    if content == "broken":
         raise ValueError("the weights are of version 9, this loader knows 1 to 3")
+    if content == "deadly":
+        ctypes.string_at(0)
     return Probe(mood, at, classes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .cases import PASS
+from .cases import CANNOT_RUN, PASS
 from .command import Said
 from .good_study import GoodStudy
 
@@ -79,3 +79,17 @@ def test_every_fault_has_a_fix(ran: Ran) -> None:
 
 def test_nothing_is_run_twice(ran: Ran) -> None:
     ran.study.adverse("plan").expect(PASS, "48 images to judge, 48 done, 0 to do")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("broken", ("cannot be built", "version 9", "Check the options")),
+        ("deadly", ("ended before it was ready", "SIGSEGV", "while loading SUT 'probe'")),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_stops_the_run(
+    coco: GoodStudy, content: str, words: tuple[str, ...]
+) -> None:
+    (coco.folder / "model.bin").write_text(content)
+    coco.adverse(workers=1).expect(CANNOT_RUN, "probe", *words)

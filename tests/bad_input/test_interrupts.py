@@ -116,3 +116,14 @@ def test_a_worker_that_is_killed_is_replaced(slow: GoodStudy) -> None:
     said.expect(PASS, "a worker died (signal SIGKILL) while asking SUT 'probe'", "16/16 images done")
     assert {row["area"] for row in slow.rows()} == {1.0}
     assert {row["faults"] for row in slow.rows()} == {0}
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_run(coco: GoodStudy) -> None:
+    """As in `adverse run study.yaml | head -1`."""
+    coco.sut(mood="slow")
+    with started(*command(coco)) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() == PASS
+    coco.adverse("verify").expect(PASS)
+    assert {row["area"] for row in coco.rows()} == {1.0}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
+from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 

@@ -108,7 +108,7 @@ class _Loaded:
 
     def depth(self, policy: Policy) -> Depth | None:
         if self._depth is None and self.frame.depth_m is not None:
-            found = usable(self.frame.depth_m(), policy, where=f"frame {self.frame.id!r}")
+            found = usable(self.frame.depth_m(), policy, where=f"depth file {self.frame.depth_m.path}")
             self._depth = found.depth_m
             if found.invalid_share:
                 share = f"depth invalid at {found.invalid_share:.2%} of pixels: {policy}"

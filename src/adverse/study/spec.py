@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from adverse.errors import StudyError, suggestion
+from adverse.plugins import Positive
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
 from adverse.type_words import lower_first
 
@@ -45,7 +46,7 @@ class SutSection(_OpenSection):
     name: str
     adapter: str
     batch: Annotated[int, Field(ge=1, le=1024)] = 1
-    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
 
@@ -59,8 +60,14 @@ class SensitivitySection(_Section):
     """The shared grid of expected false positives per image, log-spaced."""
 
     levels: Annotated[int, Field(ge=2, le=10_000)] = 100
-    lowest: Annotated[float, Field(gt=0)] = 1e-4
-    highest: Annotated[float, Field(gt=0)] = 1.0
+    lowest: Positive = 1e-4
+    highest: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.lowest >= self.highest:
+            raise ValueError(f"lowest ({self.lowest:g}) below highest ({self.highest:g})")
+        return self
 
 
 class Study(_Section):
@@ -75,7 +82,7 @@ class Study(_Section):
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     sensitivity: SensitivitySection = SensitivitySection()
-    fpr_max: Annotated[float, Field(gt=0)] = 0.1
+    fpr_max: Positive = 0.1
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
@@ -179,7 +186,7 @@ def _study_error(source: YamlFile, errors: ValidationError) -> StudyError:
     key = str(place[-1])
     where = source.where(place)
     more = f" ({errors.error_count() - 1} more after this one)" if errors.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
+    if first["type"] in ("extra_forbidden", "invalid_key"):
         return StudyError(
             f"unknown key {key!r}{more}", where=where, fix=suggestion(key, _fields_at(place[:-1]))
         )
