@@ -19,7 +19,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "suts": GROUND,
     "depth": GROUND,
     SEAM: GROUND,
-    "study": ("data", "mutations", "suts", "depth", SEAM, *GROUND),
+    "study": ("data", "mutations", "suts", "depth", "robot", SEAM, *GROUND),
     "robot": GROUND,
     "levels": ("robot", SEAM, *GROUND),
     "curves": ("levels", *GROUND),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Version:
     refused: str | None = None
     pixels: str | None = None
     notes: str | None = None
+    depth_m: Depth | None = None
+    """The depth map as stored, when detections are to be located."""
 
 
 class Prepared:
@@ -50,6 +52,7 @@ class Prepared:
         self.tell = tell
         self._refused = frame.fault
         self._loaded: _Loaded | None = None
+        self._depth_m: Depth | None = None
 
     def version(self, setting: Setting) -> Version:
         """Return the frame under a setting, or why it cannot be had."""
@@ -73,11 +76,23 @@ class Prepared:
             return Version(self.frame, setting, refused=one_line(error))
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        return Version(self.frame, setting, image, None, loaded.pixels, notes)
+        return self._located(Version(self.frame, setting, image, None, loaded.pixels, notes))
 
     def unseen(self, setting: Setting) -> Version:
         """Return the version without its image, for SUTs that answer from their records."""
-        return Version(self.frame, setting, refused=self.frame.fault)
+        return self._located(Version(self.frame, setting, refused=self.frame.fault))
+
+    def _located(self, version: Version) -> Version:
+        """Add the depth map where detections are to be located; without it the frame is of no use."""
+        if not self.job.locate or version.refused is not None or self.frame.depth_m is None:
+            return version
+        if self._depth_m is None:
+            self.tell(Stage("reading the depth", self.frame.id))
+            try:
+                self._depth_m = self.frame.depth_m()
+            except Exception as error:  # noqa: BLE001
+                return replace(version, image=None, refused=one_line(error))
+        return replace(version, depth_m=self._depth_m)
 
     def _load(self) -> _Loaded | None:
         if self._loaded is None and self._refused is None:

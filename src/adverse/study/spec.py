@@ -15,7 +15,14 @@ from adverse.plugins import Positive
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
 from adverse.type_words import lower_first
 
-LEVELS = {"image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B"}
+LEVELS = {
+    "image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B",
+    "located": "detections as places on the ground, up to 10 m away; needs depth, poses and a camera",
+    "path": "only what is in the robot's way, and how soon; needs what located needs, and robot:",
+    "loop": "what the robot does: closed-loop playback of the logs; needs what path needs",
+}
+IN_CONTEXT = ("located", "path", "loop")
+WITH_ROBOT = ("path", "loop")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -85,6 +92,7 @@ class Study(_Section):
     fpr_max: Positive = 0.1
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
+    robot: dict[str, Any] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
 
     @field_validator("name")
