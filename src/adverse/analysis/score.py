@@ -69,22 +69,20 @@ class SutScores:
 
 def score_sut(store: Store, sut: str, context: Context) -> SutScores:
     """Judge every setting of a SUT at thresholds frozen on its un-mutated validation images."""
-    statistics = store.manifest["statistics"]
-    levels = grid(
-        statistics["sensitivity"]["levels"],
-        statistics["sensitivity"]["lowest"],
-        statistics["sensitivity"]["highest"],
-    )
-    answers = store.answers(sut)
-    judged = {setting: judge(answer, store.truth) for setting, answer in answers.items()}
-    baseline = next(iter(store.settings))
-    test = store.frames.test
-    source: Literal["validation", "test"] = "test" if test.all() else "validation"
-    chosen = test if source == "test" else ~test
-    counted = chosen & _ran(judged[baseline].answers, len(test))
-    sensitivity = standardize(false_scores(judged[baseline], counted), int(counted.sum()), levels)
+    judged = {setting: judge(answer, store.truth) for setting, answer in store.answers(sut).items()}
+    sensitivity, source = sensitivity_of(store, judged[next(iter(store.settings))])
     scored = _Scoring(store, sut, judged, sensitivity, context).rows()
     return SutScores(sut, sensitivity, source, tuple(scored))
+
+
+def sensitivity_of(store: Store, baseline: Judged) -> tuple[Sensitivity, Literal["validation", "test"]]:
+    """Standardize a SUT on its un-mutated validation images or, where there are none, on the test images."""
+    test = store.frames.test
+    source: Literal["validation", "test"] = "test" if test.all() else "validation"
+    counted = (test if source == "test" else ~test) & _ran(baseline.answers, len(test))
+    told = store.manifest["statistics"]["sensitivity"]
+    levels = grid(told["levels"], told["lowest"], told["highest"])
+    return standardize(false_scores(baseline, counted), int(counted.sum()), levels), source
 
 
 class _Scoring:
