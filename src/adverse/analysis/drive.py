@@ -10,6 +10,7 @@ from adverse.analysis.context import Context
 from adverse.analysis.score import sensitivity_of
 from adverse.errors import StudyError, suggestion
 from adverse.levels.image import judge
+from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
 from adverse.study.store.read import Store
 
