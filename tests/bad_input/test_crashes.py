@@ -16,7 +16,7 @@ SUTS: dict[str, dict[str, Any]] = {
     "good": {},
     "segfault": {},
     "os exit": {},
-    "hang": {"timeout_s": 1},
+    "hang": {"timeout_s": 2},
     "leak": {"memory_limit_mb": 400},
     "noise": {"memory_limit_mb": 4000},
 }
@@ -48,7 +48,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     [
         ("segfault", ("the program died", "SIGSEGV")),
         ("os exit", ("the program died", "exit code 3")),
-        ("hang", ("the program hung", "it has not answered after 1 s", "Raise timeout_s")),
+        ("hang", ("the program hung", "it has not answered after 2 s", "Raise timeout_s")),
         ("leak", ("the program uses too much memory", "at most 400 MB", "Raise memory_limit_mb")),
     ],
 )
@@ -67,7 +67,7 @@ def test_others_do_not_notice(ran: Ran, sut: str) -> None:
 
 def test_the_user_hears_of_it_at_once(ran: Ran) -> None:
     died = f"a worker died (signal SIGSEGV) while asking SUT 'segfault', frame '{AT}', under identity"
-    hung = f"a worker gave no answer in 1 s while asking SUT 'hang', frame '{AT}', under identity"
+    hung = f"a worker gave no answer in 2 s while asking SUT 'hang', frame '{AT}', under identity"
     ran.said.expect(PASS, died, hung, "SUT 'hang' runs in a process of its own from now on")
 
 
