@@ -87,7 +87,11 @@ def albumentations() -> Apply:
             "brightness": lambda: A.HueSaturationValue(once(0), once(0), once(26 * severity), p=1),
             "saturate": lambda: A.HueSaturationValue(once(0), once(20 * severity), once(0), p=1),
             "elastic_transform": lambda: A.ElasticTransform(alpha=30, sigma=5, p=1),
-            "pixelate": lambda: A.Downscale(scale_range=once((0.6, 0.5, 0.4, 0.3, 0.25)[k]), p=1),
+            "pixelate": lambda: A.Downscale(
+                scale_range=once((0.6, 0.5, 0.4, 0.3, 0.25)[k]),
+                interpolation_pair={"downscale": cv2.INTER_AREA, "upscale": cv2.INTER_NEAREST},
+                p=1,
+            ),
             "jpeg_compression": lambda: A.ImageCompression(quality_range=once((25, 18, 15, 10, 7)[k]), p=1),
             "spatter": lambda: A.Spatter(mode="rain" if severity <= 3 else "mud", p=1),
             "snow": lambda: A.RandomSnow(p=1),

@@ -21,6 +21,9 @@ I64 = NDArray[np.int64]
 CHUNK = 1024
 """Values of a row summed at a time: few enough to stay in the nearest cache."""
 
+FIXED_POINT = 22
+"""Fraction bits of Pillow's means of 8-bit values."""
+
 
 @kernel("void(float32[:, ::1], int64[::1], int64[::1], float32[::1], float32, uint8[:, ::1])", reorder=True)
 def sum_shifted(padded: F32, row: I64, column: I64, weight: F32, offset: float, out: U8) -> None:
@@ -43,108 +46,171 @@ def sum_shifted(padded: F32, row: I64, column: I64, weight: F32, offset: float, 
                 target[i] = np.uint8(np.int32(min(total[i], np.float32(255))))
 
 
-@kernel("void(Array(uint8, 2, 'C', readonly=True), uint16[:, ::1])")
-def running_sums(padded: U8, out: NDArray[np.uint16]) -> None:
-    """Write sums from the top, modulo 65536; `out` has one row more, of zeros, above."""
-    out[0] = 0
-    for y in range(padded.shape[0]):
-        source, above, target = padded[y], out[y], out[y + 1]
-        for i in range(source.size):
-            target[i] = np.uint16(above[i] + source[i])
+@kernel("void(uint8[:, ::1], int64[::1], float32[::1], int64, float32, uint8[:, ::1])", reorder=True)
+def blur_discs(padded: U8, half_height: I64, taps: F32, channels: int, offset: float, out: U8) -> None:
+    """Sum over a disc, smooth the sums in both directions, and truncate, a row at a time.
 
-
-@kernel("void(uint16[:, ::1], int64[::1], int64, float32[:, ::1])")
-def sum_discs(sums: NDArray[np.uint16], half_height: I64, channels: int, out: F32) -> None:
-    """Write the sum over the disc around every pixel, from the running sums of the padded image.
-
-    The disc holds the pixels at most half_height[k] rows away in the columns k to the left and right.
-    A few columns fit 16 bits, so they are added up in 16 bits, and then together.
+    The disc holds the pixels at most half_height[k] rows away in the columns k to the left and right; each
+    such column is the difference of two running sums from the top, taken modulo 65536. A few columns fit 16
+    bits, so they are added up in 16 bits, and then together. `taps` are symmetric, from the centre outwards.
     """
-    radius = half_height.size - 1
-    few = np.empty(out.shape[1], np.uint16)
-    column = np.empty(sums.shape[1], np.uint16)
-    for y in range(out.shape[0]):
-        target = out[y]
-        target[:] = np.float32(0)
+    radius, reach = half_height.size - 1, taps.size - 1
+    width = padded.shape[1]
+    inner = width - 2 * radius * channels
+    running = np.zeros((2 * radius + 2, width), np.uint16)
+    discs = np.empty((2 * reach + 1, inner), np.float32)
+    column, few = np.empty(width, np.uint16), np.empty(inner, np.uint16)
+    line, total = np.empty(inner, np.float32), np.empty(out.shape[1], np.float32)
+    summed = 0
+    for t in range(out.shape[0] + 2 * reach):
+        while summed < t + 2 * radius + 1:
+            source, above = padded[summed], running[summed % len(running)]
+            summed += 1
+            target = running[summed % len(running)]
+            for i in range(width):
+                target[i] = np.uint16(above[i] + source[i])
+        disc = discs[t % len(discs)]
+        disc[:] = np.float32(0)
         few[:] = 0
         room = 65535
         for k in range(radius + 1):
             half = half_height[k]
             if k == 0 or half != half_height[k - 1]:
-                lower, upper = sums[y + radius + half + 1], sums[y + radius - half]
-                for i in range(column.size):
+                lower = running[(t + radius + half + 1) % len(running)]
+                upper = running[(t + radius - half) % len(running)]
+                for i in range(width):
                     column[i] = np.uint16(lower[i] - upper[i])
             if room < 2 * 255 * (2 * half + 1):
-                for i in range(few.size):
-                    target[i] += np.float32(few[i])
+                for i in range(inner):
+                    disc[i] += np.float32(few[i])
                 few[:] = 0
                 room = 65535
             room -= 2 * 255 * (2 * half + 1)
             left, right = column[(radius - k) * channels :], column[(radius + k) * channels :]
             if k == 0:
-                for i in range(few.size):
+                for i in range(inner):
                     few[i] = np.uint16(few[i] + left[i])
             else:
-                for i in range(few.size):
+                for i in range(inner):
                     few[i] = np.uint16(few[i] + left[i] + right[i])
-        for i in range(few.size):
-            target[i] += np.float32(few[i])
-
-
-@kernel("void(float32[:, ::1], float32[::1], int64, float32, uint8[:, ::1])", reorder=True)
-def smooth_sums(sums: F32, taps: F32, channels: int, offset: float, out: U8) -> None:
-    """Smooth in both directions by symmetric taps, given from the centre outwards, and truncate."""
-    reach = taps.size - 1
-    line = np.empty(sums.shape[1], np.float32)
-    total = np.empty(out.shape[1], np.float32)
-    for y in range(out.shape[0]):
-        centre = sums[y + reach]
-        for i in range(line.size):
+        for i in range(inner):
+            disc[i] += np.float32(few[i])
+        y = t - 2 * reach
+        if y < 0:
+            continue
+        centre = discs[(y + reach) % len(discs)]
+        for i in range(inner):
             line[i] = taps[0] * centre[i]
         for k in range(1, reach + 1):
-            above, below = sums[y + reach - k], sums[y + reach + k]
-            for i in range(line.size):
-                line[i] += taps[k] * (above[i] + below[i])
+            before, after = discs[(y + reach - k) % len(discs)], discs[(y + reach + k) % len(discs)]
+            for i in range(inner):
+                line[i] += taps[k] * (before[i] + after[i])
         middle = line[reach * channels :]
         for i in range(total.size):
             total[i] = taps[0] * middle[i] + np.float32(offset)
         for k in range(1, reach + 1):
-            left, right = line[(reach - k) * channels :], line[(reach + k) * channels :]
+            west, east = line[(reach - k) * channels :], line[(reach + k) * channels :]
             for i in range(total.size):
-                total[i] += taps[k] * (left[i] + right[i])
-        target = out[y]
+                total[i] += taps[k] * (west[i] + east[i])
+        made = out[y]
         for i in range(total.size):
-            target[i] = np.uint8(np.int32(min(max(total[i], np.float32(0)), np.float32(255))))
+            made[i] = np.uint8(np.int32(min(max(total[i], np.float32(0)), np.float32(255))))
 
 
 @kernel(
-    "void(Array(float32, 2, 'C', readonly=True), int64, int64[::1], float32[::1], int64[::1], float32[::1], "
-    "float32[:, ::1])"
+    "void(Array(float32, 2, 'C', readonly=True), int64, int64[::1], float32[::1], int64, int64, int64[::1], "
+    "int64[::1], float32[::1], float32[:, ::1])",
+    reorder=True,
 )
 def add_zoomed(
-    source: F32, channels: int, row: I64, row_part: F32, column: I64, column_part: F32, out: F32
+    source: F32,
+    channels: int,
+    row: I64,
+    row_part: F32,
+    first: int,
+    last: int,
+    run: I64,
+    shift: I64,
+    part: F32,
+    out: F32,
 ) -> None:
-    """Add the bilinear values of `source` at the rows and columns given as whole number and fraction."""
-    line = np.empty(source.shape[1], np.float32)
+    """Add bilinear values of `source`: row[y] + row_part[y] down, and across in runs.
+
+    Values run[k] to run[k + 1] of a row come from those shift[k] further left in the values first to last of
+    the source, mixed with the next pixel's by `part`: runs of neighbours stay neighbours, which is fast.
+    """
+    size = last - first
+    line = np.empty(size + channels, np.float32)
     for y in range(row.size):
-        upper, lower = source[row[y]], source[min(row[y] + 1, source.shape[0] - 1)]
-        part = row_part[y]
-        for i in range(line.size):
-            line[i] = upper[i] + (lower[i] - upper[i]) * part
-        target = out[y]
-        last = line.size - channels
-        if channels == 3:
-            for x in range(column.size):
-                at = column[x] * 3
-                after = min(at + 3, last)
-                share = column_part[x]
-                target[3 * x] += line[at] + (line[after] - line[at]) * share
-                target[3 * x + 1] += line[at + 1] + (line[after + 1] - line[at + 1]) * share
-                target[3 * x + 2] += line[at + 2] + (line[after + 2] - line[at + 2]) * share
-        else:
-            for x in range(column.size):
-                at = column[x]
-                target[x] += line[at] + (line[min(at + 1, last)] - line[at]) * column_part[x]
+        upper, lower = source[row[y], first:last], source[min(row[y] + 1, source.shape[0] - 1), first:last]
+        down = row_part[y]
+        for i in range(size):
+            line[i] = upper[i] + (lower[i] - upper[i]) * down
+        line[size:] = line[size - channels : size]
+        for k in range(shift.size):
+            start, stop = run[k], run[k + 1]
+            near = line[start - shift[k] : stop - shift[k]]
+            far = line[start - shift[k] + channels : stop - shift[k] + channels]
+            target, share = out[y, start:stop], part[start:stop]
+            for i in range(stop - start):
+                target[i] += near[i] + (far[i] - near[i]) * share[i]
+
+
+@kernel(
+    "void(Array(uint8, 3, 'C', readonly=True), int64[:, ::1], int64[:, ::1], int64[::1], int64[::1], "
+    "uint8[:, :, ::1])"
+)
+def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out: U8) -> None:
+    """Average boxes, first across, then down, each time rounded; `row` and `column` hold (begin, end) of each.
+
+    Pixel (y, x) of `out` gets box (row_of[y], column_of[x]). Means are taken in fixed point, as Pillow does.
+    """
+    channels, boxes = image.shape[2], len(column)
+    one, half = np.int64(1 << FIXED_POINT), np.int64(1 << (FIXED_POINT - 1))
+    total = np.empty(boxes * channels, np.int64)
+    small = np.empty(boxes * channels, np.uint8)
+    place = column_of * channels
+    shares = np.empty(boxes, np.int64)
+    for b in range(boxes):
+        shares[b] = np.int64(one / (column[b, 1] - column[b, 0]) + 0.5)
+    y = 0
+    for k in range(len(row)):
+        total[:] = 0
+        for source in range(row[k, 0], row[k, 1]):
+            line = image[source].reshape(-1)
+            for b in range(boxes):
+                share = shares[b]
+                if channels == 3:
+                    red, green, blue = np.int64(0), np.int64(0), np.int64(0)
+                    for i in range(3 * column[b, 0], 3 * column[b, 1], 3):
+                        red += line[i]
+                        green += line[i + 1]
+                        blue += line[i + 2]
+                    total[3 * b] += (red * share + half) >> FIXED_POINT
+                    total[3 * b + 1] += (green * share + half) >> FIXED_POINT
+                    total[3 * b + 2] += (blue * share + half) >> FIXED_POINT
+                else:
+                    gray = np.int64(0)
+                    for i in range(column[b, 0], column[b, 1]):
+                        gray += line[i]
+                    total[b] += (gray * share + half) >> FIXED_POINT
+        share = np.int64(one / (row[k, 1] - row[k, 0]) + 0.5)
+        for i in range(total.size):
+            small[i] = np.uint8((total[i] * share + half) >> FIXED_POINT)
+        first = y
+        while y < out.shape[0] and row_of[y] == k:
+            made = out[y].reshape(-1)
+            if y > first:
+                made[:] = out[first].reshape(-1)
+            elif channels == 3:
+                for x in range(place.size):
+                    made[3 * x] = small[place[x]]
+                    made[3 * x + 1] = small[place[x] + 1]
+                    made[3 * x + 2] = small[place[x] + 2]
+            else:
+                for x in range(place.size):
+                    made[x] = small[place[x]]
+            y += 1
 
 
 @kernel(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Annotated, Any
 
@@ -86,18 +87,12 @@ def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float) -> Image:
     source = layout.pixels(image)
     margin = radius_px + len(taps) - 1
     padded = cv2.copyMakeBorder(source, margin, margin, margin, margin, cv2.BORDER_REFLECT_101)
-    flat = layout.rows(padded)
-    channels = source.shape[2]
-    sums = np.empty((flat.shape[0] + 1, flat.shape[1]), np.uint16)
-    area_kernels.running_sums(flat, sums)
-    extra = 2 * (len(taps) - 1)
-    discs = np.empty((source.shape[0] + extra, (source.shape[1] + extra) * channels), np.float32)
-    area_kernels.sum_discs(sums, half, channels, discs)
     gain = math.sqrt(
         _kernel_weight(radius_px, alias_sigma_px) / int(2 * (2 * half + 1).sum() - 2 * half[0] - 1)
     )
     out = np.empty_like(source)
-    area_kernels.smooth_sums(discs, (taps * gain).astype(np.float32), channels, 1e-3, layout.rows(out))
+    weights = (taps * gain).astype(np.float32)
+    area_kernels.blur_discs(layout.rows(padded), half, weights, source.shape[2], 1e-3, layout.rows(out))
     return out.reshape(image.shape)
 
 
@@ -107,6 +102,7 @@ def _alias_taps(radius_px: int, sigma_px: float) -> NDArray[np.float64]:
     return cv2.getGaussianKernel(width, sigma_px)[width // 2 :, 0].astype(np.float64)
 
 
+@functools.lru_cache(maxsize=32)
 def _kernel_weight(radius_px: int, sigma_px: float) -> float:
     """Return the sum of the reference's kernel: a disc on its grid, smoothed with mirrored rims."""
     side = max(radius_px, DISC_GRID_RADIUS)

@@ -85,8 +85,8 @@ def _look_up(image: Image, tables: list[Image]) -> Image:
     if len(tables) == 1:
         out = cv2.LUT(source, tables[0])
     else:
-        planes = [cv2.LUT(np.ascontiguousarray(source[..., c]), table) for c, table in enumerate(tables)]
-        out = cv2.merge(planes)
+        out = np.empty_like(source)
+        pixel_kernels.look_up(source.reshape(-1, 3), np.stack(tables), out.reshape(-1, 3))
     return out.astype(np.uint8, copy=False).reshape(image.shape)
 
 

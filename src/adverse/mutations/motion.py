@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cv2
@@ -63,15 +62,17 @@ def motion_blur(image: NDArray[Any], path: Track, *, gain: float = 1.0, offset: 
     return out.reshape(image.shape)
 
 
-def zoom_blur(image: Image, factors: Sequence[float]) -> Image:
+def zoom_blur(image: Image, factors: list[float]) -> Image:
     """Average the image with versions of itself zoomed in about the centre; truncates."""
     source = layout.pixels(image)
     values = source.astype(np.float32)
-    total = layout.rows(values).copy()
+    total = layout.rows(values) * np.float32(1 + factors.count(1))
     for factor in factors:
-        add_zoomed(values, factor, total)
-    out = total * np.float32(1 / (len(factors) + 1)) + np.float32(1e-3)
-    return layout.truncated(np.minimum(out, 255), image.shape)
+        if factor != 1:
+            add_zoomed(values, factor, total)
+    total *= np.float32(1 / (len(factors) + 1))
+    total += np.float32(1e-3)
+    return layout.truncated(total, image.shape)
 
 
 def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.float32]) -> None:
@@ -83,17 +84,18 @@ def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.flo
     height, width, channels = values.shape
     down, first_row = _grid(height, factor)
     across, first_column = _grid(width, factor)
-    middle = values[
-        first_row : first_row + math.ceil(height / factor),
-        first_column : first_column + math.ceil(width / factor),
-    ]
+    shift = np.repeat(np.arange(len(across)) - across.astype(np.int64), channels) * channels
+    run = np.flatnonzero(np.diff(shift, prepend=-1))
     area_kernels.add_zoomed(
-        layout.rows(np.ascontiguousarray(middle)),
+        layout.rows(values),
         channels,
-        down.astype(np.int64),
+        first_row + down.astype(np.int64),
         (down % 1).astype(np.float32),
-        across.astype(np.int64),
-        (across % 1).astype(np.float32),
+        first_column * channels,
+        (first_column + math.ceil(width / factor)) * channels,
+        np.append(run, len(shift)),
+        shift[run],
+        np.repeat((across % 1).astype(np.float32), channels),
         total,
     )
 

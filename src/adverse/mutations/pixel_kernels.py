@@ -119,6 +119,16 @@ def alias_tables(chances: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
 
 
 @kernel("void(Array(uint8, 2, 'C', readonly=True), Array(uint8, 2, 'C', readonly=True), uint8[:, ::1])")
+def look_up(pixels: U8, tables: U8, out: U8) -> None:
+    """Replace each of three channels by the entry in its own table."""
+    red, green, blue = tables[0], tables[1], tables[2]
+    for i in range(pixels.shape[0]):
+        out[i, 0] = red[pixels[i, 0]]
+        out[i, 1] = green[pixels[i, 1]]
+        out[i, 2] = blue[pixels[i, 2]]
+
+
+@kernel("void(Array(uint8, 2, 'C', readonly=True), Array(uint8, 2, 'C', readonly=True), uint8[:, ::1])")
 def map_by_brightest(pixels: U8, table: U8, out: U8) -> None:
     """Replace each channel of a pixel by table[largest channel, this channel]."""
     for i in range(pixels.shape[0]):

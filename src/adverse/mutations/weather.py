@@ -86,7 +86,7 @@ def snow(image: Image, flakes: Flakes, *, rng: np.random.Generator) -> Image:
     motion.add_zoomed(fields.normal((rows, columns), rng)[..., None], flakes.zoom, layer)
     layer *= np.float32(flakes.deviation)
     layer += np.float32(flakes.mean)
-    bright = cv2.threshold(np.minimum(layer, 1), np.nextafter(flakes.least, 0), 0, cv2.THRESH_TOZERO)[1]
+    bright = _at_least(np.minimum(layer, 1), flakes.least)
     path = motion.track(flakes.radius, flakes.sigma, float(rng.uniform(-135, -45)), (rows, columns))
     fallen = motion.motion_blur(bright, path, gain=255.0, offset=0.5)
     out = np.empty_like(source)
@@ -106,7 +106,7 @@ def spatter(image: Image, splash: Splash, *, rng: np.random.Generator) -> Image:
         cover = smoothed(
             (liquid > splash.least).astype(np.float32), splash.strength, border=cv2.BORDER_REPLICATE
         )
-        clear = 1 - np.where(cover < MUD_EDGE, np.float32(0), cover)
+        clear = 1 - _at_least(cover, MUD_EDGE)
         colour = np.array(colour_for(image, MUD_COLOUR), np.float32)
         pixel_kernels.blend_colour(source, clear, colour, 1e-3, out)
     else:
@@ -118,11 +118,17 @@ def spatter(image: Image, splash: Splash, *, rng: np.random.Generator) -> Image:
 
 def _drops(liquid: NDArray[np.float32], least: float) -> NDArray[np.float32]:
     """Return how much light each pixel's water adds, 0 to 1: brightest inside the rims, lit from one side."""
-    thick = (np.where(liquid < least, np.float32(0), liquid) * 255).astype(np.uint8)
+    thick = (_at_least(liquid, least) * np.float32(255)).astype(np.uint8)
     inside = cv2.distanceTransform(255 - cv2.Canny(thick, 50, 150), cv2.DIST_L2, 5)
     near = cv2.blur(np.minimum(inside, 20), (3, 3)).astype(np.uint8)
     relief = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
     lit = cv2.blur(cv2.filter2D(cv2.equalizeHist(near), cv2.CV_8U, relief), (3, 3))
-    light = thick.astype(np.float32) * lit
-    brightest = float(light.max())
-    return light / np.float32(brightest) if brightest > 0 else light
+    light = cv2.multiply(thick, lit, dtype=cv2.CV_32F).astype(np.float32, copy=False)
+    light /= np.float32(max(light.max(), 1))
+    return light
+
+
+def _at_least(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:
+    """Return the values, with 0 for those below `least`."""
+    below = float(np.nextafter(np.float32(least), np.float32(0)))
+    return cv2.threshold(values, below, 0, cv2.THRESH_TOZERO)[1].astype(np.float32, copy=False)
