@@ -4,7 +4,7 @@ Rows of an image are flat here, channels side by side, so that one loop serves g
 pixel to the right is a step of `channels` values. The caller has padded what is read beyond the border.
 """
 # Loops are compiled: explicit widths keep them in vector registers, and indexing keeps them in one pass.
-# ruff: noqa: C901
+# ruff: noqa: C901, PLR0912
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def add_zoomed(
     "uint8[:, :, ::1])"
 )
 def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out: U8) -> None:
-    """Average boxes, first across, then down, each time rounded; `row` and `column` hold (begin, end) of each.
+    """Average boxes, first across, then down, each time rounded; `row` and `column` hold (begin, end).
 
     Pixel (y, x) of `out` gets box (row_of[y], column_of[x]). Means are taken in fixed point, as Pillow does.
     """

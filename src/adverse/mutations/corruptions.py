@@ -147,7 +147,7 @@ def brightness(image: Image, *, severity: Severity) -> Image:
 @mutation(name="c.contrast")
 def contrast(image: Image, *, severity: Severity) -> Image:
     """Move every channel towards its mean."""
-    return light.reduce_contrast(image, CONTRAST[severity - 1])
+    return light.reduce_contrast(image, CONTRAST[severity - 1], offset=noise.TRUNCATE)
 
 
 @mutation(name="c.elastic_transform")

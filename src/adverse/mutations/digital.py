@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from adverse.errors import MutationError
 from adverse.mutations import area_kernels, layout
 from adverse.mutations.colour import LUMA
 from adverse.plugins import mutation
@@ -33,13 +34,13 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
     OpenCV and Pillow carry the same codec and give the same bytes; OpenCV copies less.
     """
     source = layout.pixels(image)
-    if source.shape[2] == 3:
-        source = cv2.cvtColor(source, cv2.COLOR_RGB2BGR)
-    data = cv2.imencode(".jpg", source, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
-    if source.shape[2] == 3:
-        out = cv2.cvtColor(cv2.imdecode(data, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
-    else:
-        out = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE)
+    colour = source.shape[2] == 3
+    stored = cv2.cvtColor(source, cv2.COLOR_RGB2BGR) if colour else source
+    data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
+    read = cv2.imdecode(data, cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
+    if read is None:
+        raise MutationError("jpeg cannot hold this image", got=f"{image.shape[0]}x{image.shape[1]}")
+    out = cv2.cvtColor(read, cv2.COLOR_BGR2RGB) if colour else read
     return out.astype(np.uint8, copy=False).reshape(image.shape)
 
 
@@ -74,7 +75,7 @@ def _without(colours: Image, channel: str) -> Image:
 
 
 def pixelate(image: Image, share: float) -> Image:
-    """Shrink to `share` of rows and columns by averaging boxes, and enlarge by repeating pixels, like Pillow."""
+    """Shrink to `share` of rows and columns by averaging boxes, and enlarge again, as Pillow does."""
     source = layout.pixels(image)
     row, row_of = _boxes(source.shape[0], share)
     column, column_of = _boxes(source.shape[1], share)

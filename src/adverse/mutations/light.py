@@ -41,13 +41,13 @@ def alpha_blend(
     return _look_up(image, [_rounded(levels + alpha * value) for value in colour_for(image, color)])
 
 
-def reduce_contrast(image: Image, keep: float) -> Image:
-    """Move every channel towards its mean, (x - mean) keep + mean; truncates."""
+def reduce_contrast(image: Image, keep: float, *, offset: float) -> Image:
+    """Move every channel towards its mean, (x - mean) keep + mean; truncates after adding `offset`."""
     source = layout.pixels(image)
     means = cv2.mean(source)[: source.shape[2]]
     values = LEVELS / 255
     tables = [np.clip((values - mean / 255) * keep + mean / 255, 0, 1) * 255 for mean in means]
-    return _look_up(image, [table.astype(np.uint8) for table in tables])
+    return _look_up(image, [(table + offset).astype(np.uint8) for table in tables])
 
 
 def raise_value(image: Image, shift: float) -> Image:
@@ -83,11 +83,10 @@ def _look_up(image: Image, tables: list[Image]) -> Image:
     """Replace levels by their entry in one table for all channels, or in one table for each."""
     source = layout.pixels(image)
     if len(tables) == 1:
-        out = cv2.LUT(source, tables[0])
-    else:
-        out = np.empty_like(source)
-        pixel_kernels.look_up(source.reshape(-1, 3), np.stack(tables), out.reshape(-1, 3))
-    return out.astype(np.uint8, copy=False).reshape(image.shape)
+        return cv2.LUT(source, tables[0]).astype(np.uint8, copy=False).reshape(image.shape)
+    out = np.empty_like(source)
+    pixel_kernels.look_up(source.reshape(-1, 3), np.stack(tables), out.reshape(-1, 3))
+    return out.reshape(image.shape)
 
 
 def _rounded(values: NDArray[np.floating[Any]]) -> Image:
