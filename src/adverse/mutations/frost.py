@@ -31,12 +31,15 @@ LOOKS = (
 )
 """Mean R, G, B and standard deviation of each texture; the reference has its second photograph twice."""
 
-DIRECTIONS_DEG = (20.0, 65.0, 110.0, 155.0)
-NEEDLE_SPREAD_DEG = 9.0
-PATCH_CYCLES = 7.0
+DIRECTIONS_DEG = (15.0, 50.0, 85.0, 120.0, 155.0)
+NEEDLE_SPREAD_DEG = 6.0
+PATCH_CYCLES = 5.0
 """Typical number of patches along the rows of a texture."""
 
-NEEDLE_SHARE = 0.75
+FINEST_CYCLES = 180.0
+"""Detail fades beyond so many waves along the rows of a texture."""
+
+NEEDLE_SHARE = 0.7
 """How much of the relief is needles; the rest is cloud."""
 
 
@@ -79,21 +82,24 @@ def _relief(number: int) -> NDArray[np.float32]:
     across = (fft.rfftfreq(columns) * rows)[None, :].astype(np.float32)
     cycles = np.maximum(np.hypot(down, across), 1)
     angle = np.degrees(np.arctan2(down, across))
-    white = rng.standard_normal(SIZE, dtype=np.float32)
-    spectrum = fft.rfft2(white)
+    spectrum = fft.rfft2(rng.standard_normal(SIZE, dtype=np.float32))
+    spectrum *= np.exp(-((cycles / FINEST_CYCLES) ** 2))
 
     total, chosen = np.zeros(SIZE, np.float32), np.zeros(SIZE, np.float32)
     for direction in DIRECTIONS_DEG:
         gap = (angle - direction + 90) % 180 - 90
-        along = np.exp(-0.5 * (gap / NEEDLE_SPREAD_DEG) ** 2) * cycles**-0.6 * (cycles > 12)
+        along = np.exp(-0.5 * (gap / NEEDLE_SPREAD_DEG) ** 2) * cycles**-0.95 * (cycles > 4)
         streaks = fft.irfft2(spectrum * along, SIZE)
-        needles = 1 - np.minimum(np.abs(streaks) / streaks.std(), 2)
+        needles = np.exp(-2.5 * np.abs(streaks) / streaks.std())
         patch = fft.irfft2(fft.rfft2(rng.standard_normal(SIZE, dtype=np.float32)) * _patches(cycles), SIZE)
-        favour = np.exp(3 * patch / patch.std())
+        favour = np.exp(6 * patch / patch.std())
         total += favour * needles
         chosen += favour
     cloud = fft.irfft2(spectrum * cycles**-1.3, SIZE)
-    relief: NDArray[np.float32] = NEEDLE_SHARE * total / chosen + (1 - NEEDLE_SHARE) * cloud / cloud.std()
+    needles = total / chosen
+    needles -= needles.mean()
+    cloud /= cloud.std()
+    relief: NDArray[np.float32] = NEEDLE_SHARE * needles / needles.std() + (1 - NEEDLE_SHARE) * cloud
     return relief
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from adverse.mutations import fields, pixel_kernels
 from adverse.plugins import Fraction, NonNegative, mutation, unchanged_at
@@ -97,11 +97,11 @@ def _photon_tables(photons: float) -> NDArray[np.uint32]:
     """Return alias tables of what each level becomes: 256 outcomes for each of 256 levels."""
     count = np.arange(np.ceil(photons))
     outcome = (count / photons * 255).astype(np.int64)
+    mean = LEVELS[:, None] / 255 * photons
+    below = special.pdtr(count, mean)  # the chance of at most so many
     chances = np.zeros((256, 256))
-    for level in LEVELS:
-        mean = level / 255 * photons
-        np.add.at(chances[level], outcome, stats.poisson.pmf(count, mean))
-        chances[level, 255] += stats.poisson.sf(count[-1], mean)
+    np.add.at(chances, (slice(None), outcome), np.diff(below, axis=1, prepend=0))
+    chances[:, 255] += 1 - below[:, -1]
     tables = np.empty((256, 256), np.uint32)
     pixel_kernels.alias_tables(chances, tables)
     flat = tables.reshape(-1)
