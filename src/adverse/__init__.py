@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from adverse import curves, mutations
+    from adverse.api import run
     from adverse.errors import AdverseError
     from adverse.plugins import dataset, mutation, sut
     from adverse.types import Dataset, Detections, Frame, Log, Truth
@@ -26,6 +27,7 @@ _HOMES = {
     "Truth": "adverse.types",
     "dataset": "adverse.plugins",
     "mutation": "adverse.plugins",
+    "run": "adverse.api",
     "sut": "adverse.plugins",
 }
 _MODULES = ("curves", "mutations")
@@ -41,6 +43,7 @@ __all__ = [
     "dataset",
     "mutation",
     "mutations",
+    "run",
     "sut",
 ]
 

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.errors import MutationError, PluginError, StudyError, suggestion
-from adverse.seeds import digest
+from adverse.hashes import digest
 
 Kind = Literal["mutation", "sut", "dataset"]
 ENTRY_POINT_GROUP = "adverse"
@@ -37,6 +37,9 @@ BUILT_IN: Mapping[Kind, str] = {
 }
 GIVEN_BY_ENGINE = ("depth_m", "labels", "rng")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what."""
+
+PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless")
+"""Distributions whose version can change what a mutation does to a pixel."""
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -87,7 +90,7 @@ class Plugin:
     def code(self) -> str:
         """Hash of the code that decides what the plug-in does, and of the libraries it leans on."""
         sources = sorted(_reachable_sources(inspect.unwrap(self.function).__module__))
-        versions = [f"{name} {importlib.metadata.version(name)}" for name in self.libraries]
+        versions = [f"{name} {library_version(name)}" for name in self.libraries]
         return digest(self.name, *versions, *(path.read_bytes() for path in sources))
 
     def option_names(self) -> list[str]:
@@ -210,7 +213,7 @@ def mutation(function: Callable[P, R] | None = None, *, name: str | None = None)
                     given[key] = _valid_option(title, option, given[key])
             return plain(*args, **given)
 
-        return _marked(checked, "mutation", title, options, needs)
+        return _marked(checked, "mutation", title, options, needs, libraries=PIXEL_LIBRARIES)
 
     return mark if function is None else mark(function)
 
@@ -258,14 +261,24 @@ def dataset(function: Callable[P, R] | None = None, *, name: str | None = None) 
     return mark if function is None else mark(function)
 
 
-def bind(plugin: Plugin, given: Mapping[str, Any], *, where: str, base: Path | None = None) -> dict[str, Any]:
-    """Check what a study says to a plug-in against its signature; paths become relative to `base`."""
+def bind(
+    plugin: Plugin,
+    given: Mapping[str, Any],
+    *,
+    where: str,
+    base: Path | None = None,
+    also: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Check what a study says to a plug-in against its signature; paths become relative to `base`.
+
+    `also` are keys that the section itself knows, so that a misspelt one is recognised.
+    """
     for name in given:
         if name not in plugin.options:
             raise StudyError(
                 f"{plugin.kind} {plugin.name!r} has no option {name!r}",
                 where=f"{where}.{name}",
-                fix=suggestion(str(name), plugin.options),
+                fix=suggestion(str(name), [*plugin.options, *also]),
             )
     bound: dict[str, Any] = {}
     for name, option in plugin.options.items():
@@ -279,6 +292,15 @@ def bind(plugin: Plugin, given: Mapping[str, Any], *, where: str, base: Path | N
                 fix=f"Add {name}: to it.",
             )
     return bound
+
+
+@functools.cache
+def library_version(name: str) -> str:
+    """Return the version of an installed distribution, or `absent`."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
 
 
 def _marked(

@@ -6,9 +6,9 @@ resume. Nothing in the package draws random numbers any other way.
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
+
+from adverse.hashes import digest
 
 
 def generator(seed: int, *key: str) -> np.random.Generator:
@@ -19,17 +19,3 @@ def generator(seed: int, *key: str) -> np.random.Generator:
     """
     text = digest(str(seed), *key, size=16)
     return np.random.Generator(np.random.Philox(key=int(text, 16)))
-
-
-def digest(*parts: str | bytes, size: int = 16) -> str:
-    """Return the blake2b hash of the parts as hex; the borders between parts count.
-
-    >>> digest("ab", "c") == digest("a", "bc")
-    False
-    """
-    hasher = hashlib.blake2b(digest_size=size)
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        hasher.update(len(data).to_bytes(8, "little"))
-        hasher.update(data)
-    return hasher.hexdigest()

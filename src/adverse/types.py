@@ -32,6 +32,10 @@ class Source(Protocol):
     def path(self) -> Path:
         """The file whose bytes decide what is read."""
 
+    @property
+    def recipe(self) -> str:
+        """How bytes become the array: the policy in words; with the bytes it decides the result."""
+
     def __call__(self) -> NDArray[Any]:
         """Read it, or raise DataError."""
 
@@ -168,13 +172,16 @@ class Detections:
 
     def __init__(self, boxes: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None) -> None:
         try:
-            score = np.array(scores, dtype=np.float32)
-            box = np.array(boxes, dtype=np.float32)
-            raw_label = np.zeros(score.shape, np.int64) if labels is None else np.array(labels)
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+                score = np.array(scores, dtype=np.float32)
+                box = np.array(boxes, dtype=np.float32)
+                raw_label = np.zeros(score.shape, np.int64) if labels is None else np.array(labels)
+                label = raw_label.astype(np.int64)
         except (TypeError, ValueError, OverflowError) as error:
             raise SutError("detections are not numbers", got=str(error)) from error
         if box.size == 0 and score.size == 0 and raw_label.size == 0:
-            box, score, raw_label = box.reshape(0, 4), score.reshape(0), np.zeros(0, np.int64)
+            box, score, label = box.reshape(0, 4), score.reshape(0), np.zeros(0, np.int64)
+            raw_label = label
         n = len(score) if score.ndim == 1 else -1
         if score.ndim != 1 or box.shape != (n, 4) or raw_label.shape != (n,):
             raise SutError(
@@ -182,8 +189,6 @@ class Detections:
                 got=f"boxes {box.shape}, scores {score.shape}, labels {raw_label.shape}",
                 wanted="boxes (N, 4), scores (N,), labels (N,)",
             )
-        with np.errstate(invalid="ignore"):
-            label = raw_label.astype(np.int64)
         if not (np.isfinite(box).all() and np.isfinite(score).all() and (label == raw_label).all()):
             bad = int((~np.isfinite(box).all(axis=1) | ~np.isfinite(score)).sum())
             raise SutError(

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from adverse.errors import MutationError
 from adverse.mutations import area_kernels, layout
-from adverse.mutations.colour import LUMA
+from adverse.mutations.colour import LUMA, affine
 from adverse.plugins import mutation
 from adverse.types import Image
 
@@ -63,15 +63,15 @@ def channel_dropout(image: Image, *, channel: Literal["R", "G", "B", "Cb", "Cr"]
 
 
 def _without(colours: Image, channel: str) -> Image:
-    matrix = np.eye(3, 4)
+    matrix, shift = np.eye(3), np.zeros(3)
     if channel in CHROMA:
         source, divisor, adds = CHROMA[channel]
-        difference = (np.eye(3)[source] - LUMA_ROW) / divisor
-        matrix[:, :3] -= np.outer(adds, difference)
-        matrix[:, 3] = -128 * np.array(adds)
+        difference = (matrix[source] - LUMA_ROW) / divisor
+        matrix -= np.outer(adds, difference)
+        shift -= 128 * np.array(adds)
     else:
         matrix["RGB".index(channel)] = 0
-    return cv2.transform(colours, matrix).astype(np.uint8, copy=False)
+    return affine(colours, matrix, shift)
 
 
 def pixelate(image: Image, share: float) -> Image:

@@ -100,7 +100,8 @@ def _photon_tables(photons: float) -> NDArray[np.uint32]:
     mean = LEVELS[:, None] / 255 * photons
     below = special.pdtr(count, mean)  # the chance of at most so many
     chances = np.zeros((256, 256))
-    np.add.at(chances, (slice(None), outcome), np.diff(below, axis=1, prepend=0))
+    for column, chance in zip(outcome, np.diff(below, axis=1, prepend=0).T, strict=True):
+        chances[:, column] += chance
     chances[:, 255] += 1 - below[:, -1]
     tables = np.empty((256, 256), np.uint32)
     pixel_kernels.alias_tables(chances, tables)

@@ -14,6 +14,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from adverse import plugins
 from adverse.errors import MutationError, StudyError
 from adverse.mutations.batteries import BATTERIES, usual_group
@@ -105,7 +107,9 @@ def apply_setting(
 
     The key is the id of the frame, or of its log where the setting is coherent.
     """
-    given: dict[str, Any] = {"rng": generator(seed, key, setting.id), "depth_m": depth_m, "labels": labels}
+    given: dict[str, Any] = {"depth_m": depth_m, "labels": labels}
+    if "rng" in setting.needs:
+        given["rng"] = generator(seed, key, setting.id)
     for step in setting.steps:
         plugin = registry.get("mutation", step.mutation)
         extras = {name: given[name] for name in plugin.needs}
@@ -118,7 +122,16 @@ def apply_setting(
                     got=f"no {noun}",
                     fix=f"Add a {noun} folder to the data set or drop {step.mutation} from the study.",
                 )
-        image = plugin.function(image, **step.options, **extras)
+        before = image
+        image = plugin.function(before, **step.options, **extras)
+        if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
+            raise MutationError(
+                f"{step.mutation} did not return an image like the one it was given",
+                where=f"frame {key!r}",
+                got=f"{getattr(image, 'shape', type(image).__name__)} {getattr(image, 'dtype', '')}",
+                wanted=f"{before.shape} {before.dtype}",
+                fix="Run adverse check-plugin on its file.",
+            )
     return image
 
 

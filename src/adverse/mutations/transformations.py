@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.mutations import blur, digital, layout, light, noise
 from adverse.mutations import frost as ice
-from adverse.mutations.colour import LUMA
+from adverse.mutations.colour import LUMA, affine
 from adverse.plugins import Fraction, mutation, unchanged_at
 from adverse.types import Image
 
@@ -53,7 +53,7 @@ def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> 
     direction /= np.abs(direction).max()
     if source.shape[2] == 1:
         direction = np.sign(direction[:1])
-    return _affine(image, np.eye(source.shape[2]), direction * strength * RGB_SHIFT_LEVELS)
+    return affine(image, np.eye(source.shape[2]), direction * strength * RGB_SHIFT_LEVELS)
 
 
 @mutation(name="t.contrast")
@@ -103,7 +103,7 @@ def color_jitter(image: Image, *, strength: Strength, rng: np.random.Generator) 
         matrix = _hue(2 * math.pi * JITTER_HUE_TURN * amount[3]) @ (vivid * np.eye(3) + (1 - vivid) * gray)
         matrix = matrix * bright * steep
     middle = float(mean @ LUMA) if source.shape[2] == 3 else float(mean[0])
-    return _affine(image, matrix, np.full(source.shape[2], bright * (1 - steep) * middle))
+    return affine(image, matrix, np.full(source.shape[2], bright * (1 - steep) * middle))
 
 
 @mutation(name="t.jpeg")
@@ -118,13 +118,6 @@ def jpeg(image: Image, *, strength: Strength) -> Image:
 def gaussian_noise(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add normal noise; more strength amplifies the same noise."""
     return noise.gaussian(image, 255 * NOISE_SIGMA * strength, noise.ROUND, rng)
-
-
-def _affine(image: Image, matrix: NDArray[np.float64], shift: NDArray[np.float64]) -> Image:
-    """Return matrix @ channels + shift, rounded and saturated."""
-    source = layout.pixels(image)
-    out = cv2.transform(source, np.column_stack([matrix, shift]))
-    return out.astype(np.uint8, copy=False).reshape(image.shape)
 
 
 def _hue(angle: float) -> NDArray[np.float64]:

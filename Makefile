@@ -1,0 +1,32 @@
+# Each target does its own set-up: on a fresh machine `make demo` and `make test` are all it takes.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test check bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/adverse demo --out demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_imports.py
+
+bench: $(READY)
+	$(BIN)/python bench/throughput.py
+	$(BIN)/python bench/kill_resume.py --kills 50
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,150 @@
+"""Write the results of a run: summary.json for people and scripts, Parquet tables for what is behind it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from adverse.analysis.score import Scored, SutScores, score_sut
+from adverse.errors import DataError, IncompleteError
+from adverse.study.store.durable import write_file
+from adverse.study.store.folder import existing_run
+from adverse.study.store.manifest import write_manifest
+from adverse.study.store.read import Store
+from adverse.study.store.records import table_bytes
+
+CURVES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("sut", "level", "setting", "group")),
+        *((name, pa.float64()) for name in ("sensitivity", "threshold", "safety", "efficiency")),
+        ("resolved", pa.bool_()),
+    ]
+)
+OUTCOMES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
+        ("truths", pa.int64()),
+        ("images", pa.int64()),
+        ("hits", pa.list_(pa.int64())),
+        ("alarms", pa.list_(pa.int64())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What summary.json holds."""
+
+    data: dict[str, Any]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The figures: sut, level, setting, group, area, robustness, status, and the counts behind them."""
+        return list(self.data["rows"])
+
+    @property
+    def trusted(self) -> bool:
+        """Tell whether every figure is there and rests on all that was planned."""
+        return all(row["status"] == "ok" for row in self.rows)
+
+
+def analyze(path: Path) -> Summary:
+    """Work out all results of a run folder and write them into it."""
+    store = Store(existing_run(path))
+    if store.manifest["status"] != "complete":
+        raise IncompleteError(
+            "the run is not finished, and half of it would give half-true numbers",
+            where=str(path),
+            fix="Run the study again with the same command: it goes on where it stopped.",
+        )
+    counts = store.counts()
+    _refuse_nothing(store, counts)
+    scores = [score_sut(store, sut) for sut in store.suts]
+    summary = _summary(store, counts, scores)
+    results = store.folder.results
+    write_file(results / "curves.parquet", _curves(scores))
+    write_file(results / "outcomes.parquet", _outcomes(scores))
+    write_file(results / "troubles.parquet", table_bytes(store.troubles()))
+    write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
+    return Summary(summary)
+
+
+def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
+    """Raise when not one frame could be used: whatever number came out would be about nothing."""
+    if counts and all(row["status"] == "quarantined" for row in counts):
+        raise DataError(
+            "not one frame of the data set could be used",
+            where=f"{counts[0]['frame']!r}, the first of {len(store.frames.ids)} frames",
+            got=str(counts[0]["reason"]),
+            fix="Mend the data or declare what it needs in the study's data section, then run again.",
+        )
+
+
+def _summary(store: Store, counts: list[dict[str, Any]], scores: list[SutScores]) -> dict[str, Any]:
+    return {
+        "study": store.manifest["study"]["name"],
+        "rows": [asdict(scored.row) for one in scores for scored in one.scored],
+        "sensitivity": {
+            one.sut: {
+                "from": one.source,
+                "images": one.sensitivity.images,
+                "unresolved_levels": int((~one.sensitivity.resolved).sum()),
+            }
+            for one in scores
+        },
+        "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "notes": {**store.manifest["data"]["notes"], **store.notes()},
+    }
+
+
+def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
+    mine = [row for row in counts if row["sut"] == sut]
+    found = {
+        status: sum(int(row["n"]) for row in mine if row["status"] == status)
+        for status in ("ok", "fault", "quarantined")
+    }
+    unstable = sum(int(row["unstable"]) for row in mine)
+    return {"planned": sum(found.values()), **found, "answered_differently_when_asked_twice": unstable}
+
+
+def _curves(scores: list[SutScores]) -> bytes:
+    tables = [
+        _curve_table(one, scored) for one in scores for scored in one.scored if scored.curve is not None
+    ]
+    return table_bytes(pa.concat_tables(tables) if tables else CURVES.empty_table())
+
+
+def _curve_table(one: SutScores, scored: Scored) -> pa.Table:
+    curve, row = scored.curve, scored.row
+    if curve is None:
+        return CURVES.empty_table()
+    size = len(curve.sensitivity)
+    columns = [[value] * size for value in (row.sut, row.level, row.setting, row.group)]
+    numbers = [curve.sensitivity, one.sensitivity.thresholds, curve.safety, curve.efficiency]
+    return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
+
+
+def _outcomes(scores: list[SutScores]) -> bytes:
+    rows = [
+        {
+            "sut": scored.row.sut,
+            "level": scored.row.level,
+            "setting": scored.row.setting,
+            "log": log,
+            "truths": int(scored.outcomes.truths[index]),
+            "images": int(scored.outcomes.images[index]),
+            "hits": scored.outcomes.hits[index].tolist(),
+            "alarms": scored.outcomes.alarms[index].tolist(),
+        }
+        for one in scores
+        for scored in one.scored
+        if scored.outcomes is not None
+        for index, log in enumerate(scored.outcomes.logs)
+        if scored.outcomes.truths[index] or scored.outcomes.images[index]
+    ]
+    return table_bytes(pa.Table.from_pylist(rows, schema=OUTCOMES))

@@ -1,0 +1,217 @@
+"""From detections to the curves of every SUT, level and setting, with their area and robustness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.curves.curve import area
+from adverse.curves.robustness import Points, robustness_roc
+from adverse.levels.image import ROC_B, Judged, false_scores, image_outcomes, judge
+from adverse.levels.outcomes import Outcomes
+from adverse.levels.sensitivity import Sensitivity, grid, standardize
+from adverse.study.store.read import FAULT, OK, QUARANTINED, Answers, Store
+
+Status = Literal["ok", "incomplete", "insufficient"]
+ANY, ANY_MILD = "Any", "AnyMild"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure; `area` and `robustness` are None where they are not defined.
+
+    Status ok; incomplete: more frames were quarantined than the study allows; insufficient: the data cannot
+    answer (no truth, no negative images).
+    """
+
+    sut: str
+    level: str
+    setting: str
+    group: str
+    area: float | None
+    robustness: float | None
+    status: Status
+    robust_area: float | None = None
+    area_without_faults: float | None = None
+    logs: int = 0
+    frames: int = 0
+    truths: int = 0
+    negative_frames: int = 0
+    quarantined: int = 0
+    faults: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A row with the curve and the per-log outcomes behind it; None for worst cases over settings."""
+
+    row: Row
+    curve: Points | None
+    outcomes: Outcomes | None
+
+
+@dataclass(frozen=True, eq=False)
+class SutScores:
+    """All figures of one SUT, and the sensitivity they are read at."""
+
+    sut: str
+    sensitivity: Sensitivity
+    source: Literal["validation", "test"]
+    scored: tuple[Scored, ...]
+
+
+def score_sut(store: Store, sut: str) -> SutScores:
+    """Judge every setting of a SUT at thresholds frozen on its un-mutated validation images."""
+    statistics = store.manifest["statistics"]
+    levels = grid(
+        statistics["sensitivity"]["levels"],
+        statistics["sensitivity"]["lowest"],
+        statistics["sensitivity"]["highest"],
+    )
+    answers = store.answers(sut)
+    judged = {setting: judge(answer, store.truth) for setting, answer in answers.items()}
+    baseline = next(iter(store.settings))
+    test = store.frames.test
+    source: Literal["validation", "test"] = "test" if test.all() else "validation"
+    chosen = test if source == "test" else ~test
+    counted = chosen & _ran(judged[baseline].answers, len(test))
+    sensitivity = standardize(false_scores(judged[baseline], counted), int(counted.sum()), levels)
+    scored = _Scoring(store, sut, judged, sensitivity).rows()
+    return SutScores(sut, sensitivity, source, tuple(scored))
+
+
+class _Scoring:
+    """The figures of one SUT."""
+
+    def __init__(
+        self, store: Store, sut: str, judged: Mapping[str, Judged], sensitivity: Sensitivity
+    ) -> None:
+        self.store = store
+        self.sut = sut
+        self.judged = judged
+        self.sensitivity = sensitivity
+        self.fpr_max = float(store.manifest["statistics"]["fpr_max"])
+        self.budget = float(store.manifest["statistics"]["quarantine_budget"])
+        self.baseline = next(iter(store.settings))
+
+    def rows(self) -> Iterator[Scored]:
+        by_level: dict[str, list[Scored]] = {}
+        for setting, group in self.store.settings.items():
+            for scored in self._setting(setting, group):
+                by_level.setdefault(scored.row.level, []).append(scored)
+        for level, found in by_level.items():
+            yield from found
+            for name, groups in ((ANY_MILD, ("mild",)), (ANY, ("mild", "severe"))):
+                yield self._worst(level, name, found, groups)
+
+    def _setting(self, setting: str, group: str) -> Iterator[Scored]:
+        answers = self.judged[setting].answers
+        tested = answers.status[self.store.frames.test[answers.frame]]
+        quarantined = int((tested == QUARANTINED).sum())
+        faults = int((tested == FAULT).sum())
+        counted = self._counted(setting)
+        outcomes = self._outcomes(setting, counted)
+        unfaulted = self._outcomes(setting, counted & self._fault_free(setting)) if faults else outcomes
+        base = self._outcomes(self.baseline, counted & self._counted(self.baseline))
+        for level, outcome in outcomes.items():
+            curve, plain = self._curve(outcome), self._curve(base[level])
+            value = _area(curve)
+            status: Status = "insufficient" if value is None else "ok"
+            if quarantined > self.budget * len(tested):
+                status = "incomplete"
+            robust = _worst_area([plain, curve])
+            row = Row(
+                self.sut,
+                level,
+                setting,
+                group,
+                value,
+                _share(robust, _area(plain)),
+                status,
+                robust_area=robust,
+                area_without_faults=_area(self._curve(unfaulted[level])),
+                logs=int(np.count_nonzero(outcome.images + outcome.truths)),
+                frames=int(counted.sum()),
+                truths=int(outcome.truths.sum()),
+                negative_frames=int(outcomes[ROC_B].images.sum()),
+                quarantined=quarantined,
+                faults=faults,
+            )
+            yield Scored(row, curve, outcome)
+
+    def _worst(self, level: str, name: str, found: list[Scored], groups: tuple[str, ...]) -> Scored:
+        chosen = [scored for scored in found if scored.row.group in ("baseline", *groups)]
+        group = "mild" if groups == ("mild",) else "any"
+        statuses = {scored.row.status for scored in chosen}
+        status: Status = next((s for s in ("insufficient", "incomplete") if s in statuses), "ok")
+        curves = [scored.curve for scored in chosen if scored.curve is not None]
+        if any(scored.row.area is None for scored in chosen):
+            return Scored(Row(self.sut, level, name, group, None, None, status), None, None)
+        worst = robustness_roc(curves)
+        value = _area(worst)
+        whole = found[0].row.area
+        row = replace(
+            found[0].row,  # its counts: logs, frames, truths
+            setting=name,
+            group=group,
+            area=value,
+            robustness=_share(value, whole),
+            status=status,
+            robust_area=value,
+            area_without_faults=None,
+            quarantined=max(scored.row.quarantined for scored in chosen),
+            faults=sum(scored.row.faults for scored in chosen),
+        )
+        return Scored(row, worst, None)
+
+    def _counted(self, setting: str) -> NDArray[np.bool_]:
+        return self.store.frames.test & _ran(self.judged[setting].answers, len(self.store.frames.test))
+
+    def _fault_free(self, setting: str) -> NDArray[np.bool_]:
+        return _with_status(self.judged[setting].answers, len(self.store.frames.test), (OK,))
+
+    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
+        return image_outcomes(
+            self.judged[setting],
+            self.store.truth,
+            self.store.frames,
+            self.sensitivity.thresholds,
+            counted,
+        )
+
+    def _curve(self, outcomes: Outcomes) -> Points:
+        return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
+
+
+def _ran(answers: Answers, frames: int) -> NDArray[np.bool_]:
+    return _with_status(answers, frames, (OK, FAULT))
+
+
+def _with_status(answers: Answers, frames: int, statuses: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(frames, np.bool_)
+    mask[answers.frame[np.isin(answers.status, statuses)]] = True
+    return mask
+
+
+def _area(curve: Points) -> float | None:
+    if np.isnan(curve.safety).any() or np.isnan(curve.efficiency).any():
+        return None
+    return area(curve.safety, curve.efficiency)
+
+
+def _worst_area(curves: list[Points]) -> float | None:
+    if any(_area(curve) is None for curve in curves):
+        return None
+    return _area(robustness_roc(curves))
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    if part is None or whole is None or whole == 0:
+        return None
+    share = part / whole
+    return share if math.isfinite(share) else None

@@ -1,0 +1,45 @@
+"""The command line: parse, call, print. No logic lives here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from adverse.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdverseError
+
+DEBUG = "ADVERSE_DEBUG"
+
+
+def main() -> None:
+    """Run the `adverse` command; every error leaves in one shape, none as a traceback."""
+    from adverse.cli.app import app
+
+    try:
+        app()
+    except AdverseError as error:
+        show_error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - the last line of defence
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        show_error(
+            AdverseError(
+                "an error of our own making",
+                got=f"{type(error).__name__}: {error}",
+                fix=f"Set {DEBUG}=1, run it again, and report what it prints.",
+            )
+        )
+        sys.exit(EXIT_CANNOT_RUN)
+
+
+def show_error(error: AdverseError) -> None:
+    """Print an error: what, then where, got, wanted and fix, one line each."""
+    print(f"error: {error.what}", file=sys.stderr)  # noqa: T201
+    for label, text in error.details():
+        print(f"  {label:7} {text}", file=sys.stderr)  # noqa: T201

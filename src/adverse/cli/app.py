@@ -1,0 +1,52 @@
+"""The `adverse` command and its sub-commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import adverse
+from adverse.cli import checkplugin, demo, listing, mutate, runs
+
+HELP = """Find out how a perception system fails before the field does.
+
+\b
+    adverse demo                          a whole study on drawn scenes
+    adverse plan study.yaml               what would run, before anything does
+    adverse run study.yaml --out RUN      run it; run it again to go on
+    adverse verify RUN                    re-check every hash
+    adverse list mutations                what there is to choose from
+    adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+
+Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
+"""
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,  # noqa: FBT002
+) -> None:
+    if version:
+        typer.echo(adverse.__version__)
+        raise typer.Exit
+
+
+app.command("plan")(runs.plan)
+app.command("run")(runs.run)
+app.command("analyze")(runs.analyze)
+app.command("verify")(runs.verify)
+app.command("list")(listing.list_known)
+app.command("mutate")(mutate.mutate)
+app.command("check-plugin")(checkplugin.check_plugin)
+app.command("demo")(demo.demo)

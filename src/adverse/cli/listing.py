@@ -1,0 +1,74 @@
+"""list: what a study can name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+Kind = Literal["mutations", "batteries", "suts", "datasets", "levels"]
+KindArgument = Annotated[Kind, typer.Argument(help="What to list.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+PluginFiles = Annotated[
+    list[Path] | None, typer.Option("--plugin", help="Also list what this plug-in file adds; repeatable.")
+]
+
+
+def list_known(kind: KindArgument, as_json: Json = False, plugin: PluginFiles = None) -> None:  # noqa: FBT002
+    """List what a study can name, with its options.
+
+    \b
+    Examples:
+        adverse list mutations
+        adverse list suts --json
+        adverse list mutations --plugin my_mutations.py
+    """
+    entries = _entries(kind, plugin or [])
+    if as_json:
+        typer.echo(json.dumps(entries, indent=1))
+        return
+    for entry in entries:
+        typer.echo(f"{entry['name']}\n    {entry['summary']}")
+        for option in entry.get("options", ()):
+            default = "required" if option["required"] else f"default {option['default']}"
+            typer.echo(f"      {option['name']}: {option['type']} ({default})")
+        for setting in entry.get("settings", ()):
+            typer.echo(f"      {setting['id']} [{setting['group']}]")
+
+
+def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
+    from adverse import plugins
+    from adverse.mutations.batteries import BATTERIES
+    from adverse.study.spec import LEVELS
+
+    if kind == "levels":
+        return [{"name": name, "summary": summary} for name, summary in LEVELS.items()]
+    if kind == "batteries":
+        return [
+            {
+                "name": name,
+                "summary": f"{len(settings)} settings",
+                "settings": [{"id": text, "group": group} for text, group in settings],
+            }
+            for name, settings in BATTERIES.items()
+        ]
+    singular: dict[Kind, plugins.Kind] = {"mutations": "mutation", "suts": "sut", "datasets": "dataset"}
+    return [
+        {
+            "name": plugin.name,
+            "summary": plugin.summary,
+            "needs": sorted(plugin.needs),
+            "options": [
+                {
+                    "name": name,
+                    "type": plugin.options[name].shown_type,
+                    "required": plugin.options[name].required,
+                    "default": None if plugin.options[name].required else str(plugin.options[name].default),
+                }
+                for name in plugin.option_names()
+            ],
+        }
+        for plugin in plugins.load(files).all(singular[kind])
+    ]

@@ -1,0 +1,105 @@
+"""mutate: images changed, on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from adverse.cli.progress import ProgressWatcher
+from adverse.errors import EXIT_INCOMPLETE, StudyError
+
+if TYPE_CHECKING:
+    from adverse.study.spec import StudyFile
+
+Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder of images, or a study file.")]
+Target = Annotated[Path, typer.Argument(metavar="OUT", help="An image (PNG or JPEG); a folder for many.")]
+Mutations = Annotated[
+    list[str] | None,
+    typer.Option("--mutation", "-m", help='An id, "gaussian_blur(sigma_px=2)", or a battery; repeatable.'),
+]
+DepthPath = Annotated[
+    Path | None, typer.Option("--depth", help="Depth in metres (.npy), or 16-bit PNG with --depth-scale.")
+]
+DepthScale = Annotated[float | None, typer.Option("--depth-scale", help="Metres per unit of a depth PNG.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="For mutations that draw. [default: 0]")]
+Key = Annotated[str | None, typer.Option("--key", help="Frame id, as in a study. [default: IN's name]")]
+Suffix = Annotated[str, typer.Option("--suffix", help="Of many images: .png (exact) or .jpg.")]
+Workers = Annotated[int | None, typer.Option("--workers", "-w", min=1, help="For many. [default: all cores]")]
+
+
+def mutate(
+    source: Source,
+    target: Target,
+    mutation: Mutations = None,
+    depth: DepthPath = None,
+    depth_scale: DepthScale = None,
+    seed: Seed = None,
+    key: Key = None,
+    suffix: Suffix = ".png",
+    workers: Workers = None,
+) -> None:
+    """Apply mutations to one image, a folder of images, or the whole data set of a study.
+
+    \b
+    Examples:
+        adverse mutate in.png out.png --mutation "brightness(scale=0.5)"
+        adverse mutate in.png out.png -m "haze(visibility_m=97.8)" --depth in.npy
+        adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
+        adverse mutate study.yaml mutated            the study's own mutations
+
+    Many images go to OUT/MUTATION/FRAME.png with annotations.json beside them. What is there already is not
+    made again.
+    """
+    if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
+        _many(source, target, mutation or [], seed, suffix, workers)
+        return
+    from adverse import mutations
+    from adverse.data.depth import DepthFile
+    from adverse.data.images import ImageFile
+    from adverse.data.write import write_image
+
+    if not mutation or len(mutation) != 1:
+        raise StudyError(
+            "one image takes one mutation", fix='Give one --mutation, such as "brightness(scale=2)".'
+        )
+    image = ImageFile(source)
+    depth_m = DepthFile(depth, image, depth_scale)() if depth is not None else None
+    changed = mutations.apply(image(), mutation[0], seed=seed or 0, key=key or source.stem, depth_m=depth_m)
+    write_image(target, changed)
+
+
+def _many(
+    source: Path, target: Path, mutation: list[str], seed: int | None, suffix: str, workers: int | None
+) -> None:
+    from adverse.cli.runs import all_cores
+    from adverse.study.export import export, export_job
+
+    file = _as_study(source, mutation, seed)
+    dataset, job = export_job(file)
+    watch = ProgressWatcher(Console())
+    done = export(dataset, job, target, suffix=suffix, workers=workers or all_cores(), watch=watch)
+    typer.echo(f"{done.files} files in {target}, {done.made} of them made now")
+    for frame, reason in done.refused[:10]:
+        typer.echo(f"- left out {frame}: {reason}")
+    if done.refused:
+        raise typer.Exit(EXIT_INCOMPLETE)
+
+
+def _as_study(source: Path, mutation: list[str], seed: int | None) -> StudyFile:
+    """Return the study that is meant: a file, or one made up around a folder of images."""
+    from adverse.study.spec import study_from
+    from adverse.study.yamlfile import read_yaml
+
+    if source.is_dir():
+        data = {"format": "folder", "root": str(source.resolve())}
+        study: dict[str, Any] = {"name": "mutate", "data": data}
+    else:
+        study = read_yaml(source).data
+    if mutation:
+        study["mutations"] = mutation
+    if seed is not None:
+        study["seed"] = seed
+    return study_from(study, source.resolve().parent)

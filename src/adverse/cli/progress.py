@@ -1,0 +1,86 @@
+"""How a run is going: one live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+PLAIN_EVERY_S = 10.0
+
+
+class ProgressWatcher:
+    """Shows done/total, rate, time left and faults; notes are printed above."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.live: Progress | None = None
+        self.faults = 0
+        self.total = 0
+        self.done = 0
+        self.before = 0
+        self.started = time.monotonic()
+        self.said = 0.0
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        self.console.print(f"- {text}", highlight=False, markup=False)
+
+    def begin(self, total: int, done: int) -> None:
+        """Start showing."""
+        self.total, self.done, self.before = total, done, done
+        self.started = self.said = time.monotonic()
+        if done:
+            self.note(f"{done} of {total} images were done before; going on from there")
+        if total > done and self.console.is_terminal:
+            self.live = Progress(
+                TextColumn("running"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                _Rate(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[faults]} faults"),
+                console=self.console,
+            )
+            self.live.add_task("", total=total, completed=done, faults=0)
+            self.live.start()
+
+    def advance(self, statuses: Counter[str]) -> None:
+        """Count what was finished."""
+        self.done += statuses.total()
+        self.faults += statuses["fault"] + statuses["quarantined"]
+        if self.live is not None:
+            self.live.update(self.live.task_ids[0], completed=self.done, faults=self.faults)
+        elif time.monotonic() - self.said > PLAIN_EVERY_S:
+            self.said = time.monotonic()
+            rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
+            left = (self.total - self.done) / max(rate, 1e-9)
+            self.note(
+                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {self.faults} faults"
+            )
+
+    def end(self) -> None:
+        """Stop showing."""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+        spent = time.monotonic() - self.started
+        if self.done > self.before:
+            rate = (self.done - self.before) / max(spent, 1e-9)
+            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {self.faults} faults")
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "")

@@ -1,0 +1,186 @@
+"""plan, run, analyze, verify: a study and its run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from adverse.cli import show_error
+from adverse.cli.progress import ProgressWatcher
+from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
+
+StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML).")]
+RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", "-w", min=0, help="Worker processes; 0: in this one. [default: all cores]"),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
+NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Do not read the data files again.")]
+
+
+def plan(study: StudyPath, out: Out = None) -> None:
+    """Print what a study would run, what is done already, and what cannot run and why.
+
+    \b
+    Example:
+        adverse plan study.yaml
+    """
+    from adverse.study.run import plan_study
+    from adverse.study.spec import read_study
+
+    file = read_study(study)
+    folder = out or _default_folder(file.folder, file.study.name)
+    made = plan_study(file, folder)
+    console = Console()
+    groups = Counter(setting.group for setting in made.job.settings)
+    left = made.to_do
+    say = _printer(console)
+    say(f"study     {file.study.name}, seed {file.study.seed}, into {folder}")
+    say(
+        f"data      {file.study.data.format} {made.dataset.name}: {len(made.dataset.logs)} logs, "
+        f"{made.frames('validation')} validation and {made.frames('test')} test frames"
+    )
+    for note, count in made.dataset.notes.items():
+        say(f"          {count} x {note}")
+    say(f"mutations {len(made.job.settings) - 1}: {groups['mild']} mild, {groups['severe']} severe")
+    for setting in made.job.settings[1:]:
+        say(f"          {setting.id}")
+    for task in made.job.suts:
+        say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
+    total, to_do = made.pictures(made.units), made.pictures(left)
+    say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
+    for problem in made.blocked:
+        show_error(problem)
+    raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)
+
+
+def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh = False) -> None:  # noqa: FBT002
+    """Run a study, or go on with it: what is done already is not done again.
+
+    \b
+    Examples:
+        adverse run study.yaml
+        adverse run study.yaml --out runs/night --workers 4
+        adverse run study.yaml --fresh
+
+    Ctrl-C once finishes what is under way and stops; twice stops at once. Both can be resumed.
+    """
+    from adverse.study.spec import read_study
+
+    file = read_study(study)
+    raise typer.Exit(
+        run_and_show(study, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh)
+    )
+
+
+def analyze(folder: RunPath) -> None:
+    """Work out the results of a finished run again and print them.
+
+    \b
+    Example:
+        adverse analyze runs/orchard
+    """
+    raise typer.Exit(_analyze_and_show(folder, Console()))
+
+
+def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
+    """Re-check every hash of a run, its data included, and name the files that changed.
+
+    \b
+    Example:
+        adverse verify runs/orchard
+    """
+    from adverse.study.store.folder import existing_run
+    from adverse.study.store.verify import verify as check
+
+    checked = check(existing_run(folder), inputs=not no_inputs)
+    for problem in checked.problems:
+        show_error(problem)
+    if checked.problems:
+        raise typer.Exit(EXIT_CANNOT_RUN)
+    typer.echo(f"{checked.files} files are as they were written")
+
+
+def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = False) -> int:
+    """Run a study with progress, print its tables, and return the exit code."""
+    from adverse.study.engines import Engine, Stop
+    from adverse.study.engines.inline import InlineEngine
+    from adverse.study.engines.local import LocalEngine
+    from adverse.study.run import run_study
+    from adverse.study.spec import read_study
+
+    console = Console()
+    watch = ProgressWatcher(console)
+    stop = Stop()
+    count = all_cores() if workers is None else workers
+    engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
+    with _interrupts(stop, watch):
+        ran = run_study(read_study(study), out, engine, watch=watch, stop=stop, fresh=fresh)
+    if ran.status == "interrupted":
+        watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
+        return EXIT_INTERRUPTED
+    return _analyze_and_show(out, console)
+
+
+def all_cores() -> int:
+    """Return how many processors we may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def _analyze_and_show(folder: Path, console: Console) -> int:
+    from adverse.analysis.results import analyze as work_out
+    from adverse.report.terminal import remarks, tables
+
+    summary = work_out(folder)
+    for table in tables(summary):
+        console.print(table)
+    for line in remarks(summary):
+        console.print(f"- {line}", highlight=False, markup=False)
+    console.print(
+        f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
+    )
+    return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
+
+
+@contextlib.contextmanager
+def _interrupts(stop: object, watch: ProgressWatcher) -> Iterator[None]:
+    """Let Ctrl-C (and a polite kill) stop the run softly the first time and at once the second."""
+
+    def heard(_number: int, _frame: FrameType | None) -> None:
+        if stop.soft:  # type: ignore[attr-defined]
+            stop.hard = True  # type: ignore[attr-defined]
+            return
+        stop.soft = True  # type: ignore[attr-defined]
+        watch.note("stopping after the units under way; press Ctrl-C again to stop at once")
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _default_folder(study_folder: Path, name: str) -> Path:
+    return study_folder / "runs" / name
+
+
+def _printer(console: Console):  # type: ignore[no-untyped-def] # noqa: ANN202
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+
+    return say

@@ -1,0 +1,148 @@
+"""The `coco` format: a folder of images and a COCO ground truth file; every image is its own log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from adverse.data import splits
+from adverse.data.files import absent, inside
+from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
+from adverse.errors import DataError, StudyError
+from adverse.plugins import Positive, dataset
+from adverse.types import Dataset, Frame, Log, Split
+
+UNLISTED = "image files not in the annotations"
+
+
+@dataset
+def coco(
+    root: Path,
+    *,
+    annotations: str,
+    images: str = "images",
+    split: dict[Split, str] | None = None,
+    missing_sizes: Literal["refuse", "read"] = "refuse",
+    exif: Exif = "refuse",
+    scale_16bit: Positive | None = None,
+    max_megapixels: Positive = MAX_MEGAPIXELS,
+) -> Dataset:
+    """Read images with COCO ground truth.
+
+    `annotations` and `images` are relative to root and may hold `{split}`, which `split` fills in; without
+    it everything is the test split. A frame's id is its file name without the ending. Where the file tells
+    no width and height, `missing_sizes: read` takes them from the images.
+    """
+    parts = splits.named(split)
+    _check_field(split, annotations, images)
+    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
+    paths = [root / _filled(annotations, name) for _, name, _ in parts]
+    files = [read_coco(path) for path in paths]
+    categories = category_names(files)
+    notes: Counter[str] = Counter()
+    logs: list[Log] = []
+    used: dict[Path, set[Path]] = {}
+    for (kind, name, prefix), path, file in zip(parts, paths, files, strict=True):
+        folder = _image_folder(root, _filled(images, name))
+        sources = _sources(file, folder, path, policy, required=missing_sizes == "refuse")
+        used.setdefault(folder, set()).update(source.path for source in sources.values())
+        logs += _logs(file, sources, categories, kind, prefix, notes)
+    for folder, listed in used.items():
+        notes[UNLISTED] += sum(path not in listed for path in _image_files(folder))
+    if not logs:
+        raise DataError(
+            "the data set has no images",
+            where=str(paths[0]),
+            got="an empty list",
+            wanted="at least one entry under images",
+            fix="Check the annotations option.",
+        )
+    return Dataset(root.resolve().name, categories, tuple(logs), tuple(paths), dict(+notes))
+
+
+def _logs(
+    file: CocoFile,
+    sources: dict[Key, ImageFile],
+    categories: tuple[str, ...],
+    kind: Split,
+    prefix: str,
+    notes: Counter[str],
+) -> Iterator[Log]:
+    def size_of(image: CocoImage) -> Size:
+        return sources[image.id].measure()
+
+    truths = truth_by_image(file, categories, size_of, notes)
+    names = [_stem(image.file_name) for image in file.images]
+    if len(set(names)) < len(names):  # a.jpg and a.png: then every id keeps its ending
+        names = [image.file_name for image in file.images]
+    for image, name in zip(file.images, names, strict=True):
+        source = sources[image.id]
+        truth, fault = truths[image.id]
+        missing = absent(source.path, "image")
+        frame_id = prefix + name
+        frame = Frame(
+            frame_id, frame_id, 0, source, truth, image.id, fault=fault if missing is None else str(missing)
+        )
+        yield Log(frame_id, (frame,), kind)
+
+
+def _sources(
+    file: CocoFile, folder: Path, path: Path, policy: ImagePolicy, *, required: bool
+) -> dict[Key, ImageFile]:
+    found: dict[Key, ImageFile] = {}
+    for at, image in enumerate(file.images):
+        if image.size is None and required:
+            raise DataError(
+                "an image has no width and height",
+                where=f"{path}, field images[{at}]",
+                got=f"image {image.file_name!r} without",
+                wanted="width and height in pixels",
+                fix="Add them, or set missing_sizes: read in the study's data section.",
+            )
+        full = inside(folder, image.file_name, where=f"{path}, field images[{at}].file_name")
+        found[image.id] = ImageFile(full, policy, image.size)
+    return found
+
+
+def _stem(file_name: str) -> str:
+    """Drop the ending of a file name, keeping its folders.
+
+    >>> _stem("a/b.c.png")
+    'a/b.c'
+    """
+    return str(Path(file_name).with_suffix(""))
+
+
+def _filled(template: str, name: str | None) -> str:
+    return template if name is None else template.replace(splits.FIELD, name)
+
+
+def _image_folder(root: Path, images: str) -> Path:
+    folder = root / images
+    if not folder.is_dir():
+        raise DataError(
+            "the image folder does not exist",
+            where=str(folder),
+            wanted="a folder",
+            fix="Check root and images in the study's data section.",
+        )
+    return folder
+
+
+def _image_files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
+
+
+def _check_field(split: dict[Split, str] | None, annotations: str, images: str) -> None:
+    unfilled = split is None and splits.FIELD in images
+    if unfilled or (split is not None) != (splits.FIELD in annotations):
+        raise StudyError(
+            "split and annotations do not fit together",
+            where="data.annotations",
+            got=f"annotations: {annotations}, images: {images}, split: {split}",
+            wanted="{split} in annotations exactly when split is given",
+            fix="Write annotations: instances_{split}.json and split: {validation: val, test: test}.",
+        )

@@ -1,0 +1,90 @@
+"""Files of a data set: reading one whole, and keeping every path that data names inside its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adverse.errors import DataError
+
+
+def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
+    """Read a whole file of at most `limit` bytes (None: any size), or say in one line why not."""
+    where = f"{what} file {path}"
+    try:
+        problem = absent(path, what)
+        if problem is not None:
+            raise problem
+        size = path.stat().st_size
+        if limit is not None and size > limit:
+            raise DataError(
+                f"the {what} file is too large",
+                where=where,
+                got=f"{size} bytes",
+                wanted=f"at most {limit} bytes, what the pixel limit needs uncompressed",
+                fix="Raise max_megapixels in the study's data section, or take the file out.",
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"the {what} file cannot be read",
+            where=where,
+            got=error.strerror or str(error),
+            fix="Check the file's permissions and the disk, or take its entry out of the data set.",
+        ) from error
+
+
+def absent(path: Path, what: str) -> DataError | None:
+    """Return the error that reading would raise because there is no such file, or None."""
+    if path.is_file():
+        return None
+    return DataError(
+        f"the {what} file {'is not a plain file' if path.exists() else 'is missing'}",
+        where=f"{what} file {path}",
+        wanted="a readable file",
+        fix="Put the file there, or take its entry out of the data set.",
+    )
+
+
+def inside(root: Path, relative: str, *, where: str) -> Path:
+    """Return `root/relative`, refusing whatever would lead out of root: `..`, absolute paths, symlinks.
+
+    The file need not exist. `where` names the entry that holds the path, for the error.
+    """
+    if not relative or "\0" in relative:
+        raise _leaves("the path is empty or holds a NUL character", relative, where)
+    path = Path(relative)
+    if path.is_absolute() or relative.startswith("~"):
+        raise _leaves("the path is absolute", relative, where)
+    if ".." in path.parts:
+        raise _leaves("the path leaves its folder", relative, where)
+    full = root / path
+    try:
+        target = full.resolve(strict=True)
+    except (FileNotFoundError, NotADirectoryError):
+        target = full.resolve()
+    except (OSError, RuntimeError) as error:  # name too long, symlink loop
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(
+            "the path cannot be used",
+            where=where,
+            got=f"{_short(relative)} ({reason})",
+            wanted="a path the file system takes",
+            fix="Rename the file and its entry.",
+        ) from error
+    if not target.is_relative_to(root.resolve()):
+        raise _leaves("the path leads out of its folder by a symlink", relative, where)
+    return full
+
+
+def _leaves(what: str, relative: str, where: str) -> DataError:
+    return DataError(
+        what,
+        where=where,
+        got=_short(relative),
+        wanted="a path below the data set's folder, such as 'row3/000123.png'",
+        fix="Write the path relative to the data set's folder and keep the files in it.",
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)")

@@ -1,0 +1,231 @@
+"""The `folder` format: sub-folders are logs; depth, a right image, poses and truth are optional.
+
+root/
+  truth.json              COCO ground truth; file_name is relative to root        (optional)
+  camera.json             calibration of all logs that have none of their own     (optional)
+  <log>/
+    images/000123.png     or the images directly in <log>/
+    depth/000123.npy      metres; or .png, 16-bit, with depth_scale_m             (optional)
+    right/000123.png      the right image of a stereo pair                        (optional)
+    poses.csv             frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz                    (optional)
+    camera.json                                                                   (optional)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from adverse.data import cameras, poses, splits
+from adverse.data.depth import DepthFile, Resample
+from adverse.data.files import absent, inside
+from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.layout import DEPTH, RIGHT, LogFolder, companions, log_folders
+from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
+from adverse.errors import DataError
+from adverse.plugins import Positive, dataset
+from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
+
+TRUTH_FILE = "truth.json"
+
+
+@dataset
+def folder(
+    root: Path,
+    *,
+    truth: str | None = None,
+    split: dict[Split, str] | None = None,
+    depth_scale_m: Positive | None = None,
+    depth_resample: Resample = "refuse",
+    exif: Exif = "refuse",
+    scale_16bit: Positive | None = None,
+    max_megapixels: Positive = MAX_MEGAPIXELS,
+) -> Dataset:
+    """Read logs from folders of images, with whatever else lies beside them.
+
+    `truth` is the COCO file, relative to root (truth.json, where there is one). With a truth file only the
+    images it lists are used; without, there are no categories. `split` names the folder of each split.
+    A frame's id is log/name, its log being the folder below root (below the split's folder, if split).
+    """
+    bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in splits.named(split)]
+    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
+    notes: Counter[str] = Counter()
+    known = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
+    reading = _Reading(root, policy, depth_scale_m, depth_resample, known, notes)
+    logs: list[Log] = []
+    for kind, base, prefix in bases:
+        found = log_folders(base, root, known.images if known else ())
+        logs += [log for one in found if (log := reading.log(one, base, kind, prefix)) is not None]
+    if not logs:
+        raise _no_images(root, "images, but none that the truth file lists" if known else "no image files")
+    _check_log_ids(root, logs)
+    categories = known.categories if known else ()
+    files = (*((known.path,) if known else ()), *sorted(reading.side_files))
+    return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the truth file says about the images below the bases, by path."""
+
+    path: Path
+    categories: tuple[str, ...]
+    images: dict[Path, CocoImage]
+    truths: dict[Key, ImageTruth]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What holds for every log of one data set; `side_files` collects the poses and cameras read."""
+
+    root: Path
+    policy: ImagePolicy
+    scale_m: float | None
+    resample: Resample
+    known: _Known | None
+    notes: Counter[str]
+    side_files: set[Path] = field(default_factory=set)
+
+    def log(self, one: LogFolder, base: Path, split: Split, prefix: str) -> Log | None:
+        """Read one log, or return None where the truth file lists none of its images."""
+        images = one.images
+        if self.known is not None:
+            images = tuple(path for path in images if path in self.known.images)
+            self.notes["image files not in the truth file"] += len(one.images) - len(images)
+        if not images:
+            return None
+        at_base = one.folder == base
+        log_id = prefix + (base.resolve().name if at_base else one.folder.relative_to(base).as_posix())
+        camera = self._camera(one.folder)
+        placed = self._poses(one)
+        depths = companions(one, DEPTH, self.notes)
+        rights = companions(one, RIGHT, self.notes)
+        frames = []
+        for index, path in enumerate(images):
+            frame_id = f"{log_id}/{path.stem}"
+            truth, fault, image_id, size = self._truth(path, frame_id)
+            image = ImageFile(path, self.policy, _agreed(path, size, camera))
+            depth, right, pose = depths.get(path.stem), rights.get(path.stem), placed.get(path.stem)
+            frame = Frame(
+                id=frame_id,
+                log_id=log_id,
+                index=index,
+                image=image,
+                truth=truth,
+                image_id=image_id,
+                time_s=pose.time_s if pose else None,
+                camera=camera,
+                world_from_camera=pose.world_from_camera if pose else None,
+                right=ImageFile(right, self.policy, image.size) if right else None,
+                depth_m=DepthFile(depth, image, self.scale_m, self.resample) if depth else None,
+                fault=fault,
+            )
+            frames.append(frame)
+        return Log(log_id, tuple(frames), split)
+
+    def _truth(self, path: Path, frame_id: str) -> tuple[Truth, str | None, Key, Size | None]:
+        missing = absent(path, "image")
+        fault = None if missing is None else str(missing)
+        if self.known is None:
+            return Truth.none(), fault, frame_id, None
+        listed = self.known.images[path]
+        truth, truth_fault = self.known.truths[listed.id]
+        return truth, fault or truth_fault, listed.id, listed.size
+
+    def _camera(self, log_folder: Path) -> Camera | None:
+        path = cameras.camera_file(log_folder, self.root)
+        if path is None:
+            return None
+        self.side_files.add(path)
+        return cameras.read_camera(path)
+
+    def _poses(self, one: LogFolder) -> dict[str, poses.Pose]:
+        path = one.folder / poses.FILE_NAME
+        if not path.is_file():
+            return {}
+        self.side_files.add(path)
+        placed = poses.read_poses(path)
+        stems = [image.stem for image in one.images]
+        in_order = [stem for stem in stems if stem in placed]
+        if in_order != list(placed):
+            wrong = next(frame for frame, stem in zip_longest(placed, in_order) if frame != stem)
+            raise DataError(
+                "the pose file does not fit the images",
+                where=f"{path}, frame {wrong!r}",
+                got="no such image" if wrong not in stems else "a place in time other than by name",
+                wanted="a line for images of this log only, in the order of their names",
+                fix="Correct the frame column, or rename the images in the order they were taken.",
+            )
+        self.notes["frames without a pose"] += len(stems) - len(in_order)
+        return placed
+
+
+def _read_truth(
+    root: Path, truth: str | None, bases: list[Path], policy: ImagePolicy, notes: Counter[str]
+) -> _Known | None:
+    path = root / (truth or TRUTH_FILE)
+    if truth is None and not path.exists():
+        notes["no truth file"] += 1
+        return None
+    coco = read_coco(path)
+    images: dict[Path, CocoImage] = {}
+    for at, image in enumerate(coco.images):
+        full = inside(root, image.file_name, where=f"{path}, field images[{at}].file_name")
+        if any(full.is_relative_to(base) for base in bases):
+            images[full] = image
+    notes["images of the truth file outside the splits"] += len(coco.images) - len(images)
+    paths = {image.id: full for full, image in images.items()}
+
+    def size_of(image: CocoImage) -> Size:
+        return ImageFile(paths[image.id], policy, image.size).measure()
+
+    categories = category_names([coco])
+    used = coco.model_copy(update={"images": list(images.values())})
+    return _Known(path, categories, images, truth_by_image(used, categories, size_of, notes))
+
+
+def _base(root: Path, kind: Split, name: str | None) -> Path:
+    base = root if name is None else inside(root, name, where=f"data.split.{kind}")
+    if not base.is_dir():
+        raise _no_images(base, "no such folder")
+    return base
+
+
+def _check_log_ids(root: Path, logs: list[Log]) -> None:
+    twice = [log_id for log_id, count in Counter(log.id for log in logs).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"two logs are called {twice[0]!r}",
+            where=str(root),
+            got="a sub-folder of the same name as the folder above it, and images in both",
+            wanted="one name for each log",
+            fix="Move the images that lie directly in the upper folder into a folder of their own.",
+        )
+
+
+def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None:
+    """Return the size that truth and calibration both tell, or the one that does."""
+    if camera is None:
+        return size
+    calibrated = camera.width, camera.height
+    if size not in (None, calibrated):
+        raise DataError(
+            "truth and calibration tell different image sizes",
+            where=f"image file {path}",
+            got=f"{size} in the truth file, {calibrated} in {cameras.FILE_NAME}",
+            wanted="one width and height",
+            fix="Correct the one that is wrong.",
+        )
+    return calibrated
+
+
+def _no_images(place: Path, got: str) -> DataError:
+    return DataError(
+        "there are no images to work on",
+        where=str(place),
+        got=got,
+        wanted="<log>/*.png or <log>/images/*.png below it",
+        fix="Check root, split and truth in the study's data section; docs/data-formats.md shows the layout.",
+    )

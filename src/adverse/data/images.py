@@ -1,0 +1,205 @@
+"""Image files, decoded strictly into RGB: what is not clearly a picture is refused with a reason.
+
+The header is checked before any pixel is read, so a decompression bomb costs no memory. What can be
+normalised without guessing (gray, palette, CMYK, alpha) is, and said in notes; what needs a convention
+(EXIF rotation, 16 bits) is refused until the data set declares it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data import codecs
+from adverse.data.codecs.header import Header
+from adverse.data.codecs.orientation import upright
+from adverse.data.files import read_bytes
+from adverse.errors import DataError
+from adverse.plugins import library_version
+from adverse.types import Image
+
+Exif = Literal["refuse", "apply", "ignore"]
+Size = tuple[int, int]
+"""Width and height in pixels, in the order COCO and image headers tell them."""
+
+MAX_MEGAPIXELS = 100.0
+DECODERS = ("opencv-python-headless", "pillow", "simplejpeg")
+"""Distributions whose version can change a decoded pixel."""
+SUFFIXES = frozenset(suffix for group in codecs.SUFFIXES.values() for suffix in group)
+"""File name endings that count as images when a folder is listed."""
+_BYTES_PER_PIXEL = 8  # 16-bit RGBA without compression; a larger file holds something else
+_SLACK_BYTES = 2**24  # metadata
+
+
+@dataclass(frozen=True)
+class ImagePolicy:
+    """What a data set declares about its images.
+
+    `scale_16bit` turns 16-bit values into 0..255 by multiplication: 255/4095 for a 12-bit camera.
+    """
+
+    max_megapixels: float = MAX_MEGAPIXELS
+    exif: Exif = "refuse"
+    scale_16bit: float | None = None
+
+
+class Decoded(NamedTuple):
+    """An image (H,W,3) RGB uint8, and words for what was done to get it."""
+
+    image: Image
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image on disk; call it to get (H,W,3) RGB uint8 or DataError. `size` is what the labels say."""
+
+    path: Path
+    policy: ImagePolicy = field(default_factory=ImagePolicy)
+    size: Size | None = None
+
+    @property
+    def recipe(self) -> str:
+        """How the bytes become pixels: the policy, and the libraries that decode."""
+        versions = [f"{name} {library_version(name)}" for name in DECODERS]
+        return f"image {self.policy} {self.size} {' '.join(versions)}"
+
+    def __call__(self) -> Image:
+        """Read and decode the file."""
+        return self.read_with_notes().image
+
+    def read_with_notes(self) -> Decoded:
+        """Read and decode the file, and tell how it was normalised."""
+        return self.decode(self.read_bytes())
+
+    def read_bytes(self) -> bytes:
+        """Read the file, unless it is missing or too large to be an image within the pixel limit."""
+        limit = int(self.policy.max_megapixels * 1e6) * _BYTES_PER_PIXEL + _SLACK_BYTES
+        return read_bytes(self.path, what="image", limit=limit)
+
+    def decode(self, data: bytes) -> Decoded:
+        """Decode the bytes of the file, already read."""
+        return decode_bytes(data, self.path, self.policy, self.size)
+
+    def measure(self) -> Size:
+        """Return the width and height that decoding would give, from the header alone."""
+        if self.size is not None:
+            return self.size
+        header = _checked_header(self.read_bytes(), self.path, self.policy)
+        return _shown_size(header, self.policy)
+
+
+def decode_bytes(data: bytes, path: Path, policy: ImagePolicy, size: Size | None = None) -> Decoded:
+    """Decode an image strictly; `path` is only named in errors and its ending compared with the content.
+
+    Notes: gray, palette, rgba (alpha dropped, colours kept as stored), cmyk, 16-bit, exif applied, exif
+    ignored, wrong extension.
+    """
+    where = _where(path)
+    header = _checked_header(data, path, policy)
+    _check_size(_shown_size(header, policy), size, where)
+    pixels = codecs.decode(data, header, where=where)
+    notes = list(header.notes)
+    if header.bits == 16 and policy.scale_16bit is not None:
+        pixels = _scaled(pixels, policy.scale_16bit, where)
+        notes.append("16-bit")
+    if header.orientation != 1:
+        if policy.exif == "apply" and header.orientation is not None:
+            pixels = upright(pixels, header.orientation)
+            notes.append("exif applied")
+        else:
+            notes.append("exif ignored")
+    if path.suffix.lower() not in codecs.SUFFIXES[header.format]:
+        notes.append("wrong extension")
+    return Decoded(pixels, tuple(notes))
+
+
+def _checked_header(data: bytes, path: Path, policy: ImagePolicy) -> Header:
+    where = _where(path)
+    header = codecs.inspect(data, where=where)
+    megapixels = header.width * header.height / 1e6
+    if megapixels > policy.max_megapixels:
+        raise DataError(
+            "the image is larger than the pixel limit",
+            where=where,
+            got=f"{header.width}x{header.height} = {megapixels:.1f} megapixels",
+            wanted=f"at most {policy.max_megapixels:g} megapixels",
+            fix="Raise max_megapixels in the study's data section if the image is genuine.",
+        )
+    if header.frames != 1:
+        raise DataError(
+            "the image file holds more than one picture",
+            where=where,
+            got=f"{header.format} with {header.frames} frames",
+            wanted="one picture for each file",
+            fix="Export the picture that is meant as a PNG or JPEG of its own.",
+        )
+    if header.bits == 16 and policy.scale_16bit is None:
+        raise DataError(
+            "a 16-bit image needs a declared scale",
+            where=where,
+            got=f"16-bit {header.format}, no scale_16bit",
+            wanted="the factor that turns stored values into 0..255",
+            fix="Set scale_16bit in the study's data section, e.g. 0.00389105 (255/65535).",
+        )
+    _check_orientation(header, policy, where)
+    return header
+
+
+def _check_orientation(header: Header, policy: ImagePolicy, where: str) -> None:
+    if header.orientation == 1 or policy.exif == "ignore":
+        return
+    if header.orientation is None:
+        raise DataError(
+            "the EXIF data of the image cannot be read",
+            where=where,
+            wanted="an orientation from 1 to 8",
+            fix="Set exif: ignore in the study's data section if the pixels are upright as stored.",
+        )
+    if policy.exif == "refuse":
+        raise DataError(
+            "the image says it is to be rotated or mirrored",
+            where=where,
+            got=f"EXIF orientation {header.orientation}",
+            wanted="a declared convention: do the boxes fit the picture turned, or as stored?",
+            fix="Set exif: apply (turned) or exif: ignore (as stored) in the study's data section.",
+        )
+
+
+def _check_size(got: Size, wanted: Size | None, where: str) -> None:
+    if wanted is not None and got != wanted:
+        raise DataError(
+            "the image is not of the size the annotations say",
+            where=where,
+            got=f"{got[0]}x{got[1]} pixels",
+            wanted=f"{wanted[0]}x{wanted[1]}",
+            fix="Use the image that was annotated, or correct width and height (swapped: see exif).",
+        )
+
+
+def _shown_size(header: Header, policy: ImagePolicy) -> Size:
+    turned = policy.exif == "apply" and header.orientation is not None and header.orientation >= 5
+    return (header.height, header.width) if turned else (header.width, header.height)
+
+
+def _scaled(pixels: NDArray[Any], scale: float, where: str) -> Image:
+    top = int(pixels.max())
+    if round(top * scale) > 255:
+        raise DataError(
+            "a 16-bit value is beyond white at the declared scale",
+            where=where,
+            got=f"{top} * {scale:g} = {top * scale:.1f}",
+            wanted="at most 255",
+            fix=f"Correct scale_16bit in the study's data section; {255 / top:.3g} fits this image.",
+        )
+    table = np.rint(np.arange(top + 1) * scale).astype(np.uint8)
+    scaled = table[pixels]
+    return np.repeat(scaled[:, :, None], 3, axis=2) if scaled.ndim == 2 else scaled
+
+
+def _where(path: Path) -> str:
+    return f"image file {path}"

@@ -1,0 +1,116 @@
+"""Which files of a folder belong to which log: the layout of the `folder` format, without reading them.
+
+A log is a folder with images directly in it or in its `images/`. Beside them may be `depth/`, `right/`
+(files named as the images), `poses.csv` and `camera.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from adverse.data import depth
+from adverse.data.files import inside
+from adverse.data.images import SUFFIXES
+from adverse.errors import DataError
+
+IMAGES, DEPTH, RIGHT = "images", "depth", "right"
+RESERVED = frozenset({IMAGES, DEPTH, RIGHT, "labels", "instances"})
+"""Names of folders that belong to the log above them and are never logs themselves."""
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class LogFolder:
+    """A folder that is a log, and its images in natural order of their names."""
+
+    root: Path
+    folder: Path
+    images: tuple[Path, ...]
+
+
+def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[LogFolder]:
+    """Find the logs at and below `base`, a folder of `root`; `listed` images count even if missing."""
+    found: dict[Path, set[Path]] = {}
+    for folder in _folders(base, root):
+        images = {*_files_in(folder, root, SUFFIXES), *_files_in(folder / IMAGES, root, SUFFIXES)}
+        if images:
+            found[folder] = images
+    for path in (path for path in listed if path.is_relative_to(base)):
+        folder = path.parent.parent if path.parent.name == IMAGES and path.parent != base else path.parent
+        found.setdefault(folder, set()).add(path)
+    logs = []
+    for folder in sorted(found, key=lambda folder: natural(folder.relative_to(base).as_posix())):
+        images = found[folder]
+        _check_names(folder, images)
+        logs.append(LogFolder(root, folder, tuple(sorted(images, key=lambda path: natural(path.name)))))
+    return logs
+
+
+def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, Path]:
+    """Return the depth or right files of a log by image name without ending; count what has no partner."""
+    suffixes = depth.SUFFIXES if kind == DEPTH else SUFFIXES
+    folder = log.folder / kind
+    stems = {path.stem for path in log.images}
+    found: dict[str, Path] = {}
+    for path in _files_in(folder, log.root, suffixes):
+        if path.stem in found:
+            raise _ambiguous(f"two {kind} files are for one image", found[path.stem], path)
+        found[path.stem] = path
+    notes[f"{kind} files without an image"] += len(found.keys() - stems)
+    if folder.is_dir():
+        notes[f"frames without {kind}"] += len(stems - found.keys())
+    return found
+
+
+def natural(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
+    """Return a sort key that puts frame2 before frame10.
+
+    >>> sorted(["frame10", "frame2"], key=natural)
+    ['frame2', 'frame10']
+    """
+    parts = (part for part in _DIGITS.split(name) if part)
+    return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts), name
+
+
+def _folders(folder: Path, root: Path) -> Iterator[Path]:
+    yield folder
+    for child in sorted(folder.iterdir()):
+        if child.is_dir() and child.name not in RESERVED and not child.name.startswith("."):
+            if child.is_symlink():
+                inside(root, child.relative_to(root).as_posix(), where=f"folder {folder}")
+                continue  # it leads to a folder that is visited under its own name
+            yield from _folders(child, root)
+
+
+def _files_in(folder: Path, root: Path, suffixes: Iterable[str]) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    endings = frozenset(suffixes)
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in endings and not path.name.startswith("."):
+            yield inside(root, path.relative_to(root).as_posix(), where=f"folder {folder}")
+
+
+def _check_names(folder: Path, images: Iterable[Path]) -> None:
+    by_stem: dict[str, Path] = {}
+    for path in sorted(images):
+        if path.stem in by_stem:
+            raise _ambiguous(f"two images of the log {folder.name!r} have one name", by_stem[path.stem], path)
+        by_stem[path.stem] = path
+    if len({path.parent for path in by_stem.values()}) > 1:
+        first, *_, last = sorted(by_stem.values())
+        raise _ambiguous(f"the log {folder.name!r} has images both beside and in images/", first, last)
+
+
+def _ambiguous(what: str, first: Path, second: Path) -> DataError:
+    return DataError(
+        what,
+        where=str(second.parent),
+        got=f"{first} and {second}",
+        wanted="one file for each frame, all in one place",
+        fix="Rename, move or remove one of them.",
+    )

@@ -1,0 +1,109 @@
+"""Where the camera was: `poses.csv` of a log, one line per frame.
+
+Columns, in any order: frame (image name without ending), time_s, x_m, y_m, z_m, qw, qx, qy, qz. The
+rotation is a unit quaternion that turns camera axes (x right, y down, z forward) into world axes (x forward,
+y left, z up); the position is the camera's, in the world. Lines are in order of time.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data.files import read_bytes
+from adverse.errors import DataError
+
+FILE_NAME = "poses.csv"
+_NUMBERS = ("time_s", "x_m", "y_m", "z_m", "qw", "qx", "qy", "qz")
+COLUMNS = ("frame", *_NUMBERS)
+_UNIT_TOLERANCE = 1e-3
+
+
+class Pose(NamedTuple):
+    """When and where a frame was taken; `world_from_camera` is (4,4)."""
+
+    time_s: float
+    world_from_camera: NDArray[np.float64]
+
+
+def read_poses(path: Path) -> dict[str, Pose]:
+    """Read a pose file; frames are in the order of the file, which is that of time."""
+    try:
+        text = read_bytes(path, what="pose").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _wrong(path, 1, f"byte {error.start} is not UTF-8", "UTF-8 text") from error
+    rows = csv.reader(io.StringIO(text, newline=""))
+    header = [name.strip() for name in next(rows, [])]
+    if sorted(header) != sorted(COLUMNS):
+        raise _wrong(path, 1, f"columns {','.join(header)}", f"the columns {','.join(COLUMNS)}")
+    poses: dict[str, Pose] = {}
+    last_s = -np.inf
+    for row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(header):
+            raise _wrong(path, rows.line_num, f"{len(row)} values", f"{len(header)} values")
+        cells = {name: cell.strip() for name, cell in zip(header, row, strict=True)}
+        frame, pose = cells["frame"], _pose(cells, path, rows.line_num)
+        if frame in poses or not frame:
+            raise _wrong(path, rows.line_num, f"frame {frame!r} again", "one line for each frame")
+        if pose.time_s <= last_s:
+            got = f"time_s {pose.time_s:g} after {last_s:g}"
+            raise _wrong(path, rows.line_num, got, "a time later than that of the line before")
+        poses[frame], last_s = pose, pose.time_s
+    return poses
+
+
+def _pose(cells: dict[str, str], path: Path, line: int) -> Pose:
+    values = {}
+    for name in _NUMBERS:
+        try:
+            values[name] = float(cells[name])
+        except ValueError as error:
+            raise _wrong(path, line, f"{name} = {cells[name]!r}", "a number") from error
+        if not np.isfinite(values[name]):
+            raise _wrong(path, line, f"{name} = {cells[name]}", "a finite number")
+    quaternion = np.array([values[name] for name in ("qw", "qx", "qy", "qz")])
+    norm = float(np.linalg.norm(quaternion))
+    if abs(norm - 1) > _UNIT_TOLERANCE:
+        raise _wrong(
+            path, line, f"a quaternion of length {norm:.4g}", "a rotation: qw, qx, qy, qz of length 1"
+        )
+    matrix = np.eye(4)
+    matrix[:3, :3] = rotation(quaternion / norm)
+    matrix[:3, 3] = values["x_m"], values["y_m"], values["z_m"]
+    matrix.flags.writeable = False
+    return Pose(values["time_s"], matrix)
+
+
+def rotation(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the (3,3) rotation of a unit quaternion (w, x, y, z).
+
+    The camera that looks along world x has (0.5, -0.5, 0.5, -0.5):
+
+    >>> rotation(np.array([0.5, -0.5, 0.5, -0.5])) @ np.array([0.0, 0.0, 1.0])
+    array([1., 0., 0.])
+    """
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _wrong(path: Path, line: int, got: str, wanted: str) -> DataError:
+    return DataError(
+        "the pose file is wrong",
+        where=f"{path}, line {line}",
+        got=got,
+        wanted=wanted,
+        fix="Correct the line; docs/data-formats.md describes the columns.",
+    )

@@ -1,0 +1,40 @@
+"""Writing images: for `adverse mutate` and for the data sets that we draw ourselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from adverse.errors import DataError
+from adverse.types import Image
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+JPEG_QUALITY = 95
+
+
+def write_image(path: Path, image: Image) -> None:
+    """Write RGB or gray as PNG (exact) or JPEG (quality 95), by the file's ending."""
+    data = image_bytes(image, path.suffix)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise DataError(
+            "the image cannot be written", where=str(path), got=error.strerror or str(error)
+        ) from error
+
+
+def image_bytes(image: Image, suffix: str) -> bytes:
+    """Return an image as the bytes of a PNG or JPEG file."""
+    if suffix.lower() not in SUFFIXES:
+        raise DataError(
+            "an image is written as PNG or JPEG",
+            got=f"the ending {suffix!r}",
+            wanted=", ".join(SUFFIXES),
+            fix="Give a name that ends in .png.",
+        )
+    stored = image[..., ::-1] if image.ndim == 3 and image.shape[2] == 3 else image
+    quality = [] if suffix.lower() == ".png" else [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
+    _, data = cv2.imencode(suffix.lower(), np.ascontiguousarray(stored), quality)
+    return data.tobytes()

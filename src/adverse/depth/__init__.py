@@ -1,0 +1,1 @@
+"""Depth maps: where they are valid, and what to do where they are not."""

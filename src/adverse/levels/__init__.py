@@ -1,0 +1,1 @@
+"""Context levels: from detections to per-log outcomes of safety and efficiency."""

@@ -1,0 +1,84 @@
+"""The image level: detections judged one image at a time, without any context (001 section 6.1).
+
+ROC_A: safety is recall; efficiency falls with all false positives over all images. ROC_B: recall on
+positive logs; efficiency falls with the share of images of NEGATIVE logs on which anything fires, so that a
+false alarm beside a real person, which would stop the robot anyway, costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.levels.match import FALSE, HIT, IGNORED, match
+from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.sensitivity import first_level
+from adverse.study.store.read import Answers, Frames, TruthTable
+
+ROC_A, ROC_B = "image/ROC_A", "image/ROC_B"
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Answers with the outcome of every detection."""
+
+    answers: Answers
+    outcome: NDArray[np.int8]
+    row: NDArray[np.int64]
+    """The row of `answers` that each detection belongs to."""
+
+
+def judge(answers: Answers, truth: TruthTable) -> Judged:
+    """Match the detections of one SUT under one setting with the truth."""
+    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
+    return Judged(answers, match(answers, truth), row)
+
+
+def false_scores(judged: Judged, counted: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the scores of the false positives on the frames that count (a mask over all frames)."""
+    chosen = (judged.outcome == FALSE) & counted[judged.answers.frame[judged.row]]
+    scores: NDArray[np.float32] = judged.answers.scores[chosen]
+    return scores
+
+
+def image_outcomes(
+    judged: Judged,
+    truth: TruthTable,
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+) -> dict[str, Outcomes]:
+    """Return the outcomes of ROC_A and ROC_B over the frames that count (a mask over all frames)."""
+    groups, levels = len(frames.logs), len(thresholds)
+    log_of = frames.log
+    frame = judged.answers.frame[judged.row]
+    level = first_level(judged.answers.scores, thresholds)
+    on = counted[frame]
+
+    def tally(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return counts_by_level(log_of[frame[chosen]], level[chosen], groups, levels)
+
+    positive = np.zeros(groups, np.bool_)
+    positive[log_of[truth.frame]] = True  # an ignored person still makes a log not person-free
+    real = counted[truth.frame] & ~truth.ignore
+    truths = np.bincount(log_of[truth.frame[real]], minlength=groups)
+    images = np.bincount(log_of[counted], minlength=groups)
+    hits = tally(on & (judged.outcome == HIT))
+    negative = on & ~positive[log_of[frame]] & (judged.outcome != IGNORED)
+    strongest = _first_per_frame(frame[negative], level[negative])
+    alarms = counts_by_level(log_of[strongest[0]], strongest[1], groups, levels)
+    return {
+        ROC_A: Outcomes(frames.logs, hits, truths, tally(on & (judged.outcome == FALSE)), images),
+        ROC_B: Outcomes(frames.logs, hits, truths, alarms, np.where(positive, 0, images)),
+    }
+
+
+def _first_per_frame(
+    frame: NDArray[np.int64], level: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each frame once, with the first level at which anything in it counts."""
+    order = np.lexsort((level, frame))
+    frames, first = np.unique(frame[order], return_index=True)
+    return frames, level[order][first]

@@ -1,0 +1,88 @@
+"""Which detection is which true object, in the image plane.
+
+Greedy by descending score, IoU >= 0.5, one detection per object, real objects before ignored ones. An
+ignored object absorbs any number of detections by the share of the DETECTION it covers; those count
+neither way. Ties are broken by the boxes' coordinates, so storage order never matters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from adverse.study.store.read import Answers, TruthTable
+
+IOU = 0.5
+FALSE, HIT, IGNORED = 0, 1, 2
+
+
+def match(answers: Answers, truth: TruthTable) -> NDArray[np.int8]:
+    """Return for each detection whether it is FALSE, a HIT or IGNORED."""
+    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
+    x0, y0, x1, y1 = answers.boxes.T
+    order = np.lexsort((y1, x1, y0, x0, -answers.scores, row))
+    known = np.lexsort((*truth.boxes.T[::-1], truth.frame))
+    first = np.searchsorted(truth.frame[known], answers.frame, side="left")
+    last = np.searchsorted(truth.frame[known], answers.frame, side="right")
+    outcome: NDArray[np.int8] = _match(
+        order,
+        answers.offsets,
+        answers.boxes.astype(np.float64),
+        answers.labels,
+        first,
+        last,
+        truth.boxes[known],
+        truth.labels[known],
+        truth.ignore[known],
+        IOU,
+    )
+    return outcome
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _match(  # type: ignore[no-untyped-def] # pragma: no cover - compiled  # noqa: ANN202
+    order: Any,
+    offsets: Any,
+    boxes: Any,
+    labels: Any,
+    first: Any,
+    last: Any,
+    truth_boxes: Any,
+    truth_labels: Any,
+    truth_ignore: Any,
+    iou: float,
+):
+    outcome = np.zeros(len(order), np.int8)
+    taken = np.zeros(len(truth_boxes), np.bool_)
+    for row in range(len(first)):
+        for place in range(offsets[row], offsets[row + 1]):
+            d = order[place]
+            best = -1
+            best_iou = iou
+            absorbed = False
+            area = (boxes[d, 2] - boxes[d, 0]) * (boxes[d, 3] - boxes[d, 1])
+            for t in range(first[row], last[row]):
+                if truth_labels[t] != labels[d] or taken[t]:
+                    continue
+                width = min(boxes[d, 2], truth_boxes[t, 2]) - max(boxes[d, 0], truth_boxes[t, 0])
+                height = min(boxes[d, 3], truth_boxes[t, 3]) - max(boxes[d, 1], truth_boxes[t, 1])
+                if width <= 0 or height <= 0:
+                    continue
+                shared = width * height
+                if truth_ignore[t]:
+                    absorbed = absorbed or shared / area >= iou
+                    continue
+                true_area = (truth_boxes[t, 2] - truth_boxes[t, 0]) * (truth_boxes[t, 3] - truth_boxes[t, 1])
+                overlap = shared / (area + true_area - shared)
+                if overlap > best_iou or (overlap == best_iou and best < 0):
+                    best = t
+                    best_iou = overlap
+            if best >= 0:
+                taken[best] = True
+                outcome[d] = 1
+            elif absorbed:
+                outcome[d] = 2
+    return outcome

@@ -1,0 +1,112 @@
+"""JSON as the standard has it: no duplicate keys, no NaN; errors name file, line and column."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+from adverse.errors import DataError
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+
+
+def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -> Any:
+    """Read the content of a JSON file, `what` saying in errors what kind of file it is.
+
+    With `allow_nan`, NaN and Infinity are let through. A number too large for a float (1e999) is proper
+    JSON and becomes infinite either way.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _broken(path, what, f"byte {error.start} is not UTF-8", "UTF-8 text") from error
+    finished = _Objects()
+    try:
+        constant = None if allow_nan else _refuse
+        return json.loads(text, object_pairs_hook=finished.add, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        got = f"{error.msg} at line {error.lineno} column {error.colno}"
+        raise _broken(path, what, got, "valid JSON") from error
+    except _DuplicateKeyError as error:
+        got = (
+            f"key {error.key!r} twice in the object at {_position(text, _object_start(text, finished.count))}"
+        )
+        raise _broken(path, what, got, "each key once") from error
+    except _ConstantError as error:
+        got = f"{error.name} at {_position(text, _constant_start(text, error.name))}"
+        raise _broken(path, what, got, "finite numbers, or null where a value is unknown") from error
+    except RecursionError as error:
+        raise _broken(path, what, "objects nested too deeply", "plain data") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise _broken(path, what, " ".join(str(error).split()), "numbers of ordinary length") from error
+
+
+class _DuplicateKeyError(Exception):
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class _ConstantError(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class _Objects:
+    """Counts the objects that were closed, so that the one with a duplicate key can be found again."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    raise _DuplicateKeyError(key)
+                seen.add(key)
+        self.count += 1
+        return made
+
+
+def _refuse(name: str) -> NoReturn:
+    raise _ConstantError(name)
+
+
+def _object_start(text: str, closed_before: int) -> int:
+    """Return where the object begins that closes after `closed_before` others."""
+    opened: list[int] = []
+    closed = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == "{":
+            opened.append(token.start())
+        elif token[0] == "}":
+            start = opened.pop()
+            if closed == closed_before:
+                return start
+            closed += 1
+    return 0
+
+
+def _constant_start(text: str, name: str) -> int:
+    """Return where a number that was refused stands, outside of any string."""
+    token = re.compile(rf'"(?:[^"\\]|\\.)*"|{re.escape(name)}')
+    return next((t.start() for t in token.finditer(text) if t[0] == name), 0)
+
+
+def _position(text: str, at: int) -> str:
+    return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+
+
+def _broken(path: Path, what: str, got: str, wanted: str) -> DataError:
+    return DataError(
+        f"the {what} file is not valid JSON",
+        where=str(path),
+        got=got,
+        wanted=wanted,
+        fix="Correct the file at that place, or export it again.",
+    )

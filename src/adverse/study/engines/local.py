@@ -1,0 +1,234 @@
+"""Worker processes on this machine.
+
+A SUT runs inside its worker, where asking it costs nothing extra. If a worker dies, hangs or eats the
+memory while a SUT has the word, the worker is replaced, that SUT runs in a process of its own from then
+on, and the unit is done again from its start; there, the suspect frame is tried once more alone and then
+recorded as the SUT's fault. Everything else goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+
+import psutil
+
+from adverse.errors import AdverseError
+from adverse.processes import ONE_THREAD, python_path
+from adverse.study.engines import Stop, Watcher
+from adverse.study.plan import Job, Unit
+from adverse.study.stages import Avoid, Stage
+
+UNITS_AHEAD = 2
+"""Units a worker holds: the one it does, and the next, so that it never waits for us."""
+POLL_S = 0.2
+DEATHS_BEFORE_AVOIDING = 3
+STARTS_BEFORE_GIVING_UP = 3
+MEMORY_SHARE = 0.8
+"""Share of the machine's memory that all workers together may use."""
+
+
+class LocalEngine:
+    """`workers` processes, each on one core. What SUTs print goes to files in `log_folder`."""
+
+    name = "local"
+
+    def __init__(self, workers: int, log_folder: Path, *, memory_limit_mb: int | None = None) -> None:
+        self.workers = workers
+        self.log_folder = log_folder
+        share = int(psutil.virtual_memory().total * MEMORY_SHARE / workers / 2**20)
+        self.memory_limit_mb = memory_limit_mb or share
+
+    def run(
+        self, job: Job, units: Sequence[Unit], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[Unit, bytes]]:
+        """Do the units, yielding each when it is finished."""
+        yield from _Crew(self, job, units, watch, stop).work()
+
+
+class _Process:
+    """One worker process, the units it holds, and what it said last."""
+
+    def __init__(self, number: int, engine: LocalEngine, job: Job) -> None:
+        ours, theirs = Pipe()
+        self.connection: Connection = ours
+        self.units: deque[Unit] = deque()
+        self.stage: Stage | None = None
+        self.since = time.monotonic()
+        self.log = engine.log_folder / f"worker-{number}.log"
+        command = [
+            sys.executable,
+            "-m",
+            "adverse.study.engines.worker_process",
+            str(theirs.fileno()),
+            str(engine.memory_limit_mb),
+        ]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(  # noqa: S603
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), "PYTHONPATH": python_path()},
+                start_new_session=True,  # Ctrl-C is for us, not for the workers
+            )
+        theirs.close()
+        self._send(job.plugin_files)
+        self._send(job)
+
+    def give(self, unit: Unit, isolate: frozenset[int], avoid: Avoid) -> None:
+        if not self.units:
+            self.since = time.monotonic()
+        self.units.append(unit)
+        self._send((unit, isolate, avoid))
+
+    def overdue(self) -> bool:
+        limit = self.stage.limit_s if self.stage is not None and self.units else None
+        return limit is not None and time.monotonic() - self.since > limit
+
+    def memory_mb(self) -> float:
+        try:
+            return float(psutil.Process(self.process.pid).memory_info().rss) / 2**20
+        except psutil.Error:
+            return 0.0
+
+    def end(self) -> int:
+        """Kill the process with all it has started, and return how it ended."""
+        self.connection.close()
+        with contextlib.suppress(psutil.Error):
+            for child in psutil.Process(self.process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
+        self.process.kill()
+        return self.process.wait()
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "nothing in its log"
+
+    def _send(self, message: object) -> None:
+        with contextlib.suppress(OSError):  # it is gone; we hear of it when we listen next
+            self.connection.send(message)
+
+
+class _Crew:
+    """The workers of one run and what is known about what kills them."""
+
+    def __init__(
+        self, engine: LocalEngine, job: Job, units: Sequence[Unit], watch: Watcher, stop: Stop
+    ) -> None:
+        self.engine = engine
+        self.job = job
+        self.waiting = deque(units)
+        self.watch = watch
+        self.stop = stop
+        self.processes: list[_Process] = []
+        self.isolate = frozenset(k for k, task in enumerate(job.suts) if task.memory_limit_mb is not None)
+        self.avoid = Avoid()
+        self.deaths: Counter[tuple[str, str | None]] = Counter()
+        self.starts_lost = 0
+        self.started = 0
+
+    def work(self) -> Iterator[tuple[Unit, bytes]]:
+        try:
+            while (self.waiting and not self.stop.soft) or any(p.units for p in self.processes):
+                if self.stop.hard:
+                    return
+                if not self.stop.soft:
+                    self._hand_out()
+                yield from self._listen()
+                self._watch_over()
+        finally:
+            for process in self.processes:
+                process.end()
+
+    def _hand_out(self) -> None:
+        while len(self.processes) < min(self.engine.workers, len(self.waiting) + len(self.processes)):
+            self.processes.append(_Process(self.started, self.engine, self.job))
+            self.started += 1
+        for ahead in range(UNITS_AHEAD):
+            for process in self.processes:
+                if self.waiting and len(process.units) <= ahead:
+                    process.give(self.waiting.popleft(), self.isolate, self.avoid)
+
+    def _listen(self) -> Iterator[tuple[Unit, bytes]]:
+        by_connection = {process.connection: process for process in self.processes}
+        for connection in wait(list(by_connection), timeout=POLL_S):
+            process = by_connection[connection]  # type: ignore[index]
+            try:
+                kind, value = process.connection.recv()
+            except (EOFError, OSError):
+                self._lost(process, None)
+                continue
+            process.since = time.monotonic()
+            if kind == "stage":
+                process.stage = value
+            elif kind == "done":
+                self.starts_lost = 0
+                yield process.units.popleft(), value
+            elif kind == "failed":
+                raise value
+            else:
+                raise AdverseError(
+                    "a worker met an error of our own making",
+                    where=str(process.stage or process.log),
+                    got=str(value),
+                    fix=f"Please report it with {process.log}. What is finished is kept.",
+                )
+
+    def _watch_over(self) -> None:
+        for process in list(self.processes):
+            if process.overdue():
+                limit = process.stage.limit_s if process.stage else 0
+                self._lost(process, f"gave no answer in {limit:g} s")
+            elif process.memory_mb() > self.engine.memory_limit_mb:
+                self._lost(process, f"used more than {self.engine.memory_limit_mb} MB of memory")
+
+    def _lost(self, process: _Process, reason: str | None) -> None:
+        """Replace a worker: put its units back, and learn from what it was doing."""
+        ended = process.end()
+        self.processes.remove(process)
+        self.waiting.extendleft(reversed(process.units))
+        how = reason or f"died ({_how_it_ended(ended)})"
+        stage = process.stage
+        if stage is None:
+            self.starts_lost += 1
+            if self.starts_lost >= STARTS_BEFORE_GIVING_UP:
+                raise AdverseError(
+                    "workers die while they start",
+                    got=f"{how}; {process.last_words()}",
+                    fix=f"See {process.log}.",
+                )
+            return
+        text = f"a worker {how} while {stage}"
+        if stage.sut is not None:
+            self.isolate |= {stage.sut}
+            text += f"; SUT {self.job.suts[stage.sut].name!r} runs in a process of its own from now on"
+        elif reason is not None and "memory" in reason:
+            self.isolate = frozenset(range(len(self.job.suts)))
+            text += "; every SUT runs in a process of its own from now on"
+        elif stage.frame is not None:
+            step = (stage.frame, stage.setting)
+            self.deaths[step] += 1
+            if self.deaths[step] >= DEATHS_BEFORE_AVOIDING:
+                self.avoid = Avoid(self.avoid.steps | {step})
+                text += "; the frame is left out from now on"
+        self.watch.note(text)
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"signal {-code}"

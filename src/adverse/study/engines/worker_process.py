@@ -1,0 +1,64 @@
+"""The life of a worker process: told what to do over a connection, doing it, telling what it does.
+
+Messages to it: plug-in files, the job, then (unit, SUTs to isolate, steps to avoid) again and again.
+Messages from it: ("stage", Stage), ("done", bytes), ("failed", error that no retry can mend),
+("bug", text).
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+from adverse import plugins
+from adverse.errors import AdverseError
+from adverse.processes import die_with_parent
+from adverse.study.stages import Stage
+from adverse.study.work import Worker
+
+
+def main() -> None:
+    """Serve the connection whose file descriptor is the first argument, until it closes."""
+    die_with_parent()
+    connection: Connection = Connection(int(sys.argv[1]))
+
+    def tell(stage: Stage) -> None:
+        connection.send(("stage", stage))
+
+    try:
+        for path in connection.recv():
+            plugins.load_file(path)
+        worker = Worker(connection.recv(), tell, memory_limit_mb=int(sys.argv[2]))
+        work: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_receive, args=(connection, work), daemon=True).start()
+        while (message := work.get()) is not None:
+            unit, isolate, avoid = message
+            connection.send(("done", worker.do(unit, isolate=isolate, avoid=avoid)))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # whoever gave the work is gone or has no more
+    except AdverseError as error:
+        connection.send(("failed", error))
+    except Exception as error:  # noqa: BLE001
+        traceback.print_exc()
+        connection.send(("bug", f"{type(error).__name__}: {error}"))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # a SUT's left-over threads must not keep the process alive
+
+
+def _receive(connection: Connection, work: queue.SimpleQueue[Any]) -> None:
+    """Take messages as they come, so that whoever sends never waits while a unit is done."""
+    try:
+        while True:
+            work.put(connection.recv())
+    except (EOFError, OSError):
+        work.put(None)
+
+
+if __name__ == "__main__":
+    main()

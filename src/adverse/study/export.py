@@ -1,0 +1,238 @@
+"""Mutated copies of a data set on disk, with annotations, for those who need files.
+
+One folder for each setting: the images under their frame ids, and `annotations.json` in COCO's form. What
+is there already and was made from the same bytes by the same code is not made again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adverse import plugins
+from adverse.data.write import image_bytes
+from adverse.errors import StudyError
+from adverse.hashes import digest
+from adverse.processes import ONE_THREAD
+from adverse.study.inputs import FileHashes
+from adverse.study.plan import (
+    Job,
+    frame_parts,
+    frames_of,
+    job_of,
+    read_dataset,
+    read_settings,
+    sources_of,
+)
+from adverse.study.prepare import Prepared
+from adverse.study.run import Watcher
+from adverse.study.spec import StudyFile
+from adverse.study.stages import NOTHING_TO_AVOID, Stage
+from adverse.study.store.durable import append_line, storage_errors, write_file
+from adverse.types import Dataset, Frame, Setting
+
+JOURNAL = ".exported"
+TASKS_AHEAD = 4
+"""Frames handed out for each worker, so that memory does not grow with the data set."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One frame and the files to make of it: (setting, path below the target folder, key)."""
+
+    frame: Frame
+    files: tuple[tuple[int, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """How many files there are, how many of them were made now, and which frames were refused why."""
+
+    files: int
+    made: int
+    refused: tuple[tuple[str, str], ...]
+
+
+def export(
+    dataset: Dataset, job: Job, target: Path, *, suffix: str, workers: int, watch: Watcher
+) -> Exported:
+    """Write every frame of a data set under every setting of a job below `target`."""
+    with storage_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+    tasks = list(_tasks(dataset, job, suffix))
+    done = _done(target)
+    waiting = []
+    for task in tasks:
+        left = tuple(file for file in task.files if done.get(file[1]) != file[2])
+        if left:
+            waiting.append(Task(task.frame, left))
+    total = sum(len(task.files) for task in tasks)
+    watch.begin(total, total - sum(len(task.files) for task in waiting))
+    made = 0
+    refused: list[tuple[str, str]] = []
+    try:
+        for task, answers in _made(waiting, job, target, workers):
+            lines = []
+            for (_, name, key), reason in zip(task.files, answers, strict=True):
+                if reason is None:
+                    lines.append(json.dumps({"file": name, "key": key}) + "\n")
+                else:
+                    refused.append((task.frame.id, reason))
+            if lines:
+                append_line(target / JOURNAL, "".join(lines).encode())
+            made += len(lines)
+            watch.advance(Counter(ok=len(lines), quarantined=len(answers) - len(lines)))
+    finally:
+        watch.end()
+    bad = {(frame, reason) for frame, reason in refused}
+    _write_annotations(dataset, job.settings, target, suffix, {frame for frame, _ in bad})
+    return Exported(total - len(refused), made, tuple(sorted(bad)))
+
+
+def export_job(file: StudyFile) -> tuple[Dataset, Job]:
+    """Return the data set and the settings of a study; the un-mutated images are not among them."""
+    registry = plugins.load(file.plugin_files)
+    dataset = read_dataset(file, registry)
+    job = job_of(file, dataset, read_settings(file, registry)[1:])
+    if not job.settings:
+        raise StudyError("there is nothing to apply", fix="Name a --mutation, or mutations: in the study.")
+    return dataset, job
+
+
+def folder_name(setting: Setting) -> str:
+    """Return the folder of a setting: its id, which every file system takes."""
+    return setting.id.replace("/", "_")
+
+
+def _tasks(dataset: Dataset, job: Job, suffix: str) -> Iterator[Task]:
+    registry = plugins.load(job.plugin_files)
+    frames = list(frames_of(dataset))
+    hashes = FileHashes().of(source.path for frame in frames for source in sources_of(frame))
+    code = [
+        digest(setting.id, *(registry.get("mutation", step.mutation).code for step in setting.steps))
+        for setting in job.settings
+    ]
+    for frame in frames:
+        content = digest(*frame_parts(frame, hashes, deep=True), str(job.seed), job.invalid_depth)
+        files = tuple(
+            (index, f"{folder_name(setting)}/{frame.id}{suffix}", digest(content, code[index]))
+            for index, setting in enumerate(job.settings)
+        )
+        yield Task(frame, files)
+
+
+def _done(target: Path) -> dict[str, str]:
+    """Return the key of each file that is finished; a line cut short by a crash does not count."""
+    journal = target / JOURNAL
+    found: dict[str, str] = {}
+    for line in journal.read_text().splitlines() if journal.exists() else ():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if (target / entry["file"]).is_file():
+            found[entry["file"]] = entry["key"]
+    return found
+
+
+def _made(
+    tasks: Sequence[Task], job: Job, target: Path, workers: int
+) -> Iterator[tuple[Task, list[str | None]]]:
+    if workers <= 1:
+        maker = _Maker(job, target)
+        for task in tasks:
+            yield task, maker.make(task)
+        return
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _prepare_worker, (job, target)) as pool:
+        left = iter(tasks)
+        running = {pool.submit(_make, task): task for task in itertools.islice(left, TASKS_AHEAD * workers)}
+        while running:
+            finished = next(as_completed(running))
+            task = running.pop(finished)
+            for following in left:
+                running[pool.submit(_make, following)] = following
+                break
+            yield task, finished.result()
+
+
+class _Maker:
+    def __init__(self, job: Job, target: Path) -> None:
+        self.job = job
+        self.target = target
+        self.registry = plugins.load(job.plugin_files)
+
+    def make(self, task: Task) -> list[str | None]:
+        """Make the files of a task; return for each why it could not be made, or None."""
+        frame = Prepared(task.frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=_ignore)
+        reasons: list[str | None] = []
+        for index, name, _ in task.files:
+            version = frame.version(self.job.settings[index])
+            if version.image is not None:
+                path = self.target / name
+                with storage_errors(path):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                write_file(path, image_bytes(version.image, path.suffix), flush=False)
+            reasons.append(version.refused)
+        return reasons
+
+
+def _write_annotations(
+    dataset: Dataset, settings: Iterable[Setting], target: Path, suffix: str, refused: set[str]
+) -> None:
+    frames = [frame for frame in frames_of(dataset) if frame.id not in refused]
+    data = json.dumps(coco_truth(frames, dataset.categories, suffix)).encode()
+    for setting in settings:
+        if (target / folder_name(setting)).is_dir():
+            write_file(target / folder_name(setting) / "annotations.json", data)
+
+
+def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) -> Mapping[str, Any]:
+    """Return the truth of some frames in COCO's form; file names are frame ids."""
+    numbers = {frame.id: number for number, frame in enumerate(frames, start=1)}
+    keyed = all(isinstance(frame.image_id, int) for frame in frames)
+    ids = {frame.id: frame.image_id if keyed else numbers[frame.id] for frame in frames}
+    annotations = [
+        {
+            "id": int(frame.truth.ids[row]),
+            "image_id": ids[frame.id],
+            "category_id": int(frame.truth.labels[row]) + 1,
+            "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
+            "area": float((x1 - x0) * (y1 - y0)),
+            "iscrowd": int(frame.truth.ignore[row]),
+        }
+        for frame in frames
+        for row, (x0, y0, x1, y1) in enumerate(frame.truth.boxes)
+    ]
+    return {
+        "images": [{"id": ids[frame.id], "file_name": f"{frame.id}{suffix}"} for frame in frames],
+        "annotations": annotations,
+        "categories": [{"id": number, "name": name} for number, name in enumerate(categories, start=1)],
+    }
+
+
+def _ignore(_stage: Stage) -> None:
+    pass
+
+
+_maker: _Maker | None = None
+
+
+def _prepare_worker(job: Job, target: Path) -> None:
+    global _maker  # noqa: PLW0603 - a pool gives its workers no other place to keep what they load
+    _maker = _Maker(job, target)
+
+
+def _make(task: Task) -> list[str | None]:
+    if _maker is None:
+        raise RuntimeError("the worker was not prepared")
+    return _maker.make(task)

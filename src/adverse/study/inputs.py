@@ -1,0 +1,48 @@
+"""Content hashes of the input files, remembered by size and time, so that a resume is quick."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from adverse.hashes import MISSING, file_sha256
+from adverse.study.store.durable import write_file
+
+
+class FileHashes:
+    """sha256 by path. `memory` is where they are remembered; None remembers nothing."""
+
+    def __init__(self, memory: Path | None = None) -> None:
+        self.memory = memory
+        self.known: dict[str, tuple[int, int, str]] = {}
+        if memory is not None and memory.exists():
+            try:
+                stored = json.loads(memory.read_text())
+                self.known = {path: (int(a), int(b), str(c)) for path, (a, b, c) in stored.items()}
+            except (ValueError, TypeError, AttributeError):
+                self.known = {}  # only a memory: what cannot be read is worked out again
+
+    def of(self, paths: Iterable[Path]) -> dict[Path, str]:
+        """Return the hash of each file; files that cannot be read are `missing`."""
+        wanted = sorted(set(paths))
+        with ThreadPoolExecutor() as pool:
+            return dict(zip(wanted, pool.map(self._one, wanted), strict=True))
+
+    def remember(self) -> None:
+        """Write down what is known."""
+        if self.memory is not None:
+            write_file(self.memory, json.dumps(self.known, indent=0, sort_keys=True).encode())
+
+    def _one(self, path: Path) -> str:
+        try:
+            stat = path.stat()
+            known = self.known.get(str(path))
+            if known is not None and known[:2] == (stat.st_size, stat.st_mtime_ns):
+                return known[2]
+            found = file_sha256(path)
+        except OSError:
+            return MISSING
+        self.known[str(path)] = (stat.st_size, stat.st_mtime_ns, found)
+        return found

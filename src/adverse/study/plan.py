@@ -1,0 +1,320 @@
+"""What a study means: which frames, under which settings, shown to which SUTs, and what of it is done.
+
+The smallest thing that is run, kept and re-used is a *cell*: one run of frames under one setting by one
+SUT. Its key is a hash of everything that decides its result, so changing a SUT changes that SUT's cells
+alone. A *unit* is the cells of the same frames that are still to do, so that each frame is decoded once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from adverse import plugins
+from adverse.depth.validity import Policy
+from adverse.errors import AdverseError, StudyError, suggestion
+from adverse.hashes import digest
+from adverse.mutations.settings import BASELINE, expand, parse
+from adverse.plugins import Registry
+from adverse.study.inputs import FileHashes
+from adverse.study.spec import StudyFile
+from adverse.study.store.journal import Entry
+from adverse.suts.build import missing_recordings
+from adverse.suts.fingerprint import fingerprint
+from adverse.suts.python_callable import object_fingerprint
+from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
+
+KEY_VERSION = "cell-1"
+LIMITS = ("timeout_s", "memory_limit_mb")
+"""Keys of a SUT that are also said to an adapter with limits of its own."""
+REPEAT_ONE_IN = 64
+"""About one frame in so many is shown to each SUT twice, to notice answers that change by themselves."""
+
+
+@dataclass(frozen=True)
+class SutTask:
+    """What a worker needs to know to run one SUT."""
+
+    name: str
+    adapter: str
+    options: Mapping[str, Any]
+    fingerprint: str
+    batch: int
+    timeout_s: float
+    memory_limit_mb: int | None
+    class_map: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all units of a run share; sent to every worker once."""
+
+    seed: int
+    plugin_files: tuple[Path, ...]
+    settings: tuple[Setting, ...]
+    suts: tuple[SutTask, ...]
+    categories: tuple[str, ...]
+    targets: tuple[str, ...]
+    invalid_depth: Policy
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One setting and one SUT (as indexes into the job) for the frames of a unit."""
+
+    key: str
+    setting: int
+    sut: int
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """Frames that are decoded together, the cells to do on them, and the frames to ask twice about."""
+
+    id: str
+    frames: tuple[Frame, ...]
+    cells: tuple[Cell, ...]
+    twice: frozenset[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A study worked out against its data and a run folder."""
+
+    file: StudyFile
+    registry: Registry
+    dataset: Dataset
+    job: Job
+    units: tuple[Unit, ...]
+    done: Mapping[str, Entry]
+    inputs: Mapping[Path, str]
+    blocked: tuple[AdverseError, ...]
+
+    @property
+    def to_do(self) -> list[Unit]:
+        """The units with the cells that are not done yet."""
+        left = []
+        for unit in self.units:
+            cells = tuple(cell for cell in unit.cells if cell.key not in self.done)
+            if cells:
+                left.append(Unit(unit.id, unit.frames, cells, unit.twice))
+        return left
+
+    def frames(self, split: str) -> int:
+        """Count the frames of a split."""
+        return sum(len(log.frames) for log in self.dataset.logs if log.split == split)
+
+    def pictures(self, units: Iterable[Unit]) -> int:
+        """Count the (frame, setting, SUT) triples of some units."""
+        return sum(len(unit.frames) * len(unit.cells) for unit in units)
+
+
+def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | None = None) -> Plan:
+    """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
+    study = file.study
+    if not study.suts:
+        raise StudyError(
+            "the study names no system to test",
+            where=file.where("suts"),
+            wanted="at least one entry under suts:",
+            fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",
+        )
+    registry = plugins.load(file.plugin_files)
+    settings = read_settings(file, registry)
+    dataset = read_dataset(file, registry)
+    suts = tuple(_sut_task(file, registry, index) for index in range(len(study.suts)))
+    job = job_of(file, dataset, settings, suts)
+    blocked = [*_unmet_needs(file, dataset, settings), *_missing_files(file, registry, job)]
+    inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
+    units = tuple(_units(file, registry, dataset, job, inputs))
+    return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked))
+
+
+def job_of(
+    file: StudyFile, dataset: Dataset, settings: tuple[Setting, ...], suts: tuple[SutTask, ...] = ()
+) -> Job:
+    """Return what workers must know of a study."""
+    return Job(
+        seed=file.study.seed,
+        plugin_files=file.plugin_files,
+        settings=settings,
+        suts=suts,
+        categories=dataset.categories,
+        targets=file.study.targets,
+        invalid_depth=file.study.invalid_depth,
+    )
+
+
+def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
+    """Return the settings that a study names, the baseline first."""
+    found = {BASELINE: parse(BASELINE, registry)}
+    for index, entry in enumerate(file.study.mutations):
+        for setting in expand(entry, registry, where=file.where("mutations", index)):
+            found.setdefault(setting.id, setting)
+            if found[setting.id].group != setting.group:
+                raise StudyError(
+                    f"{setting.id} is in two groups",
+                    where=file.where("mutations", index),
+                    got=f"{found[setting.id].group} and {setting.group}",
+                    fix="Name it once, or give the same group both times.",
+                )
+    return tuple(found.values())
+
+
+def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
+    """Read the data set that a study names."""
+    section = file.study.data
+    plugin = registry.get("dataset", section.format, where=file.where("data", "format"))
+    options = plugins.bind(
+        plugin, section.options, where=file.where("data"), base=file.folder, also=["format"]
+    )
+    dataset: Dataset = plugin.function(**options)
+    if not any(log.split == "test" for log in dataset.logs):
+        raise StudyError(
+            "the data set has no test frames",
+            where=file.where("data"),
+            got=f"splits {sorted({log.split for log in dataset.logs})}",
+            fix="Name the test part: split: {test: FOLDER}.",
+        )
+    for target in file.study.targets:
+        if dataset.categories and target not in dataset.categories:
+            raise StudyError(
+                f"the data set has no category {target!r}",
+                where=file.where("targets"),
+                fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
+            )
+    return dataset
+
+
+def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
+    section = file.study.suts[index]
+    plugin = registry.get("sut", section.adapter, where=file.where("suts", index, "adapter"))
+    held = file.detectors.get(section.name)
+    limits = {name: getattr(section, name) for name in LIMITS if name in plugin.options}
+    options = (
+        {"detector": held}
+        if held is not None
+        else plugins.bind(
+            plugin,
+            {**section.options, **limits},
+            where=file.where("suts", index),
+            base=file.folder,
+            also=type(section).model_fields,
+        )
+    )
+    return SutTask(
+        name=section.name,
+        adapter=section.adapter,
+        options=options,
+        fingerprint=fingerprint(plugin, options) if held is None else object_fingerprint(held),
+        batch=section.batch,
+        timeout_s=section.timeout_s,
+        memory_limit_mb=section.memory_limit_mb,
+        class_map=section.class_map,
+    )
+
+
+def _unmet_needs(file: StudyFile, dataset: Dataset, settings: Iterable[Setting]) -> Iterator[AdverseError]:
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    for need, noun in (("depth_m", "depth"), ("labels", "labels")):
+        asking = sorted({setting.family for setting in settings if need in setting.needs})
+        without = [frame for frame in frames if getattr(frame, need) is None]
+        if asking and without:
+            yield StudyError(
+                f"{', '.join(asking)} needs {noun}",
+                where=f"frame {without[0].id!r}",
+                got=f"{len(without)} of {len(frames)} test frames have none",
+                fix=f"Add a {noun} folder to the data set or drop the mutation from {file.source.path}.",
+            )
+
+
+def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[AdverseError]:
+    for index, task in enumerate(job.suts):
+        plugin = registry.get("sut", task.adapter)
+        for path in missing_recordings(plugin, task.options, [setting.id for setting in job.settings]):
+            yield StudyError(
+                f"SUT {task.name!r} has no predictions for a mutation of the study",
+                where=file.where("suts", index),
+                wanted=str(path),
+                fix="Write that file, or drop the mutation from the study.",
+            )
+
+
+def _units(
+    file: StudyFile, registry: Registry, dataset: Dataset, job: Job, inputs: Mapping[Path, str]
+) -> Iterator[Unit]:
+    code = {
+        setting.id: [registry.get("mutation", step.mutation).code for step in setting.steps]
+        for setting in job.settings
+    }
+    first = True
+    for split in ("validation", "test"):
+        logs = [log for log in dataset.logs if log.split == split]
+        chosen = range(len(job.settings)) if split == "test" else range(1)
+        for frames in _chunks(logs, file.study.unit_frames):
+            plain = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=False)))
+            deep = digest(*(part for frame in frames for part in frame_parts(frame, inputs, deep=True)))
+            cells = []
+            for s in chosen:
+                setting = job.settings[s]
+                pixels = [deep, job.invalid_depth] if setting.needs & {"depth_m", "labels"} else [plain]
+                draws = [str(job.seed)] if "rng" in setting.needs else []
+                for k, task in enumerate(job.suts):
+                    labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
+                    answer = [task.name, task.fingerprint, str(task.batch), *labels]
+                    parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
+                    cells.append(Cell(digest(*parts), s, k))
+            twice = {frame.id for frame in frames if int(digest(frame.id), 16) % REPEAT_ONE_IN == 0}
+            if first:
+                twice.add(frames[0].id)
+            first = False
+            name = digest(split, *(frame.id for frame in frames), size=8)
+            bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)  # workers need no truth
+            yield Unit(name, bare, tuple(cells), frozenset(twice))
+
+
+def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:
+    """Cut logs into runs of at most `size` frames; short logs (single images) share one."""
+    waiting: list[Frame] = []
+    for log in logs:
+        if waiting and len(waiting) + len(log.frames) > size:
+            yield tuple(waiting)
+            waiting = []
+        if len(log.frames) < size:
+            waiting += log.frames
+            continue
+        for start in range(0, len(log.frames), size):
+            yield log.frames[start : start + size]
+    if waiting:
+        yield tuple(waiting)
+
+
+def frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list[str]:
+    """Return what decides a frame's pixels; `deep` adds its depth and labels."""
+    sources = sources_of(frame) if deep else [frame.image]
+    parts = [part for source in sources for part in (inputs[source.path], source.recipe)]
+    return [frame.id, frame.fault or "", *parts]
+
+
+def sources_of(frame: Frame) -> list[Source]:
+    """Return the files that a frame is read from."""
+    return [source for source in (frame.image, frame.depth_m, frame.labels) if source is not None]
+
+
+def frames_of(dataset: Dataset) -> Iterator[Frame]:
+    """Yield the frames of a data set but those for training, making sure that each id stands once."""
+    counts: Counter[str] = Counter()
+    for log in dataset.logs:
+        if log.split != "train":
+            for frame in log.frames:
+                counts[frame.id] += 1
+                if counts[frame.id] > 1:
+                    raise StudyError(
+                        "two frames have the same id",
+                        where=f"frame {frame.id!r}",
+                        fix="Rename one of the files.",
+                    )
+                yield frame

@@ -1,0 +1,119 @@
+"""From a frame to the images that SUTs see: decoded once, mutated once per setting, never written to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adverse.depth.validity import Policy, usable
+from adverse.errors import one_line
+from adverse.hashes import digest
+from adverse.mutations.settings import apply_setting
+from adverse.plugins import Registry
+from adverse.study.plan import Job
+from adverse.study.stages import Avoid, Stage
+from adverse.types import Depth, Frame, Image, Setting
+
+
+@dataclass(frozen=True)
+class Version:
+    """A frame under one setting: the image, or why there is none.
+
+    `pixels` is the hash of the image before mutation, `notes` what decoding normalised.
+    """
+
+    frame: Frame
+    setting: Setting
+    image: Image | None = None
+    refused: str | None = None
+    pixels: str | None = None
+    notes: str | None = None
+
+
+class Prepared:
+    """A frame that gives its version under any setting; decoded on first use, once.
+
+    A frame that cannot be decoded is refused for all settings, one that a mutation cannot work on for that
+    setting alone. Whatever a decoder or a plug-in throws costs a frame, never the run.
+    """
+
+    def __init__(
+        self, frame: Frame, job: Job, registry: Registry, *, avoid: Avoid, tell: Callable[[Stage], None]
+    ) -> None:
+        self.frame = frame
+        self.job = job
+        self.registry = registry
+        self.avoid = avoid
+        self.tell = tell
+        self._refused = frame.fault
+        self._loaded: _Loaded | None = None
+
+    def version(self, setting: Setting) -> Version:
+        """Return the frame under a setting, or why it cannot be had."""
+        if self.avoid.covers(self.frame.id, setting.id):
+            return Version(self.frame, setting, refused="the process that prepared this frame died twice")
+        loaded = self._load()
+        if loaded is None:
+            return Version(self.frame, setting, refused=self._refused)
+        self.tell(Stage("mutating", self.frame.id, setting.id))
+        try:
+            image = apply_setting(
+                loaded.image,
+                setting,
+                self.registry,
+                seed=self.job.seed,
+                key=self.frame.id,
+                depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
+                labels=loaded.labels() if "labels" in setting.needs else None,
+            )
+        except Exception as error:  # noqa: BLE001
+            return Version(self.frame, setting, refused=one_line(error))
+        image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
+        notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
+        return Version(self.frame, setting, image, None, loaded.pixels, notes)
+
+    def unseen(self, setting: Setting) -> Version:
+        """Return the version without its image, for SUTs that answer from their records."""
+        return Version(self.frame, setting, refused=self.frame.fault)
+
+    def _load(self) -> _Loaded | None:
+        if self._loaded is None and self._refused is None:
+            self.tell(Stage("decoding", self.frame.id))
+            try:
+                self._loaded = _Loaded(self.frame)
+            except Exception as error:  # noqa: BLE001
+                self._refused = one_line(error)
+        return self._loaded
+
+
+class _Loaded:
+    """A decoded frame, and its depth once that is asked for."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        reading: Any = frame.image
+        if hasattr(reading, "read_with_notes"):
+            decoded = reading.read_with_notes()
+            self.image: Image = decoded.image
+            self.notes: str | None = ", ".join(decoded.notes) or None
+        else:
+            self.image, self.notes = reading(), None
+        self.image.flags.writeable = False
+        self.pixels = digest(str(self.image.shape), np.ascontiguousarray(self.image).data)
+        self.notes_with_depth = self.notes
+        self._depth: Depth | None = None
+
+    def depth(self, policy: Policy) -> Depth | None:
+        if self._depth is None and self.frame.depth_m is not None:
+            found = usable(self.frame.depth_m(), policy, where=f"frame {self.frame.id!r}")
+            self._depth = found.depth_m
+            if found.invalid_share:
+                share = f"depth invalid at {found.invalid_share:.2%} of pixels: {policy}"
+                self.notes_with_depth = f"{self.notes}, {share}" if self.notes else share
+        return self._depth
+
+    def labels(self) -> Image | None:
+        return self.frame.labels() if self.frame.labels is not None else None

@@ -1,0 +1,204 @@
+"""The study file as a checked value. Unknown keys are errors, with the key that was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from adverse.errors import StudyError, suggestion
+from adverse.study.yamlfile import Where, YamlFile, read_yaml
+
+LEVELS = {"image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B"}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _OpenSection(_Section):
+    """A section whose further keys are the options of the plug-in it names."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What is said to the plug-in."""
+        return self.model_extra or {}
+
+
+class DataSection(_OpenSection):
+    """Which data, and how to read it."""
+
+    format: str
+
+
+class SutSection(_OpenSection):
+    """One system under test."""
+
+    name: str
+    adapter: str
+    batch: Annotated[int, Field(ge=1, le=1024)] = 1
+    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
+    class_map: dict[str, str] = {}
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        return _valid_name(name)
+
+
+class SensitivitySection(_Section):
+    """The shared grid of expected false positives per image, log-spaced."""
+
+    levels: Annotated[int, Field(ge=2, le=10_000)] = 100
+    lowest: Annotated[float, Field(gt=0)] = 1e-4
+    highest: Annotated[float, Field(gt=0)] = 1.0
+
+
+class Study(_Section):
+    """A whole study, as its file says it."""
+
+    name: str
+    data: DataSection
+    suts: tuple[SutSection, ...] = ()
+    mutations: tuple[Any, ...] = ()
+    seed: Annotated[int, Field(ge=0)] = 0
+    plugins: tuple[str, ...] = ()
+    targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
+    levels: tuple[str, ...] = ("image",)
+    sensitivity: SensitivitySection = SensitivitySection()
+    fpr_max: Annotated[float, Field(gt=0)] = 0.1
+    quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
+    invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
+    unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+
+    @field_validator("name")
+    @classmethod
+    def _name(cls, name: str) -> str:
+        return _valid_name(name)
+
+    @field_validator("levels")
+    @classmethod
+    def _levels(cls, levels: tuple[str, ...]) -> tuple[str, ...]:
+        for level in levels:
+            if level not in LEVELS:
+                raise ValueError(f"there is no level {level!r}. {suggestion(level, LEVELS)}")
+        return levels
+
+    @field_validator("suts")
+    @classmethod
+    def _suts(cls, suts: tuple[SutSection, ...]) -> tuple[SutSection, ...]:
+        names = [sut.name for sut in suts]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two SUTs are called {name!r}; give each its own name")
+        return suts
+
+
+class StudyFile:
+    """A study together with the file it came from, so that errors can point into it."""
+
+    def __init__(self, source: YamlFile, detectors: Mapping[str, Any] | None = None) -> None:
+        self.source = source
+        self.detectors = detectors or {}
+        self.folder = source.path.resolve().parent
+        self.study = _validated(source)
+
+    @property
+    def plugin_files(self) -> tuple[Path, ...]:
+        """The plug-in files, found from the study's folder."""
+        return tuple((self.folder / name).resolve() for name in self.study.plugins)
+
+    def where(self, *place: str | int) -> str:
+        """Say where something stands in the file."""
+        return self.source.where(place)
+
+
+def read_study(path: Path) -> StudyFile:
+    """Read and check a study file."""
+    return StudyFile(read_yaml(path))
+
+
+def study_from(
+    data: Mapping[str, Any], folder: Path, detectors: Mapping[str, Any] | None = None
+) -> StudyFile:
+    """Check a study given as plain data; its paths are relative to `folder`.
+
+    `detectors` are Python objects that are further SUTs, by name.
+    """
+    given = [{"name": name, "adapter": "python"} for name in detectors or {}]
+    whole = {**data, "suts": [*data.get("suts", ()), *given]}
+    return StudyFile(YamlFile(folder / "study.yaml", whole, {}), detectors)
+
+
+def to_yaml(study: Study) -> str:
+    """Write a study out in full, every default spelt out."""
+    return yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _valid_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError("a name is 1 to 100 letters, digits, spaces, dots, dashes or underscores")
+    return name
+
+
+def _validated(source: YamlFile) -> Study:
+    if not isinstance(source.data, dict):
+        raise StudyError(
+            "a study is a mapping",
+            where=str(source.path),
+            got=type(source.data).__name__,
+            wanted="name:, data:, suts:, mutations: ...",
+        )
+    try:
+        return Study.model_validate(_tuples(source.data))
+    except ValidationError as error:
+        raise _study_error(source, error) from None
+
+
+def _tuples(value: Any) -> Any:
+    """Turn top-level YAML lists into the tuples that strict, frozen sections hold."""
+    return {
+        key: tuple(item) if isinstance(item, list) and key in Study.model_fields else item
+        for key, item in value.items()
+    }
+
+
+def _study_error(source: YamlFile, errors: ValidationError) -> StudyError:
+    first = errors.errors()[0]
+    place: Where = first["loc"]
+    key = str(place[-1])
+    where = source.where(place)
+    more = f" ({errors.error_count() - 1} more after this one)" if errors.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        return StudyError(
+            f"unknown key {key!r}{more}", where=where, fix=suggestion(key, _fields_at(place[:-1]))
+        )
+    if first["type"] == "missing":
+        return StudyError(f"the key {key!r} is missing{more}", where=where, fix=f"Add {key}: to the study.")
+    got = repr(first["input"])
+    message = first["msg"].removeprefix("Value error, ")
+    return StudyError(
+        f"{key} has a value it cannot take{more}",
+        where=where,
+        got=got if len(got) < 120 else got[:117] + "...",
+        wanted=message[0].lower() + message[1:],
+        fix="Change it as docs/study-file.md says.",
+    )
+
+
+def _fields_at(place: Where) -> list[str]:
+    sections: dict[str, type[BaseModel]] = {
+        "data": DataSection,
+        "suts": SutSection,
+        "sensitivity": SensitivitySection,
+    }
+    model = sections.get(str(place[0]), Study) if place else Study
+    return list(model.model_fields)

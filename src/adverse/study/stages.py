@@ -1,0 +1,45 @@
+"""What a worker is about to do, said before it does it.
+
+A process that dies or hangs cannot say why. What it said last tells which SUT, frame or mutation to
+suspect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STEP_LIMIT_S = 300.0
+"""Longest time that decoding or mutating one frame may take."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step; `sut` is the index of the SUT in whose hands the process is, if it is in one's."""
+
+    text: str
+    frame: str | None = None
+    setting: str | None = None
+    sut: int | None = None
+    limit_s: float | None = STEP_LIMIT_S
+
+    def __str__(self) -> str:
+        parts = [
+            self.text,
+            f"frame {self.frame!r}" if self.frame else "",
+            f"under {self.setting}" if self.setting else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Avoid:
+    """Steps that killed a worker twice and are not tried again: (frame id, setting id or None for all)."""
+
+    steps: frozenset[tuple[str, str | None]] = frozenset()
+
+    def covers(self, frame: str, setting: str) -> bool:
+        """Tell whether a frame under a setting is to be left alone."""
+        return (frame, None) in self.steps or (frame, setting) in self.steps
+
+
+NOTHING_TO_AVOID = Avoid()

@@ -1,0 +1,1 @@
+"""The run folder, the seam: the slow half writes it, the quick half reads nothing else."""

@@ -1,0 +1,75 @@
+"""Writing so that what was acknowledged survives kill -9 and a power cut.
+
+A file is written beside its place, flushed to the disk, renamed over it, and the folder is flushed too. A
+reader sees the old file or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from adverse.errors import IncompleteError, StoreError
+
+
+def write_file(path: Path, data: bytes, *, flush: bool = True) -> None:
+    """Put a file in its place, whole; with `flush`, on the disk before this returns."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    with storage_errors(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                if flush:
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        if flush:
+            _flush_folder(path.parent)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line to a file and wait until it is on the disk."""
+    with storage_errors(path):
+        created = not path.exists()
+        with path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        if created:
+            _flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what a disk can do to us into errors that say what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise IncompleteError(
+                "the disk is full; what was finished is kept",
+                where=str(path),
+                got=reason,
+                fix="Free some space and run the same command again: it goes on where it stopped.",
+            ) from error
+        raise StoreError(
+            "the run folder cannot be written",
+            where=str(path),
+            got=reason,
+            fix="Give a folder you may write to with --out.",
+        ) from error
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

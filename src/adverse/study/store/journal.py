@@ -1,0 +1,79 @@
+"""The journal: one line for each finished work unit, on the disk before the unit counts as done.
+
+Every line carries a check of its own text. A last line cut short by a crash is dropped, since it was never
+acknowledged; damage anywhere else is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from adverse.errors import StoreError
+from adverse.hashes import digest
+from adverse.study.store.durable import append_line, write_file
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished unit: its file in detections/, the file's hash, and the keys of the cells in it."""
+
+    file: str
+    sha256: str
+    cells: tuple[tuple[str, str, str], ...]
+    """(cell key, setting id, SUT name)"""
+
+
+class Journal:
+    """The finished units of a run folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.entries = _read(path)
+
+    def append(self, entry: Entry) -> None:
+        """Record a finished unit durably."""
+        append_line(self.path, _line(entry))
+        self.entries.append(entry)
+
+    def files_by_cell(self) -> dict[str, Entry]:
+        """Map each finished cell to the unit that holds it; the latest wins."""
+        return {cell[0]: entry for entry in self.entries for cell in entry.cells}
+
+
+def _line(entry: Entry) -> bytes:
+    body = json.dumps({"file": entry.file, "sha256": entry.sha256, "cells": entry.cells})
+    return f"{digest(body, size=8)} {body}\n".encode()
+
+
+def _read(path: Path) -> list[Entry]:
+    if not path.exists():
+        return []
+    raw = path.read_bytes()
+    entries = []
+    kept = 0
+    for number, line in enumerate(raw.splitlines(keepends=True), start=1):
+        entry = _parse(line)
+        if entry is None:
+            if kept + len(line) == len(raw) and not line.endswith(b"\n"):
+                write_file(path, raw[:kept])
+                break
+            raise StoreError(
+                "the journal is damaged",
+                where=f"{path}, line {number}",
+                got="a line that does not match its own check",
+                fix="Restore the folder from a copy, or run again with --fresh.",
+            )
+        entries.append(entry)
+        kept += len(line)
+    return entries
+
+
+def _parse(line: bytes) -> Entry | None:
+    check, _, body = line.rstrip(b"\n").partition(b" ")
+    if not line.endswith(b"\n") or digest(body, size=8).encode() != check:
+        return None
+    data = json.loads(body)
+    cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
+    return Entry(str(data["file"]), str(data["sha256"]), cells)

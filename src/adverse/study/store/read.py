@@ -1,0 +1,219 @@
+"""A run folder as arrays: all that the quick half ever reads.
+
+Reads the Parquet files through DuckDB, one SUT at a time, in the order of the frames table, so that
+nothing downstream depends on how the work was cut or in which order it finished.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from adverse.errors import StoreError
+from adverse.study.store.folder import RunFolder, existing_run
+from adverse.study.store.manifest import read_manifest
+
+OK, FAULT, QUARANTINED = 0, 1, 2
+STATUSES = ("ok", "fault", "quarantined")
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """The frames of a run, in order; `log` indexes `logs`, `test` marks the test split."""
+
+    ids: tuple[str, ...]
+    logs: tuple[str, ...]
+    log: NDArray[np.int64]
+    test: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class TruthTable:
+    """True objects of the targets, sorted by frame; `frame` indexes Frames."""
+
+    frame: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    ignore: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What one SUT said under one setting: a row for each frame that was planned.
+
+    `frame` indexes Frames; `status` is OK, FAULT or QUARANTINED; the detections of row r are
+    `offsets[r]:offsets[r+1]`, of the targets only.
+    """
+
+    frame: NDArray[np.int64]
+    status: NDArray[np.int8]
+    offsets: NDArray[np.int64]
+    boxes: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+
+class Store:
+    """Reads a finished (or interrupted) run."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.manifest = read_manifest(folder)
+        if not folder.cells.exists():
+            raise StoreError(
+                "the run has not got far enough to be looked at",
+                where=str(folder.path),
+                fix="Run the study again: it goes on where it stopped.",
+            )
+        self._cells = pq.read_table(folder.cells)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The class names that count."""
+        return tuple(self.manifest["statistics"]["targets"])
+
+    @property
+    def suts(self) -> list[str]:
+        """The SUTs, in the order of the study."""
+        return list(self.manifest["suts"])
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings with their group, in the order of the study; the first is the baseline."""
+        return {name: str(entry["group"]) for name, entry in self.manifest["settings"].items()}
+
+    @cached_property
+    def frames(self) -> Frames:
+        """The frames of the validation and test split."""
+        table = pq.read_table(self.folder.frames, columns=["frame", "log", "split"])
+        log = table["log"].combine_chunks().dictionary_encode()
+        return Frames(
+            tuple(table["frame"].to_pylist()),
+            tuple(log.dictionary.to_pylist()),
+            log.indices.to_numpy().astype(np.int64),
+            pc.equal(table["split"], "test").to_numpy(),
+        )
+
+    @cached_property
+    def truth(self) -> TruthTable:
+        """The true objects of the targets."""
+        table = pq.read_table(self.folder.truth)
+        labels = _positions(table["label"], self.targets)
+        table = table.filter(pa.array(labels >= 0))
+        frame = _positions(table["frame"], self.frames.ids)
+        boxes = table["box"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
+        order = np.argsort(frame, kind="stable")
+        return TruthTable(
+            frame[order],
+            boxes[order],
+            labels[labels >= 0][order],
+            table["ignore"].to_numpy()[order],
+        )
+
+    def answers(self, sut: str) -> dict[str, Answers]:
+        """Return what a SUT said, by setting."""
+        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        table = self._select("d.frame, d.setting, d.status, d.boxes, d.scores, d.labels", cells, "")
+        if table is None:
+            return {}
+        setting = table["setting"].combine_chunks()
+        return {name: self._answers(table.filter(pc.equal(setting, name))) for name in self.settings}
+
+    def counts(self) -> list[dict[str, Any]]:
+        """Return how many rows of each SUT and setting came to which status, with one reason each.
+
+        `unstable` counts the frames that were asked about twice and answered differently.
+        """
+        table = self._select(
+            """d.sut, d.setting, d.status, count(*) AS n, min(d.frame) AS frame, min(d.reason) AS reason,
+            count(*) FILTER (NOT d.repeats) AS unstable""",
+            self._cells,
+            "GROUP BY ALL ORDER BY ALL",
+        )
+        return [] if table is None else list(table.to_pylist())
+
+    def notes(self) -> dict[str, int]:
+        """Return what decoding normalised, and on how many frames."""
+        table = self._select(
+            "d.notes, count(DISTINCT d.frame) AS n",
+            self._cells,
+            "WHERE d.notes IS NOT NULL GROUP BY ALL ORDER BY ALL",
+        )
+        return {} if table is None else {row["notes"]: row["n"] for row in table.to_pylist()}
+
+    def troubles(self) -> pa.Table:
+        """Return every row that did not end well: SUT, setting, frame, status, reason."""
+        columns = ("sut", "setting", "frame", "status", "reason")
+        table = self._select(
+            ", ".join(f"d.{name}" for name in columns), self._cells, "WHERE d.status <> 'ok' ORDER BY ALL"
+        )
+        return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
+
+    def _select(self, columns: str, cells: pa.Table, tail: str) -> pa.Table | None:
+        """Query the rows of the given cells; None when there are no cells."""
+        files = sorted(set(cells["file"].to_pylist()))
+        if not files:
+            return None
+        try:
+            with duckdb.connect() as connection:
+                connection.register("cells", cells)
+                paths = [str(self.folder.detections / name) for name in files]
+                sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
+                    SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
+                                      AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
+                return connection.sql(sql, params={"paths": paths}).to_arrow_table()
+        except duckdb.Error as error:
+            raise StoreError(
+                "the detections cannot be read",
+                where=str(self.folder.detections),
+                got=str(error).partition("\n")[0],
+                fix=f"Run adverse verify {self.folder.path} to find the damaged file.",
+            ) from error
+
+    def _answers(self, table: pa.Table) -> Answers:
+        frame = _positions(table["frame"], self.frames.ids)
+        order = np.argsort(frame, kind="stable")
+        table = table.take(pa.array(order)).combine_chunks()
+        lists = table["scores"].combine_chunks()
+        counts = pc.list_value_length(lists).to_numpy()
+        labels = _positions(table["labels"].combine_chunks().flatten(), self.targets)
+        kept = labels >= 0
+        row = np.repeat(np.arange(len(counts)), counts)[kept]
+        boxes = table["boxes"].combine_chunks().flatten().flatten().to_numpy().reshape(-1, 4)
+        return Answers(
+            frame=frame[order],
+            status=_positions(table["status"], STATUSES).astype(np.int8),
+            offsets=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(counts)))]).astype(
+                np.int64
+            ),
+            boxes=boxes[kept],
+            scores=lists.flatten().to_numpy()[kept],
+            labels=labels[kept],
+        )
+
+
+def open_store(path: Path) -> Store:
+    """Open a run folder for reading."""
+    return Store(existing_run(path))
+
+
+def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _positions(column: Any, values: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the position of each entry in `values`, -1 where it is not there."""
+    found = pc.index_in(column, value_set=pa.array(values, pa.string()))
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    filled: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return filled

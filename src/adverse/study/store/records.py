@@ -1,0 +1,84 @@
+"""What one (frame, setting, SUT) came to, and the Parquet table of many.
+
+One row each, also where nothing was found or nothing could be run, so that counts always add up:
+planned = ok + fault + quarantined.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adverse.types import Detections
+
+Status = Literal["ok", "fault", "quarantined"]
+
+SCHEMA = pa.schema(
+    [
+        ("frame", pa.string()),
+        ("setting", pa.string()),
+        ("sut", pa.string()),
+        ("status", pa.string()),  # ok; fault: the SUT failed; quarantined: the frame could not be used
+        ("reason", pa.string()),  # why, where status is not ok
+        ("pixels", pa.string()),  # blake2b of the decoded image before mutation
+        ("notes", pa.string()),  # what decoding normalised: gray, palette, ...
+        ("repeats", pa.bool_()),  # asked twice: did it give the same answer? null: asked once
+        ("boxes", pa.list_(pa.list_(pa.float32(), 4))),  # x0 y0 x1 y1 pixels
+        ("scores", pa.list_(pa.float32())),
+        ("labels", pa.list_(pa.string())),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row. `labels` are class names of the data set, one for each detection."""
+
+    frame: str
+    setting: str
+    sut: str
+    status: Status
+    detections: Detections
+    labels: tuple[str, ...]
+    reason: str | None = None
+    pixels: str | None = None
+    notes: str | None = None
+    repeats: bool | None = None
+
+
+def to_parquet(records: Sequence[Record]) -> bytes:
+    """Write records as Parquet; equal records give equal bytes."""
+    lengths = [len(record.detections) for record in records]
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    boxes = _joined([record.detections.boxes.reshape(-1) for record in records])
+    scores = _joined([record.detections.scores for record in records])
+    labels = pa.array([label for record in records for label in record.labels], pa.string())
+    columns: list[Any] = [
+        pa.array([getattr(record, name) for record in records], SCHEMA.field(name).type)
+        for name in SCHEMA.names[:8]
+    ]
+    columns.append(
+        pa.ListArray.from_arrays(
+            offsets, pa.FixedSizeListArray.from_arrays(boxes, 4), type=SCHEMA.field("boxes").type
+        )
+    )
+    columns.append(pa.ListArray.from_arrays(offsets, scores, type=SCHEMA.field("scores").type))
+    columns.append(pa.ListArray.from_arrays(offsets, labels, type=SCHEMA.field("labels").type))
+    return table_bytes(pa.Table.from_arrays(columns, schema=SCHEMA))
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Write any table as Parquet bytes, the same way everywhere."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _joined(parts: list[np.ndarray[Any, np.dtype[np.float32]]]) -> pa.Array:
+    return pa.array(np.concatenate(parts) if parts else np.zeros(0, np.float32), pa.float32())

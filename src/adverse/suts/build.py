@@ -1,0 +1,78 @@
+"""Turn an adapter and its options into a system under test that can be asked.
+
+Building runs foreign code (a model loader, a plug-in), so everything it can throw becomes a SutError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast, get_type_hints
+
+from adverse.errors import AdverseError, SutError, one_line
+from adverse.plugins import Plugin
+from adverse.suts.child import Child
+from adverse.types import Detections, Detector, Image, Recorded
+
+
+def build(
+    plugin: Plugin, options: Mapping[str, Any], *, name: str | None = None, default_class: str
+) -> Detector | Recorded:
+    """Call an adapter's factory and check that it gave a Detector or a Recorded.
+
+    `name` is what the study calls the system. A detector without `classes` knows one class,
+    `default_class`.
+    """
+    title = name or plugin.name
+    try:
+        built = plugin.function(**options)
+    except AdverseError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise SutError(
+            "the system under test cannot be built",
+            where=title,
+            got=one_line(error),
+            fix=f"Check the options of adapter {plugin.name!r}, and the files they name.",
+        ) from error
+    if callable(getattr(built, "recall", None)):
+        return cast("Recorded", built)
+    if not callable(getattr(built, "detect", None)):
+        raise SutError(
+            "the adapter did not return a system that can be asked",
+            where=f"{title} (adapter {plugin.name!r})",
+            got=type(built).__name__,
+            wanted="an object with detect(images), or recall(image_id, setting)",
+        )
+    if not hasattr(type(built), "classes") and not hasattr(built, "classes"):
+        return _Named(cast("Detector", built), (default_class,))
+    return cast("Detector", built)
+
+
+def is_recorded(plugin: Plugin) -> bool:
+    """Tell from its signature whether an adapter gives answers from a record rather than from images."""
+    return hasattr(get_type_hints(plugin.function).get("return"), "recall")
+
+
+def watches_itself(plugin: Plugin) -> bool:
+    """Tell from its signature whether an adapter's system lives in a process with limits of its own."""
+    return get_type_hints(plugin.function).get("return") is Child
+
+
+def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Sequence[str]) -> list[Path]:
+    """Return the files that an adapter of recorded answers would need for some settings and has not got."""
+    if not is_recorded(plugin):
+        return []
+    missing = getattr(plugin.function(**options), "missing", None)
+    return list(missing(settings)) if callable(missing) else []
+
+
+class _Named:
+    """A detector that does not say what its labels mean, with that said."""
+
+    def __init__(self, detector: Detector, classes: tuple[str, ...]) -> None:
+        self._detector = detector
+        self.classes = classes
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        return self._detector.detect(images)

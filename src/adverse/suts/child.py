@@ -1,0 +1,161 @@
+"""A program beside us as a Detector; whatever happens to it happens to it alone.
+
+Crash, hang, garbage and too much memory each end that life of the program, with all it started, and
+become one SutError that says what happened. The next question starts it anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from adverse.errors import SutError
+from adverse.processes import not_outliving_us
+from adverse.suts import wire
+from adverse.suts.ask import check_labels, named
+from adverse.suts.running import EXIT_S, LostError, Running
+from adverse.types import Detections, Image
+
+
+class Child:
+    """A Detector that passes images to a program speaking the command protocol.
+
+    The program is started when it is first needed. The images of one call go in one request, for which
+    it has `timeout_s`. Not for use by two threads at a time.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        name: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        start_timeout_s: float = 60,
+        timeout_s: float = 60,
+        memory_limit_mb: int | None = None,
+    ) -> None:
+        self._running: Running | None = None
+        self._owner = os.getpid()
+        self._argv = list(argv)
+        self._name = name
+        self._cwd = cwd
+        self._env = env
+        self._start_timeout_s = start_timeout_s
+        self._timeout_s = timeout_s
+        self._memory_limit_mb = memory_limit_mb
+        self._classes: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the labels, as the program gives them; starts it if need be."""
+        if not self._classes:
+            self._started()
+        return self._classes
+
+    @property
+    def pid(self) -> int | None:
+        """The program's process, while there is one."""
+        return None if self._running is None else self._running.process.pid
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Return one answer for each image, or raise SutError saying what became of the program."""
+        return self._asked(images) if len(images) else []
+
+    def close(self) -> None:
+        """End the program: close its input, wait a little, then kill it. Safe to call twice."""
+        self._end(grace_s=EXIT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at exit, the modules this needs may be gone
+            self._end(grace_s=0)
+
+    def _asked(self, images: Sequence[Image]) -> list[Detections]:
+        running = self._started()
+        running.requests += 1
+        try:
+            reply = running.exchange(wire.request_parts(running.requests, images), self._timeout_s)
+            answers = wire.read_answer(wire.parse(reply), running.requests, len(images))
+            for answer in answers:
+                check_labels(answer, self._classes)
+        except LostError as lost:
+            raise self._buried(lost) from None
+        except wire.GarbageError as error:
+            raise self._buried(LostError(error.what, got=error.got, wanted=error.wanted)) from error
+        except SutError as error:  # an error it reported, or a bad answer: it can be asked again
+            raise named(error, self._name) from error
+        except BaseException:  # interrupted in the middle of a reply
+            self._end(grace_s=0)
+            raise
+        return answers
+
+    def _started(self) -> Running:
+        if self._running is not None:
+            return self._running
+        self._running = Running(self._spawn(), self._memory_limit_mb)
+        try:
+            classes = wire.read_ready(wire.parse(self._running.exchange([], self._start_timeout_s)))
+            if self._classes not in ((), classes):
+                raise wire.GarbageError(
+                    "the program changed its class names when it was started again",
+                    got=", ".join(classes),
+                    wanted=", ".join(self._classes),
+                )
+        except LostError as lost:
+            raise self._buried(lost) from None
+        except wire.GarbageError as error:
+            raise self._buried(LostError(error.what, got=error.got, wanted=error.wanted)) from error
+        except BaseException as error:
+            self._end(grace_s=0)
+            if isinstance(error, SutError):
+                raise named(error, self._name) from error
+            raise
+        self._classes = classes
+        return self._running
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        try:
+            if shutil.which(self._argv[0]) is None:
+                raise FileNotFoundError(errno.ENOENT, "there is no such program")
+            return subprocess.Popen(  # noqa: S603 - to run the program that the study names is the purpose
+                not_outliving_us(self._argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                cwd=self._cwd,
+                env=self._env,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise SutError(
+                "the program cannot be started",
+                where=self._name,
+                got=f"{self._argv[0]!r}: {getattr(error, 'strerror', None) or error}",
+                wanted="a program that exists and may be run",
+                fix="Check argv and cwd; cwd: . runs it in the study's folder.",
+            ) from error
+
+    def _end(self, *, grace_s: float) -> tuple[str, str]:
+        """End this life of the program, unless it belongs to the process we were forked from."""
+        running, self._running = self._running, None
+        if running is None or self._owner != os.getpid():
+            return "", ""
+        return running.end(grace_s=grace_s), running.last_words()
+
+    def _buried(self, lost: LostError) -> SutError:
+        ending, words = self._end(grace_s=EXIT_S if lost.dying else 0)
+        got = "; ".join(part for part in (lost.got, ending, words) if part)
+        return SutError(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=lost.fix)

@@ -1,0 +1,53 @@
+"""A program in any language as a system under test; the protocol is in docs/command-protocol.md."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from adverse.plugins import Positive, sut
+from adverse.suts.child import Child
+
+
+def _files_in_argv(options: Mapping[str, Any]) -> list[Path]:
+    """Return the words of argv that are files of the user: the program itself, its scripts, its weights.
+
+    A program found on the PATH belongs to the system, like a library, and is not looked into.
+    """
+    folder = options.get("cwd") or Path()
+    ours = [folder / word for word in options["argv"] if os.sep in word or not shutil.which(word)]
+    return [path for path in ours if os.path.isfile(path)]  # noqa: PTH113 - words no path can have are False
+
+
+@sut(name="command", extra_files=_files_in_argv)
+def command(
+    argv: Annotated[list[str], Field(min_length=1)],
+    *,
+    cwd: Path | None = None,
+    files: list[Path] | None = None,  # noqa: ARG001 - part of the fingerprint, which reads the options
+    start_timeout_s: Positive = 60,
+    timeout_s: Positive = 60,
+    memory_limit_mb: Annotated[int, Field(gt=0)] | None = None,
+) -> Child:
+    """Ask a long-lived program over pipes; it may crash, hang or talk nonsense without harm to the run.
+
+    `argv` is the program and its arguments, run in the folder `cwd`. `files` names further files that
+    decide its answers (weights, settings), so that results are kept apart when they change. `timeout_s`
+    is for one request, which holds the images that are asked about at once.
+    """
+    program = argv[0]
+    if cwd is not None and os.sep in program:
+        program = str((cwd / program).absolute())
+    return Child(
+        [program, *argv[1:]],
+        name="command",
+        cwd=cwd,
+        start_timeout_s=start_timeout_s,
+        timeout_s=timeout_s,
+        memory_limit_mb=memory_limit_mb,
+    )

@@ -1,0 +1,228 @@
+"""What the outputs of a detection model mean: arrays in, boxes in pixels of the model's input out.
+
+One pure function for each style of head, for one image at a time. Each box gets its best class. Nothing
+is dropped here: thresholds, NMS and clipping come after, the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import SutError
+
+Floats = NDArray[np.float64]
+Unit = Literal["pixels", "fraction"]
+Style = Literal["yolo", "yolo-v8", "ssd", "detr", "detr-sigmoid", "fastestdet", "decoded"]
+
+
+class Output(NamedTuple):
+    """One output of a model for one image, under the model's own name for it."""
+
+    name: str
+    array: NDArray[Any]
+
+
+class Candidates(NamedTuple):
+    """Boxes (N, 4) xyxy in pixels of the input, scores (N,), labels (N,)."""
+
+    boxes: Floats
+    scores: Floats
+    labels: NDArray[np.int64]
+
+
+class Head(NamedTuple):
+    """What a decoder must know besides the outputs: how many classes, and pixels per unit of x and of y."""
+
+    classes: int
+    scale: tuple[float, float]
+
+
+Outputs = Mapping[str, Output]
+NO_CLASS = -1
+"""Stands for a label that is not a number; to keep such a box is an error."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """One output that a decoder wants: its rank for one image, and words that its name may hold."""
+
+    name: str
+    rank: int
+    words: tuple[str, ...] = ()
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A style of head: the sets of outputs it can be read from, its unit of length, whether it needs NMS."""
+
+    decode: Callable[[Outputs, Head], Candidates]
+    forms: tuple[tuple[Role, ...], ...]
+    unit: Unit
+    nms_iou: float | None
+
+
+def yolo(outputs: Outputs, head: Head) -> Candidates:
+    """Read (N, 5 + C): centre x, centre y, width, height, objectness, class scores (YOLOv5, v7, X, decoded).
+
+    The score is objectness times the best class.
+    """
+    rows = _shaped(outputs["predictions"], ("N", 5 + head.classes))
+    labels = rows[:, 5:].argmax(axis=1)
+    scores = rows[:, 4] * _at(rows[:, 5:], labels)
+    return Candidates(_corners(rows[:, :4], head.scale), scores, labels)
+
+
+def yolo_v8(outputs: Outputs, head: Head) -> Candidates:
+    """Read (4 + C, N) or (N, 4 + C): centre, size and class scores, no objectness (YOLOv8 and later)."""
+    output, wide = outputs["predictions"], 4 + head.classes
+    if output.array.shape[0] == wide:
+        output = Output(output.name, output.array.T)
+    elif output.array.shape[1] != wide:
+        raise _misshapen(output, f"({wide}, N) or (N, {wide})")
+    rows = _shaped(output, ("N", wide))
+    labels = rows[:, 4:].argmax(axis=1)
+    return Candidates(_corners(rows[:, :4], head.scale), _at(rows[:, 4:], labels), labels)
+
+
+def ssd(outputs: Outputs, head: Head) -> Candidates:
+    """Read TensorFlow's boxes (N, 4) as y0, x0, y1, x1, scores (N,) and labels (N,), and how many count."""
+    found = decoded({**outputs, "boxes": _swapped(outputs["boxes"])}, head)
+    if "number" not in outputs:
+        return found
+    number = float(outputs["number"].array.reshape(-1)[0])
+    real = slice(int(number) if np.isfinite(number) else None)
+    return Candidates(found.boxes[real], found.scores[real], found.labels[real])
+
+
+def detr(outputs: Outputs, head: Head) -> Candidates:
+    """Read logits (Q, C + 1), the last of them 'nothing here', and boxes (Q, 4) as centre and size."""
+    logits = _shaped(outputs["scores"], ("Q", head.classes + 1))
+    exp = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return _queries(outputs, head, exp[:, :-1] / exp.sum(axis=1, keepdims=True))
+
+
+def detr_sigmoid(outputs: Outputs, head: Head) -> Candidates:
+    """Read logits (Q, C) of independent classes, and boxes (Q, 4) as centre and size (RT-DETR)."""
+    return _queries(outputs, head, _sigmoid(_shaped(outputs["scores"], ("Q", head.classes))))
+
+
+def fastestdet(outputs: Outputs, head: Head) -> Candidates:
+    """Read (5 + C, H, W): objectness, offset of the centre from the cell, size, class scores.
+
+    In cells the centre is (column + tanh dx, row + tanh dy); as parts of the image the size is
+    (sigmoid w, sigmoid h). The score is objectness^0.6 * class^0.4.
+    """
+    grid = _shaped(outputs["predictions"], (5 + head.classes, "H", "W"))
+    rows, columns = grid.shape[1:]
+    row, column = np.mgrid[:rows, :columns]
+    x = (column + np.tanh(grid[1])) / columns
+    y = (row + np.tanh(grid[2])) / rows
+    middle = np.stack([x, y, _sigmoid(grid[3]), _sigmoid(grid[4])], axis=-1).reshape(-1, 4)
+    classes = grid[5:].reshape(head.classes, -1).T
+    labels = classes.argmax(axis=1)
+    with np.errstate(invalid="ignore"):  # a negative score has no such power; NaN is refused later
+        scores = grid[0].reshape(-1) ** 0.6 * _at(classes, labels) ** 0.4
+    return Candidates(_corners(middle, head.scale), scores, labels)
+
+
+def decoded(outputs: Outputs, head: Head) -> Candidates:
+    """Read boxes (N, 4) xyxy, scores (N,) and labels (N,); or one array (N, 6) of box, score, label."""
+    if "detections" in outputs:
+        output = outputs["detections"]
+        rows = _shaped(output, ("N", 6))
+        boxes, scores, labels = rows[:, :4], rows[:, 4], Output(output.name, rows[:, 5])
+    else:
+        boxes = _shaped(outputs["boxes"], ("N", 4))
+        scores = _shaped(outputs["scores"], (len(boxes),))
+        labels = outputs["labels"]
+    return Candidates(_scaled(boxes, head.scale), scores, _whole(labels, len(boxes)))
+
+
+_PREDICTIONS = (Role("predictions", 2),)
+_BOXES = Role("boxes", 2, ("box", "bbox"))
+_SCORES = Role("scores", 1, ("score", "conf"))
+_LABELS = Role("labels", 1, ("label", "class"))
+_LOGITS = Role("scores", 2, ("logit", "score", "class", "label"))
+_NUMBER = Role("number", 0, ("num",), optional=True)
+DECODERS: Mapping[Style, Decoder] = {
+    "yolo": Decoder(yolo, (_PREDICTIONS,), "pixels", 0.45),
+    "yolo-v8": Decoder(yolo_v8, (_PREDICTIONS,), "pixels", 0.45),
+    "ssd": Decoder(ssd, ((_BOXES, _SCORES, _LABELS, _NUMBER),), "fraction", None),
+    "detr": Decoder(detr, ((_LOGITS, _BOXES),), "fraction", None),
+    "detr-sigmoid": Decoder(detr_sigmoid, ((_LOGITS, _BOXES),), "fraction", None),
+    "fastestdet": Decoder(fastestdet, ((Role("predictions", 3),),), "fraction", 0.45),
+    "decoded": Decoder(decoded, ((Role("detections", 2),), (_BOXES, _SCORES, _LABELS)), "pixels", None),
+}
+
+
+def _queries(outputs: Outputs, head: Head, chances: Floats) -> Candidates:
+    boxes = _shaped(outputs["boxes"], (len(chances), 4))
+    labels = chances.argmax(axis=1)
+    return Candidates(_corners(boxes, head.scale), _at(chances, labels), labels)
+
+
+def _corners(middle: Floats, scale: tuple[float, float]) -> Floats:
+    """Turn centre x, centre y, width, height into x0, y0, x1, y1 in pixels."""
+    half = middle[:, 2:] / 2
+    corners: Floats = np.concatenate([middle[:, :2] - half, middle[:, :2] + half], axis=1)
+    return _scaled(corners, scale)
+
+
+def _scaled(boxes: Floats, scale: tuple[float, float]) -> Floats:
+    return boxes * np.array([*scale, *scale], np.float64)
+
+
+def _swapped(boxes: Output) -> Output:
+    _shaped(boxes, ("N", 4))
+    return Output(boxes.name, boxes.array[:, [1, 0, 3, 2]])
+
+
+def _at(table: Floats, columns: NDArray[np.int64]) -> Floats:
+    """Return one entry of each row."""
+    picked: Floats = np.take_along_axis(table, columns[:, None], axis=1)
+    return picked[:, 0]
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return 0.5 * (1 + np.tanh(0.5 * x))  # the same function, without overflow
+
+
+def _whole(labels: Output, count: int) -> NDArray[np.int64]:
+    values = _shaped(labels, (count,))
+    values = np.where(np.isfinite(values), values, NO_CLASS)
+    whole = values.astype(np.int64)
+    if (whole != values).any():
+        raise SutError(
+            "a label is not a whole number",
+            where=f"output {labels.name!r}",
+            got=str(values[whole != values][0]),
+            fix="Check that outputs: names boxes, scores and labels in this order.",
+        )
+    return whole
+
+
+def _shaped(output: Output, wanted: tuple[int | str, ...]) -> Floats:
+    """Return an output as float64 after a look at its shape; a letter stands for any length."""
+    shape = output.array.shape
+    fits = len(shape) == len(wanted) and all(
+        isinstance(want, str) or want == got for want, got in zip(wanted, shape, strict=True)
+    )
+    if not fits:
+        raise _misshapen(output, str(wanted).replace("'", ""))
+    return output.array.astype(np.float64)
+
+
+def _misshapen(output: Output, wanted: str) -> SutError:
+    return SutError(
+        "an output of the model does not have the shape that its decoder reads",
+        where=f"output {output.name!r}",
+        got=f"{output.array.shape} for one image",
+        wanted=wanted,
+        fix="Check decoder: and the number of classes:.",
+    )

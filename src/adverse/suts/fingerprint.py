@@ -1,0 +1,108 @@
+"""What identifies a system under test: its adapter's code, its settings and the content of its files.
+
+Results are kept under this key, so it must change with anything that can change an answer, and with
+nothing else: moving the weights to another folder or writing the options in another order keeps it.
+No model is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from adverse.errors import StudyError
+from adverse.hashes import digest, file_sha256
+from adverse.plugins import Plugin, library_version
+from adverse.suts import template
+
+NOT_IDENTITY = frozenset({"cwd"})
+"""Path options that say where a program runs, not what it is."""
+
+
+@dataclass(frozen=True)
+class HashedFile:
+    """A file that a system depends on: its own name, without the folder, and its content."""
+
+    name: str
+    sha256: str
+
+
+def fingerprint(plugin: Plugin, options: Mapping[str, Any]) -> str:
+    """Return the key of a system under test, from the options as `plugins.bind` gives them."""
+    settings, files = _identity(plugin, options)
+    content = {label: file.sha256 for label, file in files.items()}
+    return digest(plugin.name, plugin.code, _canonical(settings), _canonical(content))
+
+
+def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the fingerprint is made of, as plain data for the manifest."""
+    settings, files = _identity(plugin, options)
+    return {
+        "adapter": plugin.name,
+        "code": plugin.code,
+        "options": settings,
+        "files": {label: asdict(file) for label, file in files.items()},
+        "libraries": {name: library_version(name) for name in plugin.libraries},
+    }
+
+
+def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, HashedFile]]:
+    settings: dict[str, Any] = {}
+    files: dict[str, HashedFile] = {}
+    defaults = {name: option.default for name, option in plugin.options.items() if not option.required}
+    for name, value in sorted({**defaults, **options}.items()):
+        if name not in NOT_IDENTITY:
+            settings[name] = _settled(name, value, files)
+    extra = plugin.extra_files(options) if plugin.extra_files else ()
+    hashed = sorted((_hashed("extra_files", path) for path in extra), key=lambda file: file.sha256)
+    files.update({f"extra[{number}]": file for number, file in enumerate(hashed)})
+    return settings, files
+
+
+def _settled(label: str, value: Any, files: dict[str, HashedFile]) -> Any:
+    """Return an option as plain data, each path in it replaced by a mark, its content put into `files`."""
+    if isinstance(value, Path):
+        found = dict(_contents(label, value))
+        files.update(found)
+        return {"files": sorted(found)}
+    if isinstance(value, Mapping):
+        return {str(key): _settled(f"{label}.{key}", item, files) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_settled(f"{label}[{number}]", item, files) for number, item in enumerate(value)]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def _contents(label: str, path: Path) -> Iterator[tuple[str, HashedFile]]:
+    """Give the files behind one path option: itself, those of a template, or all those of a folder."""
+    if template.is_template(path):
+        for setting, file in template.files_of(path).items():
+            yield f"{label}[{setting}]", _hashed(label, file)
+    elif path.is_dir():
+        for file in _files_below(path):
+            yield f"{label}/{file.relative_to(path).as_posix()}", _hashed(label, file)
+    else:
+        yield label, _hashed(label, path)
+
+
+def _files_below(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _hashed(label: str, path: Path) -> HashedFile:
+    try:
+        return HashedFile(path.name, file_sha256(path))
+    except OSError as error:
+        raise StudyError(
+            "a file of the system under test cannot be read",
+            where=f"option {label!r}",
+            got=f"{path}: {error.strerror or error}",
+            wanted="a file that exists and may be read",
+            fix="Check the path; in a study it is relative to the study file.",
+        ) from error
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

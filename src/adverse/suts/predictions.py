@@ -1,0 +1,191 @@
+"""Answers that were recorded elsewhere: one COCO results file for each setting of the study.
+
+    [{"image_id": 7, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]
+
+An image without an entry has no detections, as COCO has it. An entry that is no detection (a NaN score,
+three numbers for a box, an unknown category) spoils the answer for its image only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adverse.errors import DataError, StudyError, SutError
+from adverse.plugins import sut
+from adverse.strict_json import parse_json
+from adverse.suts import template
+from adverse.types import Detections, Recorded
+
+FIELDS = ("image_id", "category_id", "bbox", "score")
+
+
+@sut(name="predictions")
+def predictions(
+    path: Path, *, categories: dict[int, str] | None = None, annotations: Path | None = None
+) -> Recorded:
+    """Use recorded answers: `path` holds {mutation} where each file has the id of its setting.
+
+    The un-mutated images are those of the setting `identity`. What the category numbers mean is said by
+    `categories: {1: person}` or by a COCO file of `annotations`.
+    """
+    if not template.is_template(path):
+        raise StudyError(
+            "one file cannot hold the answers for every setting",
+            where="path",
+            got=str(path),
+            wanted="a path with {mutation} in it",
+            fix=f"Write {path.with_name('{mutation}.json')} and name each file after its setting.",
+        )
+    if (categories is None) == (annotations is None):
+        raise StudyError(
+            "what the category numbers mean must be said once",
+            where="categories, annotations",
+            got="neither" if categories is None else "both",
+            fix="Add categories: {1: person, ...}, or annotations: with a COCO file.",
+        )
+    names = categories if annotations is None else _categories_of(annotations)
+    return Predictions(path, names or {})
+
+
+class Predictions:
+    """Recorded answers; each file is read when first asked for, and once."""
+
+    def __init__(self, path: Path, categories: Mapping[int, str]) -> None:
+        self.classes = tuple(categories[number] for number in sorted(categories))
+        self._path = path
+        self._label_of = {number: label for label, number in enumerate(sorted(categories))}
+        self._read: dict[str, _Answers | SutError] = {}
+
+    def missing(self, settings: Iterable[str]) -> list[Path]:
+        """Return the files that settings need and that are not there."""
+        wanted = (template.path_for(self._path, setting) for setting in settings)
+        return [path for path in wanted if not path.is_file()]
+
+    def recall(self, image_id: int | str, setting: str) -> Detections:
+        """Return what was recorded for an image under a setting, or raise SutError."""
+        if setting not in self._read:
+            try:
+                self._read[setting] = _Answers(template.path_for(self._path, setting), self._label_of)
+            except SutError as error:
+                self._read[setting] = error
+        found = self._read[setting]
+        if isinstance(found, SutError):
+            raise found.with_traceback(None)
+        return found.of(image_id)
+
+
+class _Answers:
+    """One file, kept as arrays: what an image's detections are, and which images have a fault."""
+
+    def __init__(self, path: Path, label_of: Mapping[int, int]) -> None:
+        self._path = path
+        self._rows: dict[int | str, list[int]] = {}
+        self._faults: dict[int | str, str] = {}
+        boxes: list[list[float]] = []
+        scores: list[float] = []
+        labels: list[int] = []
+        for number, entry in enumerate(_entries(path)):
+            image_id = _image_id(entry, number, path)
+            try:
+                box, score, label = _detection(entry, label_of)
+            except (KeyError, OverflowError, ValueError) as error:
+                self._faults.setdefault(image_id, f"entry {number}: {error.args[0]}")
+                continue
+            self._rows.setdefault(image_id, []).append(len(scores))
+            boxes.append(box)
+            scores.append(score)
+            labels.append(label)
+        corners = np.array(boxes, np.float64).reshape(-1, 4)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when recalled
+            corners[:, 2:] += corners[:, :2]
+            self._boxes = corners.astype(np.float32)
+            self._scores = np.array(scores, np.float64).astype(np.float32)
+        self._labels = np.array(labels, np.int64)
+
+    def of(self, image_id: int | str) -> Detections:
+        where = f"{self._path}, image {image_id!r}"
+        if image_id in self._faults:
+            raise SutError(
+                "a recorded answer is no detection",
+                where=where,
+                got=self._faults[image_id],
+                wanted="image_id, a known category_id, bbox [x, y, width, height] and score",
+            )
+        rows = self._rows.get(image_id, [])
+        try:
+            return Detections(self._boxes[rows], self._scores[rows], self._labels[rows])
+        except SutError as error:
+            raise SutError(
+                error.what, where=where, got=error.got, wanted=error.wanted, fix="Mend it in the file."
+            ) from error
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        entries = parse_json(path.read_bytes(), path, "predictions", allow_nan=True)
+    except OSError as error:
+        raise SutError(
+            "there are no recorded answers for this setting",
+            where=str(path),
+            got=error.strerror or str(error),
+            fix="Record them under this name, or take the setting out of the study.",
+        ) from error
+    except DataError as error:
+        raise SutError(error.what, where=error.where, got=error.got, fix=error.fix) from error
+    if not isinstance(entries, list):
+        raise SutError(
+            "the file does not hold COCO results",
+            where=str(path),
+            got=type(entries).__name__,
+            wanted=f"a list of {{{', '.join(FIELDS)}}}",
+        )
+    return entries
+
+
+def _image_id(entry: Any, number: int, path: Path) -> int | str:
+    image_id = entry.get("image_id") if isinstance(entry, dict) else None
+    if not isinstance(image_id, int | str):
+        raise SutError(
+            "an entry does not say which image it belongs to",
+            where=f"{path}, entry {number}",
+            got=repr(entry)[:200],
+            wanted="an object with image_id",
+        )
+    return image_id
+
+
+def _detection(entry: Mapping[str, Any], label_of: Mapping[int, int]) -> tuple[list[float], float, int]:
+    """Return box, score and label of one entry; the error that it raises says what is wrong."""
+    lacking = [field for field in FIELDS if field not in entry]
+    if lacking:
+        raise KeyError(f"it has no {lacking[0]}")
+    category, box, score = entry["category_id"], entry["bbox"], entry["score"]
+    if not isinstance(category, int) or category not in label_of:
+        raise KeyError(f"category_id {category!r} is not among the categories")
+    if not isinstance(box, list) or len(box) != 4 or not all(_is_number(v) for v in box):
+        raise ValueError(f"bbox is {box!r}")
+    if not _is_number(score):
+        raise ValueError(f"score is {score!r}")
+    return [float(v) for v in box], float(score), label_of[category]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _categories_of(annotations: Path) -> dict[int, str]:
+    try:
+        content = parse_json(annotations.read_bytes(), annotations, "annotation", allow_nan=True)
+        found = {int(item["id"]): str(item["name"]) for item in content["categories"]}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise StudyError(
+            "the file of annotations lists no categories",
+            where=f"annotations: {annotations}",
+            got=f"{type(error).__name__}: {error}",
+            wanted='"categories": [{"id": 1, "name": "person"}, ...]',
+        ) from error
+    return found

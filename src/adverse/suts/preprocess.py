@@ -1,0 +1,111 @@
+"""Bring an image to a model's input and its boxes back.
+
+Coordinates are edges of pixels, as boxes are: an image of width w spans 0 to w, so scaling it to W maps
+x to x * W / w exactly. This is what `cv2.resize` does with pixel centres at half numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from adverse.types import Image
+
+Resize = Literal["letterbox", "stretch"]
+Anchor = Literal["centre", "top-left"]
+Channels = Literal["rgb", "bgr"]
+Layout = Literal["nchw", "nhwc"]
+Interpolation = Literal["linear", "area"]
+INTERPOLATIONS = {"linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where an image of one size lies in the model's input: scaled to `width` x `height` at `left`, `top`."""
+
+    image_width: int
+    image_height: int
+    left: int
+    top: int
+    width: int
+    height: int
+
+    def to_input(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map boxes (N, 4) from pixels of the image to pixels of the input."""
+        return boxes * self._scale() + self._offset()
+
+    def to_image(self, boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map boxes (N, 4) from pixels of the input to pixels of the image."""
+        return (boxes - self._offset()) / self._scale()
+
+    def _scale(self) -> NDArray[np.float64]:
+        return np.tile([self.width / self.image_width, self.height / self.image_height], 2)
+
+    def _offset(self) -> NDArray[np.float64]:
+        return np.tile(np.array([self.left, self.top], np.float64), 2)
+
+
+def place(
+    image_width: int, image_height: int, size: tuple[int, int], *, resize: Resize, anchor: Anchor
+) -> Placement:
+    """Return where an image lies in an input of `size` (width, height).
+
+    `letterbox` keeps the shape and leaves a border, around the image or, with `top-left`, right and below;
+    `stretch` fills the input.
+
+    >>> place(640, 480, (320, 320), resize="letterbox", anchor="centre")
+    Placement(image_width=640, image_height=480, left=0, top=40, width=320, height=240)
+    """
+    if resize == "stretch":
+        return Placement(image_width, image_height, 0, 0, *size)
+    ratio = min(size[0] / image_width, size[1] / image_height)
+    width = min(max(round(image_width * ratio), 1), size[0])
+    height = min(max(round(image_height * ratio), 1), size[1])
+    left, top = ((size[0] - width) // 2, (size[1] - height) // 2) if anchor == "centre" else (0, 0)
+    return Placement(image_width, image_height, left, top, width, height)
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """How a model wants to see an image: values are (pixel * scale - mean) / std, per channel.
+
+    `size` is (width, height). For integer inputs pixels are passed on as they are. `mean` and `std` are
+    in the model's own order of channels.
+    """
+
+    size: tuple[int, int]
+    dtype: DTypeLike
+    resize: Resize = "letterbox"
+    anchor: Anchor = "centre"
+    pad: int = 114
+    interpolation: Interpolation = "linear"
+    channels: Channels = "rgb"
+    layout: Layout = "nchw"
+    scale: float = 1 / 255
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    def batch(self, images: Sequence[Image]) -> tuple[NDArray[Any], list[Placement]]:
+        """Return the input for a batch of images, and where in it each one lies."""
+        placements = [
+            place(i.shape[1], i.shape[0], self.size, resize=self.resize, anchor=self.anchor) for i in images
+        ]
+        seen = [self._seen(image, p) for image, p in zip(images, placements, strict=True)]
+        return np.ascontiguousarray(np.stack(seen)), placements
+
+    def _seen(self, image: Image, placed: Placement) -> NDArray[Any]:
+        inside = cv2.resize(
+            image, (placed.width, placed.height), interpolation=INTERPOLATIONS[self.interpolation]
+        )
+        canvas = np.full((self.size[1], self.size[0], 3), self.pad, np.uint8)
+        canvas[placed.top : placed.top + placed.height, placed.left : placed.left + placed.width] = inside
+        ordered = canvas if self.channels == "rgb" else canvas[:, :, ::-1]
+        if np.dtype(self.dtype).kind == "f":
+            mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+            ordered = ((ordered * np.float32(self.scale) - mean) / std).astype(self.dtype)
+        return ordered if self.layout == "nhwc" else ordered.transpose(2, 0, 1)

@@ -1,0 +1,68 @@
+"""A plain Python function as a system under test, for studies that are run from Python."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from adverse.errors import StudyError
+from adverse.hashes import digest
+from adverse.plugins import sut
+from adverse.suts.ask import as_detections
+from adverse.types import Detections, Detector, Image
+
+
+@sut(name="python")
+def python(detector: Any) -> Detector:
+    """Use a Python object: a Detector, or a function from images to answers; for adverse.run only."""
+    if hasattr(detector, "detect"):
+        found: Detector = detector
+        return found
+    if not callable(detector):
+        raise StudyError(
+            "this is no detector",
+            where="detectors",
+            got=type(detector).__name__,
+            wanted="an object with detect(images), or a function of a list of images",
+            fix="In a study file, name a plug-in instead: docs/plug-ins.md.",
+        )
+    return PythonCallable(detector, getattr(detector, "classes", ("person",)))
+
+
+def object_fingerprint(detector: Any) -> str:
+    """Return what an object is known by: its own `fingerprint`, or the code of a plain function.
+
+    Whatever else an object may hold cannot be seen from outside, so its answers are never used again:
+    the fingerprint of such an object is new each time.
+    """
+    own = getattr(detector, "fingerprint", None)
+    if isinstance(own, str):
+        return digest("own", own)
+    if isinstance(detector, FunctionType) and detector.__closure__ is None:
+        source = inspect.getsourcefile(detector)
+        if source is not None and Path(source).is_file():
+            return digest("function", detector.__qualname__, Path(source).read_bytes())
+    return digest("unknown", str(os.getpid()), str(time.time_ns()), str(id(detector)))
+
+
+class PythonCallable:
+    """Wrap `f(images) -> answers` as a Detector; one answer for each image, as `ask` allows them.
+
+    >>> import numpy as np
+    >>> whole = PythonCallable(lambda images: [([[0, 0, 4, 4]], [0.9]) for _ in images], classes=["person"])
+    >>> whole.detect([np.zeros((4, 4, 3), np.uint8)])[0].boxes
+    array([[0., 0., 4., 4.]], dtype=float32)
+    """
+
+    def __init__(self, function: Callable[[Sequence[Image]], Iterable[Any]], classes: Sequence[str]) -> None:
+        self._function = function
+        self.classes = tuple(classes)
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Return one answer for each image, in order."""
+        return [as_detections(answer) for answer in self._function(images)]

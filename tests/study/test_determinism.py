@@ -1,0 +1,139 @@
+"""The same study gives the same bytes, however it is run: workers, order, stops and resumes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from adverse.analysis.results import analyze
+from adverse.study.engines import Engine, Stop, Watcher
+from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import LocalEngine
+from adverse.study.plan import Job, Unit
+from adverse.study.run import Ran, run_study
+from adverse.study.spec import read_study
+from small_study import results_hash, write_study
+
+
+class Quiet:
+    """Watches, and can ask for a stop after some units."""
+
+    def __init__(self, stop: Stop | None = None, after: int = 0, *, hard: bool = False) -> None:
+        self.stop, self.left, self.hard = stop, after, hard
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def begin(self, total: int, done: int) -> None:
+        pass
+
+    def advance(self, statuses: Counter[str]) -> None:
+        del statuses
+        self.left -= 1
+        if self.stop is not None and self.left == 0:
+            self.stop.soft = True
+            self.stop.hard = self.hard
+
+    def end(self) -> None:
+        pass
+
+
+class Shuffled(InlineEngine):
+    """Does the units in another order."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def run(
+        self, job: Job, units: Sequence[Unit], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[Unit, bytes]]:
+        mixed = list(units)
+        random.Random(self.seed).shuffle(mixed)
+        yield from super().run(job, mixed, watch=watch, stop=stop)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_study(tmp_path_factory.mktemp("study"), frames=10, logs=4, size=(64, 48), sleep_s=0)
+
+
+@pytest.fixture(scope="module")
+def straight(study: Path) -> str:
+    out = study.parent / "straight"
+    run(study, out, InlineEngine())
+    return finished_hash(out)
+
+
+def run(study: Path, out: Path, engine: Engine, watch: Quiet | None = None, stop: Stop | None = None) -> Ran:
+    return run_study(read_study(study), out, engine, watch=watch or Quiet(), stop=stop or Stop())
+
+
+def finished_hash(out: Path) -> str:
+    analyze(out)
+    return results_hash(out)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_any_number_of_workers(study: Path, straight: str, tmp_path: Path, workers: int) -> None:
+    assert run(study, tmp_path / "run", LocalEngine(workers, tmp_path / "run" / "logs")).status == "complete"
+    assert finished_hash(tmp_path / "run") == straight
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_order_of_units(study: Path, straight: str, tmp_path: Path, seed: int) -> None:
+    run(study, tmp_path / "run", Shuffled(seed))
+    assert finished_hash(tmp_path / "run") == straight
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_stopped_and_resumed(study: Path, straight: str, tmp_path: Path, hard: bool) -> None:  # noqa: FBT001
+    out = tmp_path / "run"
+    statuses = []
+    for after in (1, 2, 99):
+        stop = Stop()
+        engine = LocalEngine(2, out / "logs")
+        statuses.append(run(study, out, engine, Quiet(stop, after, hard=hard), stop).status)
+    assert statuses[0] == "interrupted"
+    assert statuses[-1] == "complete"
+    assert finished_hash(out) == straight
+
+
+def test_a_finished_run_does_nothing_again(study: Path, straight: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(study, out, InlineEngine())
+    again = run(study, out, InlineEngine())
+    assert (again.units_run, again.status) == (0, "complete")
+    assert finished_hash(out) == straight
+
+
+def test_another_seed_redoes_only_what_is_random(study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    first = run(study, out, InlineEngine())
+    other = study.with_name("other.yaml")
+    other.write_text(study.read_text().replace("seed: 3", "seed: 4"))
+    plan = run(other, out, InlineEngine()).plan
+    redone = {plan.job.settings[cell.setting].id for unit in plan.to_do for cell in unit.cells}
+    assert redone == {"salt_pepper(fraction=0.05)"}
+    assert first.units_run == len(first.plan.units)
+
+
+def test_adding_a_sut_keeps_what_the_others_did(study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(study, out, InlineEngine())
+    more = study.with_name("more.yaml")
+    more.write_text(study.read_text().replace("suts: [", "suts: [{name: blobs, adapter: contrast-blobs}, "))
+    watch = Quiet()
+    plan = run(more, out, InlineEngine(), watch).plan
+    assert {plan.job.suts[cell.sut].name for unit in plan.to_do for cell in unit.cells} == {"blobs"}
+    assert any("SUT blobs is new" in note for note in watch.notes)
+    whole = tmp_path / "whole"
+    run(more, whole, InlineEngine())
+    analyze(out)
+    analyze(whole)
+    for name in ("summary.json", "curves.parquet", "outcomes.parquet"):
+        assert (out / "results" / name).read_bytes() == (whole / "results" / name).read_bytes()

@@ -1,0 +1,88 @@
+"""Exported copies hold the very pixels a study would show, and can be read back as a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adverse import mutations
+from adverse.data.coco import coco
+from adverse.data.folder import folder
+from adverse.data.images import ImageFile
+from adverse.errors import StudyError
+from adverse.study.export import Exported, export, export_job
+from adverse.study.spec import study_from
+from small_study import write_study
+from study.test_determinism import Quiet
+
+NAMES = ["gaussian_blur(sigma_px=2)", "salt_pepper(fraction=0.1)"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    write_study(root, frames=3, logs=2, size=(64, 48), sleep_s=0)
+    return root / "data"
+
+
+def exported(data: Path, target: Path, names: list[str], *, workers: int = 1) -> Exported:
+    study = {
+        "name": "x",
+        "seed": 5,
+        "data": {"format": "folder", "root": str(data)},
+        "mutations": names,
+    }
+    dataset, job = export_job(study_from(study, data))
+    return export(dataset, job, target, suffix=".png", workers=workers, watch=Quiet())
+
+
+def contents(target: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(target)): path.read_bytes()
+        for path in sorted(target.rglob("*"))
+        if path.is_file() and path.name != ".exported"
+    }
+
+
+def test_pixels_are_those_of_a_study(data: Path, tmp_path: Path) -> None:
+    done = exported(data, tmp_path, NAMES)
+    assert (done.files, done.made, done.refused) == (12, 12, ())
+    for frame in (frame for log in folder(data).logs for frame in log.frames):
+        for name in NAMES:
+            wanted = mutations.apply(frame.image(), name, seed=5, key=frame.id)
+            np.testing.assert_array_equal(ImageFile(tmp_path / name / f"{frame.id}.png")(), wanted)
+
+
+def test_annotations_read_back_as_they_were(data: Path, tmp_path: Path) -> None:
+    exported(data, tmp_path, NAMES[:1])
+    again = coco(tmp_path / NAMES[0], annotations="annotations.json", images=".", missing_sizes="read")
+    before = {frame.id: frame.truth for log in folder(data).logs for frame in log.frames}
+    after = {frame.id: frame.truth for log in again.logs for frame in log.frames}
+    assert before.keys() == after.keys()
+    for name, truth in before.items():
+        np.testing.assert_allclose(after[name].boxes, truth.boxes)
+        np.testing.assert_array_equal(after[name].ids, truth.ids)
+
+
+def test_any_number_of_workers_writes_the_same(data: Path, tmp_path: Path) -> None:
+    exported(data, tmp_path / "one", NAMES)
+    exported(data, tmp_path / "two", NAMES, workers=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_only_what_is_missing_is_made_again(data: Path, tmp_path: Path) -> None:
+    exported(data, tmp_path, NAMES)
+    before = contents(tmp_path)
+    next(tmp_path.rglob("0001.png")).unlink()
+    journal = tmp_path / ".exported"
+    journal.write_text(journal.read_text()[:-20])  # a crash in the middle of a line
+    again = exported(data, tmp_path, NAMES)
+    assert 1 <= again.made <= 3
+    assert contents(tmp_path) == before
+
+
+def test_nothing_to_apply_is_an_error(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="nothing to apply"):
+        exported(data, tmp_path, [])

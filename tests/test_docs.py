@@ -1,0 +1,66 @@
+"""What the documentation shows really works."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from adverse import plugins
+from adverse.mutations import contract
+from adverse.mutations.settings import expand
+from adverse.study.spec import LEVELS, Study, SutSection, study_from
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(name: str, language: str) -> list[str]:
+    text = (ROOT / name).read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_study_of_the_readme_is_valid(tmp_path: Path) -> None:
+    (shown,) = blocks("README.md", "yaml")
+    study = study_from(yaml.safe_load(shown), tmp_path).study
+    registry = plugins.load()
+    settings = [s for entry in study.mutations for s in expand(entry, registry, where="README")]
+    assert "gaussian_blur(sigma_px=4)" in {setting.id for setting in settings}
+    for sut in study.suts:
+        plugin = registry.get("sut", sut.adapter)
+        plugins.bind(plugin, sut.options, where="README")
+    plugins.bind(registry.get("dataset", study.data.format), study.data.options, where="README")
+
+
+def test_the_mutations_of_the_study_page_are_valid() -> None:
+    (shown,) = blocks("docs/study-file.md", "yaml")
+    registry = plugins.load()
+    for entry in yaml.safe_load(shown)["mutations"]:
+        assert expand(entry, registry, where="docs")
+
+
+@pytest.mark.parametrize("model", [Study, SutSection])
+def test_every_key_of_a_study_is_on_its_page(model: type[Study | SutSection]) -> None:
+    page = (ROOT / "docs" / "study-file.md").read_text()
+    assert [key for key in model.model_fields if f"`{key}`" not in page] == []
+    assert all(level in page for level in LEVELS)
+
+
+@pytest.mark.parametrize(("number", "kind"), [(0, "mutation"), (1, "sut"), (2, "dataset")])
+def test_the_plug_ins_of_the_page_load_and_keep_the_contract(tmp_path: Path, number: int, kind: str) -> None:
+    file = tmp_path / f"plugin{number}.py"
+    file.write_text(blocks("docs/plug-ins.md", "python")[number])
+    (plugin,) = plugins.marked(plugins.load_file(file))
+    assert plugin.kind == kind
+    if kind == "mutation":
+        assert [finding.error for finding in contract.check(plugin) if not finding.ok] == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text().lower()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    names = [re.split(r"[<>=]", entry)[0].lower() for entry in declared]
+    assert [name for name in names if not name.startswith("types-") and name not in page] == []
