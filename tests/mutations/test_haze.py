@@ -61,9 +61,9 @@ def test_less_visibility_is_closer_to_the_haze(one: float, other: float) -> None
 def test_invalid_depth_is_refused(bad: float) -> None:
     depth = depth_map(60, 80)
     depth[3, 4] = bad
-    with pytest.raises(MutationError, match=r"needs a depth for every pixel.*0\.0%"):
+    with pytest.raises(MutationError, match="depth"):
         mutations.haze(photo(), depth_m=depth, visibility_m=100)
-    with pytest.raises(MutationError, match="needs a depth for every pixel"):
+    with pytest.raises(MutationError, match="depth"):
         mutations.defocus(photo(), depth_m=depth, focus_m=1, kappa=2)
 
 

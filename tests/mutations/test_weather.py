@@ -20,7 +20,8 @@ def generator() -> np.random.Generator:
 def test_plasma_means_are_those_of_diamond_square(n: int) -> None:
     coarse = np.random.default_rng(0).standard_normal((n, n)).astype(np.float32)
     fine = np.empty((2 * n, 2 * n), np.float32)
-    area_kernels.refine_plasma(coarse, 0.0, np.uint64(1), fine)
+    extent = np.empty(2, np.float32)
+    area_kernels.refine_plasma(coarse, 0.0, np.uint64(1), fine, extent)
     wanted = np.empty((2 * n, 2 * n))
     for y in range(n):
         for x in range(n):
@@ -33,11 +34,17 @@ def test_plasma_means_are_those_of_diamond_square(n: int) -> None:
                 around = [(y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)]
                 wanted[y, x] = np.mean([wanted[i % (2 * n), j % (2 * n)] for i, j in around])
     np.testing.assert_allclose(fine, wanted, atol=1e-5)
+    np.testing.assert_allclose(extent, [wanted.min(), wanted.max()], atol=1e-5)
+    part = np.empty((n, 2 * n - 1), np.float32)
+    area_kernels.refine_plasma(coarse, 0.0, np.uint64(1), part, extent)
+    assert np.array_equal(part, fine[:n, : 2 * n - 1])
 
 
 def test_plasma_noise_is_uniform_and_new_at_every_point() -> None:
     fine = np.empty((512, 512), np.float32)
-    area_kernels.refine_plasma(np.zeros((256, 256), np.float32), 4.0, np.uint64(7), fine)
+    area_kernels.refine_plasma(
+        np.zeros((256, 256), np.float32), 4.0, np.uint64(7), fine, np.empty(2, np.float32)
+    )
     noise = fine[1::2, 1::2].ravel()
     assert abs(noise.mean()) < 0.05
     assert abs(noise.std() - 4 / np.sqrt(3)) < 0.02
@@ -50,8 +57,7 @@ def test_plasma_noise_is_uniform_and_new_at_every_point() -> None:
 def test_fog_is_the_formula(severity: int, channels: int) -> None:
     image = photo(50, 70, channels=channels)
     weight, decay = corruptions.FOG[severity - 1]
-    cloud = weather.plasma(70, decay, generator()).astype(np.float64)
-    assert cloud.shape == (128, 128)
+    cloud = weather.plasma(70, (128, 128), decay, generator()).heights.astype(np.float64)
     cloud = (cloud - cloud.min()) / (cloud.max() - cloud.min())
     layer = cloud[:50, :70].reshape(50, 70, *[1] * (image.ndim - 2))
     brightest = image.max() / 255

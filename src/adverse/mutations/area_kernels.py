@@ -258,16 +258,21 @@ def copy_neighbours(pixels: U8, reach: int, seed: np.uint64) -> None:
                 pixels[y, x, c] = pixels[y + dy, x + dx, c]
 
 
-@kernel("void(float32[:, ::1], float32, uint64, float32[:, ::1])")
-def refine_plasma(coarse: F32, wibble: float, seed: np.uint64, fine: F32) -> None:
-    """Double a periodic height map by one diamond-square step: means of neighbours plus uniform noise."""
+@kernel("void(float32[:, ::1], float32, uint64, float32[:, ::1], float32[::1])", reorder=True)
+def refine_plasma(coarse: F32, wibble: float, seed: np.uint64, fine: F32, extent: F32) -> None:
+    """Double a periodic height map by one diamond-square step: means of neighbours plus uniform noise.
+
+    `fine` is the upper left part of the result, up to all of it; `extent` the least and greatest of all.
+    """
     n = coarse.shape[0]
     words = np.empty((3 * n + 3) // 4, np.uint64)
     halves = words.view(np.uint16)
     noise = np.empty(3 * n, np.float32)
     square, above = np.empty(n, np.float32), np.empty(n, np.float32)
     across, down = np.empty(n, np.float32), np.empty(n, np.float32)
+    pair = np.empty((2, 2 * n), np.float32)
     step = np.float32(wibble) / np.float32(32767.5)
+    low, high = np.float32(np.inf), np.float32(-np.inf)
     for turn in range(-1, n):
         y = turn % n
         here, below = coarse[y], coarse[(y + 1) % n]
@@ -286,10 +291,18 @@ def refine_plasma(coarse: F32, wibble: float, seed: np.uint64, fine: F32) -> Non
             down[0] += square[n - 1]
             for x in range(1, n):
                 down[x] += square[x - 1]
-            upper, lower = fine[2 * y], fine[2 * y + 1]
+            upper, lower = pair[0], pair[1]
             for x in range(n):
                 upper[2 * x] = here[x]
                 upper[2 * x + 1] = (across[x] + square[x] + above[x]) * np.float32(0.25) + noise[n + x]
                 lower[2 * x] = (down[x] + square[x]) * np.float32(0.25) + noise[2 * n + x]
                 lower[2 * x + 1] = square[x]
+            for k in range(2):
+                line = pair[k]
+                for x in range(2 * n):
+                    low = min(low, line[x])
+                    high = max(high, line[x])
+                if 2 * y + k < fine.shape[0]:
+                    fine[2 * y + k] = line[: fine.shape[1]]
         above[:] = square
+    extent[0], extent[1] = low, high

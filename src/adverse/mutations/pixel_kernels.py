@@ -208,7 +208,7 @@ def widen(values: F32, channels: int, out: F32) -> None:
 
 
 @kernel(
-    "void(Array(uint8, 3, 'C', readonly=True), Array(float32, 2, 'A', readonly=True), float32, float32, "
+    "void(Array(uint8, 3, 'C', readonly=True), Array(float32, 2, 'C', readonly=True), float32, float32, "
     "float32, uint8[:, :, ::1])"
 )
 def blend_layer(image: U8, layer: F32, weight: float, gain: float, shift: float, out: U8) -> None:

@@ -48,34 +48,45 @@ class Splash(NamedTuple):
     mud: bool
 
 
+class Cloud(NamedTuple):
+    """A part of a cloud, and the least and greatest height of the whole."""
+
+    heights: NDArray[np.float32]
+    low: float
+    high: float
+
+
 def fog(image: Image, *, weight: float, decay: float, rng: np.random.Generator) -> Image:
     """Add a cloud of `weight` times white, and scale back to the image's own maximum; truncates."""
     source = layout.pixels(image)
-    rows, columns, _ = source.shape
-    cloud = plasma(max(source.shape), decay, rng)
-    low, high = float(cloud.min()), float(cloud.max())
+    cloud = plasma(max(source.shape), source.shape[:2], decay, rng)
     brightest = float(source.max()) / 255
     scale = brightest / (brightest + weight)
     out = np.empty_like(source)
-    gain = scale * weight * 255 / (high - low) if high > low else 0.0
-    pixel_kernels.blend_layer(source, cloud[:rows, :columns], scale, gain, -low, out)
+    spread = cloud.high - cloud.low
+    gain = scale * weight * 255 / spread if spread > 0 else 0.0
+    pixel_kernels.blend_layer(source, cloud.heights, scale, gain, -cloud.low, out)
     return out.reshape(image.shape)
 
 
-def plasma(size: int, decay: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Return a periodic fractal cloud whose side is the next power of two, by diamonds and squares.
+def plasma(size: int, shape: tuple[int, ...], decay: float, rng: np.random.Generator) -> Cloud:
+    """Return the upper left part of a fractal cloud made by diamonds and squares.
 
-    >>> plasma(5, 2.0, np.random.default_rng(0)).shape
-    (8, 8)
+    The whole cloud is periodic, and its side is the next power of two from `size` on.
+
+    >>> plasma(5, (3, 4), 2.0, np.random.default_rng(0)).heights.shape
+    (3, 4)
     """
-    cloud = np.zeros((1, 1), np.float32)
-    wibble = FIRST_WIBBLE
-    while len(cloud) < size:
-        finer = np.empty((2 * len(cloud), 2 * len(cloud)), np.float32)
-        area_kernels.refine_plasma(cloud, wibble * wibble, fields.stream(rng), finer)
-        cloud = finer
+    heights: NDArray[np.float32] = np.zeros((1, 1), np.float32)
+    extent = np.zeros(2, np.float32)
+    side, wibble = 1, FIRST_WIBBLE
+    while side < size:
+        side *= 2
+        finer = np.empty((side, side) if side < size else shape, np.float32)
+        area_kernels.refine_plasma(heights, wibble * wibble, fields.stream(rng), finer, extent)
+        heights = finer
         wibble /= decay
-    return cloud
+    return Cloud(heights, float(extent[0]), float(extent[1]))
 
 
 def snow(image: Image, flakes: Flakes, *, rng: np.random.Generator) -> Image:
