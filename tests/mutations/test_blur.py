@@ -14,7 +14,7 @@ from scipy import ndimage
 
 from adverse import mutations
 from adverse.mutations import blur, corruptions, motion
-from mutations.pictures import gap, photo, sizes
+from pictures import gap, photo, sizes
 
 
 @given(sizes(), st.floats(0.1, 6), st.sampled_from([1, 3]))

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from adverse import mutations, plugins
 from adverse.mutations import area_kernels, pixel_kernels, scatter_kernels
 from adverse.mutations.compiled import Kernel
-from mutations.pictures import photo
+from pictures import photo
 
 TEXTS = (
     "c.gaussian_noise(severity=2)",

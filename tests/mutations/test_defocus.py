@@ -15,7 +15,7 @@ from adverse import mutations
 from adverse.mutations.batteries import BATTERIES
 from adverse.mutations.defocus import blur_radius_px, defocus_exactly
 from adverse.types import Depth, Image
-from mutations.pictures import MIDDLEBURY, SCENES, gap, photo, scene
+from pictures import MIDDLEBURY, SCENES, gap, photo, scene
 
 SETTINGS = sorted(
     {text for battery in ("riot-2018", "field-2021") for text, _ in BATTERIES[battery] if "defocus" in text}

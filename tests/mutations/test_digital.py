@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 from adverse import mutations
 from adverse.mutations import digital
 from adverse.types import Image
-from mutations.pictures import gap, photo, sizes
+from pictures import gap, photo, sizes
 
 
 def pillow_jpeg(image: Image, quality: int) -> Image:

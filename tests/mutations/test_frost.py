@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adverse.mutations import corruptions, frost
-from mutations.pictures import photo
+from pictures import photo
 
 
 @pytest.mark.parametrize("number", range(5))

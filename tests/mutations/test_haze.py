@@ -11,7 +11,7 @@ from scipy import ndimage
 from adverse import mutations
 from adverse.errors import MutationError
 from adverse.types import Depth
-from mutations.pictures import gap, photo, sizes
+from pictures import gap, photo, sizes
 
 
 def depth_map(rows: int, columns: int, seed: int = 0) -> Depth:

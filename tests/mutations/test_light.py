@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adverse import mutations
 from adverse.mutations import corruptions
 from adverse.types import Image
-from mutations.pictures import gap, photo, sizes
+from pictures import gap, photo, sizes
 
 
 def random_colours(count: int = 1500) -> Image:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from adverse import mutations
 from adverse.mutations import corruptions, fields, noise, pixel_kernels
-from mutations.pictures import each_level, photo
+from pictures import each_level, photo
 
 DRAWS = 200_000
 P_LEAST = 1e-6

@@ -10,7 +10,7 @@ from adverse.errors import MutationError, StudyError
 from adverse.mutations import settings
 from adverse.mutations.batteries import BATTERIES, CORRUPTIONS, HOLDOUT, TRANSFORMATIONS
 from adverse.types import Setting
-from mutations.pictures import photo
+from pictures import photo
 
 REGISTRY = plugins.load()
 

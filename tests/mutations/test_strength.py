@@ -9,7 +9,7 @@ from adverse import mutations, plugins
 from adverse.errors import MutationError
 from adverse.mutations import settings
 from adverse.mutations.batteries import BATTERIES, CORRUPTIONS, HOLDOUT, TRANSFORMATIONS
-from mutations.pictures import photo
+from pictures import photo
 
 IMAGE = photo(120, 160)
 NOT_MONOTONE = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from adverse.mutations import area_kernels, corruptions, warp
-from mutations.pictures import photo, sizes
+from pictures import photo, sizes
 
 
 @given(sizes(), st.floats(0, 60), st.integers(0, 99), st.sampled_from([1, 3]))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from adverse.mutations import area_kernels, corruptions, fields, motion, weather
-from mutations.pictures import gap, photo
+from pictures import gap, photo
 
 
 def generator() -> np.random.Generator:

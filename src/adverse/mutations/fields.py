@@ -6,7 +6,6 @@ import functools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from adverse.mutations import pixel_kernels
 
@@ -40,6 +39,8 @@ def normal_quantiles() -> NDArray[np.float32]:
     >>> round(float(normal_quantiles().std()), 3)
     1.0
     """
+    from scipy.special import ndtri  # noqa: PLC0415 - slow to import, and most mutations need none of it
+
     return _read_only(ndtri(_middles()))
 
 

@@ -12,7 +12,6 @@ import functools
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
 
 from adverse.mutations import layout, pixel_kernels
 from adverse.mutations.colour import LUMA
@@ -76,6 +75,8 @@ def texture(number: int) -> Image:
 
 def _relief(number: int) -> NDArray[np.float32]:
     """Return needles in patches over cloud, periodic, about zero."""
+    from scipy import fft  # noqa: PLC0415 - slow to import, and most mutations need none of it
+
     rng = generator(0, "frost", str(number))
     rows, columns = SIZE
     down = (fft.fftfreq(rows) * rows)[:, None].astype(np.float32)

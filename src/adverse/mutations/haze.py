@@ -66,12 +66,9 @@ def _smoothed(depth_m: Depth) -> Depth:
     """Return Gaussian means of the finite depths around each finite one; sky stays sky."""
     if np.isfinite(depth_m.max()):
         return smoothed(depth_m, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
-    sky = np.isinf(depth_m)
-    ground = (~sky).astype(np.float32)
-    near = depth_m.copy()
-    near[sky] = 0
+    near, ground = np.empty_like(depth_m), np.empty_like(depth_m)
+    pixel_kernels.split_sky(depth_m, near, ground)
     mean = smoothed(near, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
     weight = smoothed(ground, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
-    mean /= np.maximum(weight, np.finfo(np.float32).tiny)
-    mean[sky] = np.inf
+    pixel_kernels.join_sky(ground, mean, weight)
     return mean

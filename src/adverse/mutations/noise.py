@@ -11,7 +11,6 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from adverse.mutations import fields, pixel_kernels
 from adverse.plugins import Fraction, NonNegative, mutation, unchanged_at
@@ -95,6 +94,8 @@ def shot(image: Image, photons: float, rng: np.random.Generator) -> Image:
 @functools.lru_cache(maxsize=8)
 def _photon_tables(photons: float) -> NDArray[np.uint32]:
     """Return alias tables of what each level becomes: 256 outcomes for each of 256 levels."""
+    from scipy import special  # noqa: PLC0415 - slow to import, and most mutations need none of it
+
     count = np.arange(np.ceil(photons))
     outcome = (count / photons * 255).astype(np.int64)
     mean = LEVELS[:, None] / 255 * photons

@@ -243,6 +243,26 @@ def blend_colour(image: U8, weight: F32, colour: F32, offset: float, out: U8) ->
             target[i] = np.uint8(np.int32(min(max(value, np.float32(0)), np.float32(255))))
 
 
+@kernel("void(Array(float32, 2, 'C', readonly=True), float32[:, ::1], float32[:, ::1])")
+def split_sky(depth: F32, near: F32, ground: F32) -> None:
+    """Write the finite depths, 0 where there is sky; and 1 where there is ground, 0 where there is sky."""
+    for y in range(depth.shape[0]):
+        source, close, solid = depth[y], near[y], ground[y]
+        for x in range(source.size):
+            finite = source[x] < np.float32(np.inf)
+            close[x] = source[x] if finite else np.float32(0)
+            solid[x] = np.float32(1) if finite else np.float32(0)
+
+
+@kernel("void(float32[:, ::1], float32[:, ::1], float32[:, ::1])")
+def join_sky(ground: F32, mean: F32, weight: F32) -> None:
+    """Divide means by their weights where there is ground, and put the sky back, in place."""
+    for y in range(mean.shape[0]):
+        solid, value, share = ground[y], mean[y], weight[y]
+        for x in range(value.size):
+            value[x] = value[x] / share[x] if solid[x] > np.float32(0) else np.float32(np.inf)
+
+
 @kernel(
     "void(Array(uint8, 3, 'C', readonly=True), Array(float32, 2, 'C', readonly=True), "
     "Array(float32, 1, 'C', readonly=True), uint8[:, :, ::1])"

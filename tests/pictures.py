@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adverse.types import Depth, Image
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 MIDDLEBURY = SHARED / "data" / "stereo_middlebury"
 
 SCENES = {
