@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[1] / "src"
-GROUND = ("types", "errors", "hashes", "strict_json", "seeds", "processes", "plugins")
+GROUND = ("types", "errors", "hashes", "strict_json", "seeds", "processes", "plugins", "type_words")
 SEAM = "study.store"
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
@@ -25,7 +25,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "analysis": ("curves", "levels", SEAM, *GROUND),
     "report": ("analysis", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
-    "cli": ("report", "analysis", "study", "data", "mutations", "suts", SEAM, *GROUND),
+    "cli": ("report", "analysis", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
 }
 """What each room may import besides itself."""
 

@@ -37,12 +37,11 @@ def test_fastestdet_loses_people_to_blur(tmp_path: Path) -> None:
                 "batch": 4,
             }
         ],
-        "mutations": [{"gaussian_blur": {"sigma_px": [1.5, 3, 6]}}],
+        "mutations": [{"gaussian_blur": {"sigma_px": [1.5, 3]}}],
     }
     rows = [row for row in adverse.run(study, tmp_path / "run").rows if row["level"] == "image/ROC_A"]
     areas = {row["setting"]: row["area"] for row in rows}
-    blurred = [areas[f"gaussian_blur(sigma_px={sigma})"] for sigma in ("1.5", "3", "6")]
     assert 0.15 < areas["identity"] < 0.35
-    assert areas["identity"] > blurred[0] > blurred[1] > blurred[2]
+    assert areas["identity"] > areas["gaussian_blur(sigma_px=1.5)"] > areas["gaussian_blur(sigma_px=3)"]
     assert {row["status"] for row in rows} == {"ok"}
     assert rows[0]["frames"] == 33

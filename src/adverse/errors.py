@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self
 
 EXIT_PASS = 0
 EXIT_GATE_FAILED = 1
@@ -59,6 +60,15 @@ class AdverseError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.what, self.where, self.got, self.wanted, self.fix))
+
+    def placed(self, place: str) -> Self:
+        """Return the same error, found at a place that is named before its own.
+
+        >>> StudyError("no such file", where="option 'model'").placed("study.yaml, line 7").where
+        "study.yaml, line 7, option 'model'"
+        """
+        where = f"{place}, {self.where}" if self.where else place
+        return type(self)(self.what, where=where, got=self.got, wanted=self.wanted, fix=self.fix)
 
     def details(self) -> list[tuple[str, str]]:
         """Return the (label, text) pairs that are known, in the order they are shown."""

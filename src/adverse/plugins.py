@@ -27,6 +27,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.errors import MutationError, PluginError, StudyError, suggestion
 from adverse.hashes import digest
+from adverse.type_words import in_words, lower_first
 
 Kind = Literal["mutation", "sut", "dataset"]
 ENTRY_POINT_GROUP = "adverse"
@@ -68,9 +69,13 @@ class Option:
 
     name: str
     type: TypeAdapter[Any]
-    shown_type: str
     required: bool
     default: Any
+
+    @property
+    def shown_type(self) -> str:
+        """What it may be, in words."""
+        return in_words(self.type.json_schema())
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Registry:
             if known is not None and known.function is not plugin.function:
                 raise PluginError(
                     f"two plug-ins are called {plugin.name!r}",
-                    got=f"{_origin(known)} and {_origin(plugin)}",
+                    got=f"{origin(known)} and {origin(plugin)}",
                     fix="Rename one of them; built-in names cannot be replaced.",
                 )
             self._by_name[plugin.kind, plugin.name] = plugin
@@ -303,6 +308,11 @@ def library_version(name: str) -> str:
         return "absent"
 
 
+def origin(plugin: Plugin) -> str:
+    """Return the file that a plug-in is written in."""
+    return inspect.getsourcefile(inspect.unwrap(plugin.function)) or plugin.function.__module__
+
+
 def _marked(
     function: Callable[P, R],
     kind: Kind,
@@ -336,10 +346,8 @@ def _options_of(function: Callable[..., Any], skip: tuple[str, ...] = ()) -> dic
                 fix=f"Write {name}: float (or int, str, Path, ...).",
             )
         required = parameter.default is parameter.empty
-        shown = str(inspect.get_annotations(function).get(name, ""))
-        options[name] = Option(
-            name, TypeAdapter(hints[name]), shown, required, None if required else parameter.default
-        )
+        default = None if required else parameter.default
+        options[name] = Option(name, TypeAdapter(hints[name]), required, default)
     return options
 
 
@@ -377,7 +385,18 @@ def _check_depth(title: str, image: Any, depth: object) -> None:
             wanted="a (rows, columns) array in metres of the image's size",
         )
     if depth.dtype.kind != "f":
-        raise MutationError(f"{title} needs depth in metres as floats", got=str(depth.dtype))
+        raise MutationError(
+            f"{title} needs depth in metres as floats",
+            got=str(depth.dtype),
+            fix="Scale it to metres and call .astype(np.float32).",
+        )
+    if not (depth > 0).all():  # NaN is not > 0 either
+        raise MutationError(
+            f"{title} cannot work where depth is no distance",
+            got=f"{1 - np.count_nonzero(depth > 0) / depth.size:.1%} of pixels are NaN, zero or negative",
+            wanted="a distance in metres, or +inf for the sky, at every pixel",
+            fix="Fill them with adverse.depth.validity.usable, or leave the frame out.",
+        )
 
 
 def _valid_option(title: str, option: Option, value: Any) -> Any:
@@ -385,7 +404,10 @@ def _valid_option(title: str, option: Option, value: Any) -> Any:
         return option.type.validate_python(value)
     except ValidationError as error:
         raise MutationError(
-            f"{title} cannot take this {option.name}", got=repr(value), wanted=_reason(error)
+            f"{title} cannot take this {option.name}",
+            got=repr(value),
+            wanted=f"{option.shown_type} ({_reason(error)})",
+            fix=f"Give {option.name} such a value.",
         ) from error
 
 
@@ -399,13 +421,21 @@ def _from_yaml(option: Option, value: Any, where: str) -> Any:
             where=where,
             got=repr(value),
             wanted=f"{option.shown_type} ({_reason(error)})",
+            fix=f"Give {option.name} such a value, or leave it out."
+            if not option.required
+            else f"Give {option.name} such a value.",
         ) from error
     except TypeError as error:
-        raise StudyError(f"{option.name} is not plain data", where=where, got=str(error)) from error
+        raise StudyError(
+            f"{option.name} is not plain data",
+            where=where,
+            got=str(error),
+            fix="Write plain values: text, numbers, lists and mappings.",
+        ) from error
 
 
 def _reason(error: ValidationError) -> str:
-    return "; ".join(sorted({str(item["msg"]) for item in error.errors()}))
+    return "; ".join(sorted({lower_first(str(item["msg"])) for item in error.errors()}))
 
 
 def _relative_to(base: Path | None, value: Any) -> Any:
@@ -441,10 +471,6 @@ def _reachable_sources(module_name: str) -> set[Path]:
             if used is not None:
                 queue.append(used)
     return set(found.values())
-
-
-def _origin(plugin: Plugin) -> str:
-    return inspect.getsourcefile(inspect.unwrap(plugin.function)) or plugin.function.__module__
 
 
 def _does_not_load(where: str, error: BaseException) -> PluginError:

@@ -178,7 +178,12 @@ class Detections:
                 raw_label = np.zeros(score.shape, np.int64) if labels is None else np.array(labels)
                 label = raw_label.astype(np.int64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise SutError("detections are not numbers", got=str(error)) from error
+            raise SutError(
+                "detections are not numbers",
+                got=str(error),
+                wanted="boxes (N, 4), scores (N,), labels (N,)",
+                fix="Give plain numbers or numpy arrays.",
+            ) from error
         if box.size == 0 and score.size == 0 and raw_label.size == 0:
             box, score, label = box.reshape(0, 4), score.reshape(0), np.zeros(0, np.int64)
             raw_label = label
@@ -188,6 +193,7 @@ class Detections:
                 "detections have the wrong shape",
                 got=f"boxes {box.shape}, scores {score.shape}, labels {raw_label.shape}",
                 wanted="boxes (N, 4), scores (N,), labels (N,)",
+                fix="Give one row of boxes, one score and one label for each detection.",
             )
         if not (np.isfinite(box).all() and np.isfinite(score).all() and (label == raw_label).all()):
             bad = int((~np.isfinite(box).all(axis=1) | ~np.isfinite(score)).sum())
@@ -195,6 +201,7 @@ class Detections:
                 "detections hold values that are not finite numbers",
                 got=f"{bad} of {n} boxes or scores are NaN or infinite, or a label is not whole",
                 wanted="finite boxes and scores, whole labels",
+                fix="Find out why the system gives them; what is no detection must not be answered.",
             )
         if (box[:, 2:] < box[:, :2]).any():
             row = int(np.flatnonzero((box[:, 2:] < box[:, :2]).any(axis=1))[0])

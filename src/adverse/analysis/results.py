@@ -16,6 +16,7 @@ from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.records import table_bytes
+from adverse.study.store.verify import verify
 
 CURVES = pa.schema(
     [
@@ -54,7 +55,10 @@ class Summary:
 
 def analyze(path: Path) -> Summary:
     """Work out all results of a run folder and write them into it."""
-    store = Store(existing_run(path))
+    folder = existing_run(path)
+    for problem in verify(folder, inputs=False, results=False).problems:
+        raise problem  # what was changed by hand must not be sealed anew under our name
+    store = Store(folder)
     if store.manifest["status"] != "complete":
         raise IncompleteError(
             "the run is not finished, and half of it would give half-true numbers",
@@ -64,11 +68,12 @@ def analyze(path: Path) -> Summary:
     counts = store.counts()
     _refuse_nothing(store, counts)
     scores = [score_sut(store, sut) for sut in store.suts]
-    summary = _summary(store, counts, scores)
+    troubles = store.troubles()
+    summary = {**_summary(store, counts, scores), "troubles": _by_frame(troubles)}
     results = store.folder.results
     write_file(results / "curves.parquet", _curves(scores))
     write_file(results / "outcomes.parquet", _outcomes(scores))
-    write_file(results / "troubles.parquet", table_bytes(store.troubles()))
+    write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
@@ -110,6 +115,20 @@ def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
     }
     unstable = sum(int(row["unstable"]) for row in mine)
     return {"planned": sum(found.values()), **found, "answered_differently_when_asked_twice": unstable}
+
+
+def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
+    """Return one entry for each frame and reason; a frame that cannot be used is not any SUT's trouble."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in troubles.to_pylist():
+        sut = row["sut"] if row["status"] == "fault" else ""
+        settings = found.setdefault((row["status"], sut, row["frame"], row["reason"]), [])
+        if row["setting"] not in settings:
+            settings.append(row["setting"])
+    return [
+        {"status": status, "sut": sut, "frame": frame, "settings": settings, "reason": reason}
+        for (status, sut, frame, reason), settings in sorted(found.items())
+    ]
 
 
 def _curves(scores: list[SutScores]) -> bytes:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdverseError
 
 DEBUG = "ADVERSE_DEBUG"
 
 
-def main() -> None:
-    """Run the `adverse` command; every error leaves in one shape, none as a traceback."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the `adverse` command (`argv`: its arguments); every error leaves in one shape, not a traceback."""
     from adverse.cli.app import app
 
     try:
-        app()
+        app(argv)
     except AdverseError as error:
         show_error(error)
         sys.exit(error.exit_code)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -24,6 +25,10 @@ DepthPath = Annotated[
     Path | None, typer.Option("--depth", help="Depth in metres (.npy), or 16-bit PNG with --depth-scale.")
 ]
 DepthScale = Annotated[float | None, typer.Option("--depth-scale", help="Metres per unit of a depth PNG.")]
+InvalidDepth = Annotated[
+    Literal["refuse", "far", "nearest"] | None,
+    typer.Option("--invalid-depth", help="What to put where depth is no distance. [default: refuse]"),
+]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="For mutations that draw. [default: 0]")]
 Key = Annotated[str | None, typer.Option("--key", help="Frame id, as in a study. [default: IN's name]")]
 Suffix = Annotated[str, typer.Option("--suffix", help="Of many images: .png (exact) or .jpg.")]
@@ -36,6 +41,7 @@ def mutate(
     mutation: Mutations = None,
     depth: DepthPath = None,
     depth_scale: DepthScale = None,
+    invalid_depth: InvalidDepth = None,
     seed: Seed = None,
     key: Key = None,
     suffix: Suffix = ".png",
@@ -54,30 +60,32 @@ def mutate(
     made again.
     """
     if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
-        _many(source, target, mutation or [], seed, suffix, workers)
+        told = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
+        _many(_as_study(source, told), target, suffix, workers)
         return
     from adverse import mutations
     from adverse.data.depth import DepthFile
     from adverse.data.images import ImageFile
     from adverse.data.write import write_image
+    from adverse.depth.validity import usable
 
     if not mutation or len(mutation) != 1:
         raise StudyError(
             "one image takes one mutation", fix='Give one --mutation, such as "brightness(scale=2)".'
         )
     image = ImageFile(source)
-    depth_m = DepthFile(depth, image, depth_scale)() if depth is not None else None
+    depth_m = None
+    if depth is not None:
+        stored = DepthFile(depth, image, depth_scale)()
+        depth_m = usable(stored, invalid_depth or "refuse", where=f"depth file {depth}").depth_m
     changed = mutations.apply(image(), mutation[0], seed=seed or 0, key=key or source.stem, depth_m=depth_m)
     write_image(target, changed)
 
 
-def _many(
-    source: Path, target: Path, mutation: list[str], seed: int | None, suffix: str, workers: int | None
-) -> None:
+def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> None:
     from adverse.cli.runs import all_cores
     from adverse.study.export import export, export_job
 
-    file = _as_study(source, mutation, seed)
     dataset, job = export_job(file)
     watch = ProgressWatcher(Console())
     done = export(dataset, job, target, suffix=suffix, workers=workers or all_cores(), watch=watch)
@@ -88,8 +96,8 @@ def _many(
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def _as_study(source: Path, mutation: list[str], seed: int | None) -> StudyFile:
-    """Return the study that is meant: a file, or one made up around a folder of images."""
+def _as_study(source: Path, told: Mapping[str, Any]) -> StudyFile:
+    """Return the study that is meant: a file, or one made up around a folder of images; what is told wins."""
     from adverse.study.spec import study_from
     from adverse.study.yamlfile import read_yaml
 
@@ -98,8 +106,5 @@ def _as_study(source: Path, mutation: list[str], seed: int | None) -> StudyFile:
         study: dict[str, Any] = {"name": "mutate", "data": data}
     else:
         study = read_yaml(source).data
-    if mutation:
-        study["mutations"] = mutation
-    if seed is not None:
-        study["seed"] = seed
-    return study_from(study, source.resolve().parent)
+    given = {key: value for key, value in told.items() if value}
+    return study_from({**study, **given}, source.resolve().parent)

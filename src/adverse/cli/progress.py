@@ -35,7 +35,7 @@ class ProgressWatcher:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        self.console.print(f"- {text}", highlight=False, markup=False)
+        self.console.print(f"- {text}", highlight=False, markup=False, soft_wrap=True)
 
     def begin(self, total: int, done: int) -> None:
         """Start showing."""

@@ -128,9 +128,11 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     stop = Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
-    with _interrupts(stop, watch):
+    finished = False
+    with contextlib.suppress(KeyboardInterrupt), _interrupts(stop, watch):
         ran = run_study(read_study(study), out, engine, watch=watch, stop=stop, fresh=fresh)
-    if ran.status == "interrupted":
+        finished = ran.status == "complete"
+    if not finished:
         watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
         return EXIT_INTERRUPTED
     return _analyze_and_show(out, console)
@@ -149,7 +151,7 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):
-        console.print(f"- {line}", highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )
@@ -158,12 +160,15 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
 
 @contextlib.contextmanager
 def _interrupts(stop: object, watch: ProgressWatcher) -> Iterator[None]:
-    """Let Ctrl-C (and a polite kill) stop the run softly the first time and at once the second."""
+    """Let Ctrl-C (and a polite kill) stop the run softly the first time and at once the second.
+
+    At once means wherever we are: also while files are hashed or a SUT hangs in this very process.
+    """
 
     def heard(_number: int, _frame: FrameType | None) -> None:
         if stop.soft:  # type: ignore[attr-defined]
             stop.hard = True  # type: ignore[attr-defined]
-            return
+            raise KeyboardInterrupt
         stop.soft = True  # type: ignore[attr-defined]
         watch.note("stopping after the units under way; press Ctrl-C again to stop at once")
 
@@ -181,6 +186,6 @@ def _default_folder(study_folder: Path, name: str) -> Path:
 
 def _printer(console: Console):  # type: ignore[no-untyped-def] # noqa: ANN202
     def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False)
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     return say

@@ -16,25 +16,30 @@ JPEG_QUALITY = 95
 
 def write_image(path: Path, image: Image) -> None:
     """Write RGB or gray as PNG (exact) or JPEG (quality 95), by the file's ending."""
-    data = image_bytes(image, path.suffix)
+    data = image_bytes(image, path)
     try:
         path.write_bytes(data)
     except OSError as error:
         raise DataError(
-            "the image cannot be written", where=str(path), got=error.strerror or str(error)
+            "the image cannot be written",
+            where=str(path),
+            got=error.strerror or str(error),
+            fix="Give a place in a folder that exists and that you may write to.",
         ) from error
 
 
-def image_bytes(image: Image, suffix: str) -> bytes:
-    """Return an image as the bytes of a PNG or JPEG file."""
-    if suffix.lower() not in SUFFIXES:
+def image_bytes(image: Image, path: Path) -> bytes:
+    """Return an image as the bytes of the file it is to be written to: PNG or JPEG by its ending."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise DataError(
             "an image is written as PNG or JPEG",
+            where=str(path),
             got=f"the ending {suffix!r}",
             wanted=", ".join(SUFFIXES),
             fix="Give a name that ends in .png.",
         )
     stored = image[..., ::-1] if image.ndim == 3 and image.shape[2] == 3 else image
-    quality = [] if suffix.lower() == ".png" else [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
-    _, data = cv2.imencode(suffix.lower(), np.ascontiguousarray(stored), quality)
+    quality = [] if suffix == ".png" else [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
+    _, data = cv2.imencode(suffix, np.ascontiguousarray(stored), quality)
     return data.tobytes()

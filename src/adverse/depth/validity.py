@@ -39,7 +39,8 @@ def usable(depth_m: Depth, policy: Policy, *, where: str) -> Usable:
             where=where,
             got=f"{share:.1%} are NaN, zero or negative",
             wanted="a distance in metres, or +inf for the sky, at every pixel",
-            fix="Complete the depth map, or set invalid_depth: far or nearest in the study.",
+            fix="Complete the depth map, or say what to put there: invalid_depth: far or nearest in the "
+            "study, --invalid-depth for adverse mutate.",
         )
     if policy == "far":
         return Usable(np.where(valid, depth_m, np.float32(np.inf)).astype(np.float32), share)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.mutations import layout, scatter_kernels
-from adverse.mutations.depth import usable
 from adverse.plugins import NonNegative, Positive, mutation, unchanged_at
 from adverse.types import Depth, Image
 
@@ -57,7 +56,7 @@ def defocus(
     array([[ 18, 200]], dtype=uint8)
     """
     source = layout.pixels(image)
-    radius = blur_radius_px(usable(depth_m, "defocus"), focus_m=focus_m, kappa=kappa)
+    radius = blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa)
     widest = float(radius.max())
     if widest < LEAST_RADIUS_PX:
         return image.copy()
@@ -69,7 +68,7 @@ def defocus(
 def defocus_exactly(image: Image, *, depth_m: Depth, focus_m: float, kappa: float) -> Image:
     """Do what `defocus` does, one pixel at a time: slow, and what the fast way is measured against."""
     source = layout.pixels(image)
-    radius = blur_radius_px(usable(depth_m, "defocus"), focus_m=focus_m, kappa=kappa)
+    radius = blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa)
     sums = _empty_sums(source)
     scatter_kernels.scatter_exactly(source, radius, LEAST_RADIUS_PX, TRUNCATE_SIGMA, sums)
     return _divided(sums, source).reshape(image.shape)
@@ -81,7 +80,7 @@ def blur_radius_px(depth_m: Depth, *, focus_m: float, kappa: float) -> NDArray[n
     >>> blur_radius_px(np.array([1.0, 2.0, np.inf], np.float32), focus_m=2.0, kappa=3.6)
     array([1.8, 0. , 1.8], dtype=float32)
     """
-    closeness = np.reciprocal(depth_m)
+    closeness = np.reciprocal(np.ascontiguousarray(depth_m, np.float32))
     closeness -= np.float32(1 / focus_m)
     np.abs(closeness, out=closeness)
     closeness *= np.float32(kappa)

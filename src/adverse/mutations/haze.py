@@ -13,7 +13,6 @@ from adverse.errors import MutationError
 from adverse.mutations import layout, pixel_kernels
 from adverse.mutations.blur import smoothed
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
-from adverse.mutations.depth import usable
 from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
 from adverse.types import Depth, Image
 
@@ -53,7 +52,7 @@ def haze(
     if not density:
         return image.copy()
     source = layout.pixels(image)
-    clear = _smoothed(usable(depth_m, "haze"))
+    clear = _smoothed(np.ascontiguousarray(depth_m, np.float32))
     clear *= np.float32(-density)
     np.exp(clear, out=clear)
     veil = np.array(colour_for(image, color), np.float32)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from adverse import plugins
-from adverse.errors import MutationError, StudyError
+from adverse.errors import AdverseError, MutationError, StudyError, one_line, suggestion
 from adverse.mutations.batteries import BATTERIES, usual_group
 from adverse.plugins import Option, Plugin, Registry
 from adverse.seeds import generator
@@ -27,6 +28,8 @@ BASELINE = "identity"
 GROUPS: tuple[Group, ...] = ("mild", "severe")
 LOG = "log"
 """What coherent randomness is kept over."""
+BARE_NAME = re.compile(r"[\w-]+")
+SEE_LIST = "See: adverse list mutations, adverse list batteries."
 
 
 def parse(text: str, registry: Registry, *, where: str = "mutation", group: Group | None = None) -> Setting:
@@ -45,6 +48,7 @@ def parse(text: str, registry: Registry, *, where: str = "mutation", group: Grou
             where=where,
             got=repr(text),
             wanted="name(option=value, ...), as in gaussian_blur(sigma_px=2)",
+            fix=SEE_LIST,
         ) from error
     steps = []
     for name, options in calls:
@@ -58,6 +62,13 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
     if isinstance(entry, str):
         if entry in BATTERIES:
             return [parse(text, registry, where=entry, group=group) for text, group in BATTERIES[entry]]
+        names = [plugin.name for plugin in registry.all("mutation")]
+        if BARE_NAME.fullmatch(entry) and entry not in names:
+            raise StudyError(
+                f"there is no mutation or battery called {entry!r}",
+                where=where,
+                fix=f"{suggestion(entry, [*names, *BATTERIES])} {SEE_LIST}",
+            )
         return [parse(entry, registry, where=where)]
     if not isinstance(entry, Mapping):
         raise StudyError(
@@ -65,6 +76,7 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
             where=where,
             got=repr(entry),
             wanted="a name, an id, or {name: {option: value or list}}",
+            fix=SEE_LIST,
         )
     rest = {key: value for key, value in entry.items() if key not in ("group", "coherent")}
     group, coherent = entry.get("group"), entry.get("coherent")
@@ -74,12 +86,19 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
             where=where,
             got=str(dict(entry)),
             wanted="{haze: {visibility_m: 200}, group: mild}",
+            fix="Give each mutation its own line; the group is mild or severe.",
         )
     name, options = next(iter(rest.items()))
     if options is None:
         options = {}
     if not isinstance(options, Mapping):
-        raise StudyError(f"the options of {name} must be a mapping", where=where, got=repr(options))
+        raise StudyError(
+            f"the options of {name} must be a mapping",
+            where=where,
+            got=repr(options),
+            wanted=f"{{{name}: {{option: value}}}}",
+            fix=SEE_LIST,
+        )
     plugin = registry.get("mutation", str(name), where=where)
     return [
         _setting(
@@ -120,10 +139,21 @@ def apply_setting(
                     f"{step.mutation} needs {noun}",
                     where=f"frame {key!r}",
                     got=f"no {noun}",
-                    fix=f"Add a {noun} folder to the data set or drop {step.mutation} from the study.",
+                    fix=f"Add a {noun} folder to the data set (adverse mutate: --{noun}), or leave "
+                    f"{step.mutation} out.",
                 )
         before = image
-        image = plugin.function(before, **step.options, **extras)
+        try:
+            image = plugin.function(before, **step.options, **extras)
+        except AdverseError:
+            raise
+        except Exception as error:
+            raise MutationError(
+                f"the mutation {step.mutation} failed",
+                where=f"frame {key!r}",
+                got=one_line(error),
+                fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
+            ) from error
         if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
             raise MutationError(
                 f"{step.mutation} did not return an image like the one it was given",

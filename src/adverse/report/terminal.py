@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.table import Table
@@ -11,6 +11,8 @@ from rich.text import Text
 from adverse.analysis.results import Summary
 
 Row = Mapping[str, Any]
+SHOWN = 5
+"""Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
 
 
 def tables(summary: Summary) -> list[Table]:
@@ -21,32 +23,73 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    shared: dict[str, list[str]] = {}
-    for sut, known in summary.data["sensitivity"].items():
-        if known["from"] == "test":
-            text = "no validation split; thresholds were chosen on the un-mutated test images"
-            shared.setdefault(text, []).append(sut)
-        if known["unresolved_levels"]:
-            levels = f"{known['unresolved_levels']} sensitivity levels are finer"
-            text = f"{levels} than 1 in {known['images']} images can show"
-            shared.setdefault(text, []).append(sut)
-    lines = [f"{', '.join(suts)}: {text}" for text, suts in shared.items()]
+    lines = _of_sensitivity(summary)
     for sut, counts in summary.data["counts"].items():
-        for status, words in (("fault", "failed"), ("quarantined", "could not be used")):
-            if counts[status]:
-                lines.append(f"{sut}: {counts[status]} of {counts['planned']} images {words}")
+        if counts["fault"]:
+            lines.append(
+                f"{sut}: failed on {counts['fault']} of {counts['planned']} images; they count as nothing "
+                "detected (area_without_faults in summary.json leaves them out)"
+            )
+            lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
         if counts["answered_differently_when_asked_twice"]:
             lines.append(f"{sut}: gave different answers to the same image; its figures are one draw of many")
-    for status, words in (
-        ("insufficient", "the data cannot answer it (no targets, or no images without any)"),
-        ("incomplete", "too many frames could not be used"),
-    ):
-        cases = [row for row in summary.rows if row["status"] == status]
-        if cases:
-            levels = ", ".join(dict.fromkeys(str(row["level"]) for row in cases))
-            lines.append(f"{len(cases)} figures of {levels} are {status}: {words}")
+    refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
+    if refused:
+        frames = len({row["frame"] for row in refused})
+        lines.append(f"{frames} {'frame' if frames == 1 else 'frames'} could not be used and are left out")
+        lines += _listed(refused)
+    lines += _unanswered(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
+    return [line if line.startswith(" ") else f"- {line}" for line in lines]
+
+
+def _of_sensitivity(summary: Summary) -> list[str]:
+    """Say how far thresholds can be trusted, once for all the SUTs it holds for."""
+    suts: dict[str, list[str]] = {}
+    for sut, known in summary.data["sensitivity"].items():
+        if known["from"] == "test":
+            words = "thresholds were chosen on the un-mutated test images; there is no validation split"
+            suts.setdefault(words, []).append(sut)
+        if known["unresolved_levels"]:
+            words = (
+                f"{known['unresolved_levels']} sensitivity levels are finer than 1 in "
+                f"{known['images']} images can show"
+            )
+            suts.setdefault(words, []).append(sut)
+    return [f"{', '.join(names)}: {words}" for words, names in suts.items()]
+
+
+def _unanswered(summary: Summary) -> list[str]:
+    """Say which figures are missing or rest on too little, why, and what would help."""
+    lines = []
+    for level in dict.fromkeys(row["level"] for row in summary.rows if row["status"] == "insufficient"):
+        baseline = next(row for row in summary.rows if row["level"] == level)
+        if not baseline["truths"]:
+            why = "no target is annotated in the test images"
+            fix = "Check targets: in the study, and the annotations."
+        else:
+            why = "a target is in every log, so false alarms cannot be counted"
+            fix = "Add images without targets, listed in the annotations."
+        lines.append(f"{level} is insufficient: {why}. Fix: {fix}")
+    doubtful = sum(row["status"] == "incomplete" for row in summary.rows)
+    if doubtful:
+        lines.append(
+            f"{doubtful} figures are incomplete (?): more frames could not be used than quarantine_budget "
+            "allows. Fix: mend the frames above, or raise quarantine_budget in the study."
+        )
     return lines
+
+
+def _listed(troubles: Iterable[Row]) -> list[str]:
+    rows = list(troubles)
+    lines = [
+        f"  frame {row['frame']!r} under {row['settings'][0]}"
+        + (f" and {len(row['settings']) - 1} more" if len(row["settings"]) > 1 else "")
+        + f": {row['reason']}"
+        for row in rows[:SHOWN]
+    ]
+    left = len(rows) - SHOWN
+    return lines + ([f"  and {left} more, see results/troubles.parquet"] if left > 0 else [])
 
 
 def _table(level: str, rows: list[Row]) -> Table:

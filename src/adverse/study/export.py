@@ -181,7 +181,7 @@ class _Maker:
                 path = self.target / name
                 with storage_errors(path):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                write_file(path, image_bytes(version.image, path.suffix), flush=False)
+                write_file(path, image_bytes(version.image, path), flush=False)
             reasons.append(version.refused)
         return reasons
 

@@ -15,10 +15,10 @@ from typing import Any
 
 from adverse import plugins
 from adverse.depth.validity import Policy
-from adverse.errors import AdverseError, StudyError, suggestion
+from adverse.errors import AdverseError, PluginError, StudyError, one_line, suggestion
 from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
-from adverse.plugins import Registry
+from adverse.plugins import Plugin, Registry
 from adverse.study.inputs import FileHashes
 from adverse.study.spec import StudyFile
 from adverse.study.store.journal import Entry
@@ -171,7 +171,7 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
     options = plugins.bind(
         plugin, section.options, where=file.where("data"), base=file.folder, also=["format"]
     )
-    dataset: Dataset = plugin.function(**options)
+    dataset = _read_dataset(plugin, options, where=file.where("data"))
     if not any(log.split == "test" for log in dataset.logs):
         raise StudyError(
             "the data set has no test frames",
@@ -186,6 +186,29 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
                 where=file.where("targets"),
                 fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
             )
+    return dataset
+
+
+def _read_dataset(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Dataset:
+    """Call the reader of a format; whatever a plug-in throws names the plug-in, not us."""
+    try:
+        dataset = plugin.function(**options)
+    except AdverseError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"the reader of the format {plugin.name!r} failed",
+            where=where,
+            got=one_line(error),
+            fix="Mend the function under @dataset, or the data it reads.",
+        ) from error
+    if not isinstance(dataset, Dataset):
+        raise PluginError(
+            f"the reader of the format {plugin.name!r} did not return a Dataset",
+            where=where,
+            got=type(dataset).__name__,
+            fix="Return adverse.types.Dataset from the function under @dataset.",
+        )
     return dataset
 
 
@@ -205,11 +228,15 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
             also=type(section).model_fields,
         )
     )
+    try:
+        identity = fingerprint(plugin, options) if held is None else object_fingerprint(held)
+    except AdverseError as error:
+        raise error.placed(file.where("suts", index)) from error
     return SutTask(
         name=section.name,
         adapter=section.adapter,
         options=options,
-        fingerprint=fingerprint(plugin, options) if held is None else object_fingerprint(held),
+        fingerprint=identity,
         batch=section.batch,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
@@ -234,7 +261,11 @@ def _unmet_needs(file: StudyFile, dataset: Dataset, settings: Iterable[Setting])
 def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[AdverseError]:
     for index, task in enumerate(job.suts):
         plugin = registry.get("sut", task.adapter)
-        for path in missing_recordings(plugin, task.options, [setting.id for setting in job.settings]):
+        try:
+            missing = missing_recordings(plugin, task.options, [setting.id for setting in job.settings])
+        except AdverseError as error:
+            raise error.placed(file.where("suts", index)) from error
+        for path in missing:
             yield StudyError(
                 f"SUT {task.name!r} has no predictions for a mutation of the study",
                 where=file.where("suts", index),

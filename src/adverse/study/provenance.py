@@ -52,6 +52,8 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
         "suts": {
             task.name: {
                 "fingerprint": task.fingerprint,
+                "batch": task.batch,
+                "class_map": dict(task.class_map),
                 **described(registry.get("sut", task.adapter), task.options),
             }
             for task in plan.job.suts

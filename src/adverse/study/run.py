@@ -22,7 +22,13 @@ from adverse.study.store.durable import write_file
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.journal import Entry, Journal
 from adverse.study.store.lock import locked
-from adverse.study.store.manifest import differences, read_manifest, write_manifest
+from adverse.study.store.manifest import (
+    differences,
+    input_differences,
+    read_inputs,
+    read_manifest,
+    write_manifest,
+)
 from adverse.study.tables import cells_table, frames_table, inputs_table, truth_table
 
 Status = Literal["complete", "interrupted"]
@@ -96,13 +102,19 @@ def _prepare(
 ) -> tuple[Plan, Journal, dict[str, object]]:
     hashes = FileHashes(folder.file_hashes)
     journal = Journal(folder.journal)
+    if journal.torn:
+        watch.note("the last line of the journal was never finished; its unit is run again")
+        journal.mend()
     plan = make_plan(file, hashes, _intact(folder, journal, watch))
     if plan.blocked:
         raise plan.blocked[0]
     hashes.remember()
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     if folder.manifest.exists():
-        for difference in differences(read_manifest(folder), manifest):
+        before = read_inputs(folder)
+        now = {str(path): found for path, found in plan.inputs.items()}
+        changed = input_differences(before, now) if before else []
+        for difference in [*changed, *differences(read_manifest(folder), manifest)]:
             watch.note(f"since the last run in this folder: {difference}")
     write_file(folder.study, to_yaml(file.study).encode())
     write_file(folder.frames, frames_table(plan.dataset.logs))
@@ -114,11 +126,8 @@ def _prepare(
 
 def _intact(folder: RunFolder, journal: Journal, watch: Watcher) -> dict[str, Entry]:
     """Return the finished cells whose file is still what was acknowledged."""
-    lost = {
-        entry.file
-        for entry in journal.entries
-        if content_hash(folder.detections / entry.file) != entry.sha256
-    }
+    latest = {entry.file: entry for entry in journal.entries}
+    lost = {name for name, entry in latest.items() if content_hash(folder.detections / name) != entry.sha256}
     for name in sorted(lost):
         watch.note(f"detections/{name} was changed or lost; its part is run again")
     return {key: entry for key, entry in journal.files_by_cell().items() if entry.file not in lost}

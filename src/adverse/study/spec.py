@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from adverse.errors import StudyError, suggestion
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
+from adverse.type_words import lower_first
 
 LEVELS = {"image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B"}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
@@ -156,6 +157,7 @@ def _validated(source: YamlFile) -> Study:
             where=str(source.path),
             got=type(source.data).__name__,
             wanted="name:, data:, suts:, mutations: ...",
+            fix="Begin with lines such as name: orchard; README.md shows a whole study.",
         )
     try:
         return Study.model_validate(_tuples(source.data))
@@ -183,13 +185,13 @@ def _study_error(source: YamlFile, errors: ValidationError) -> StudyError:
         )
     if first["type"] == "missing":
         return StudyError(f"the key {key!r} is missing{more}", where=where, fix=f"Add {key}: to the study.")
-    got = repr(first["input"])
-    message = first["msg"].removeprefix("Value error, ")
+    given = first["input"]
+    got = repr(list(given) if isinstance(given, tuple) else given)
     return StudyError(
         f"{key} has a value it cannot take{more}",
         where=where,
         got=got if len(got) < 120 else got[:117] + "...",
-        wanted=message[0].lower() + message[1:],
+        wanted=lower_first(first["msg"]),
         fix="Change it as docs/study-file.md says.",
     )
 

@@ -19,6 +19,13 @@ MAX_BYTES = 4_000_000
 MAX_VALUES = 100_000
 """Values in a study after aliases are expanded; far above any real one."""
 
+PLAIN: dict[type[yaml.Node], tuple[str, ...]] = {
+    yaml.MappingNode: ("map",),
+    yaml.SequenceNode: ("seq",),
+    yaml.ScalarNode: ("null", "bool", "int", "float", "str"),
+}
+"""The tags of plain data; a date, a set or an object of Python is none."""
+
 Where = tuple[str | int, ...]
 
 
@@ -54,12 +61,22 @@ def read_yaml(path: Path) -> YamlFile:
         ) from error
     if len(raw) > MAX_BYTES:
         raise StudyError(
-            "the study file is too large", where=str(path), got=f"{len(raw)} bytes", wanted=f"<= {MAX_BYTES}"
+            "the study file is too large",
+            where=str(path),
+            got=f"{len(raw)} bytes",
+            wanted=f"at most {MAX_BYTES} bytes",
+            fix="Give the path of a study file; README.md shows one.",
         )
     try:
         tree = yaml.compose(raw.decode("utf-8-sig"), Loader=_Loader)
     except UnicodeDecodeError as error:
-        raise StudyError("the study file is not UTF-8 text", where=str(path), got=str(error)) from error
+        raise StudyError(
+            "the study file is not UTF-8 text",
+            where=str(path),
+            got=f"byte {error.start} is {raw[error.start]:#04x}",
+            wanted="UTF-8 text",
+            fix="Save the file as UTF-8, or give the path of a study file.",
+        ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         raise StudyError(
@@ -97,14 +114,13 @@ class _Walker:
         self.count += 1
         if self.count > MAX_VALUES or len(place) > 50:
             raise self.error("the study expands to too many values", line, f"more than {MAX_VALUES}")
-        if not node.tag.startswith("tag:yaml.org,2002:"):
-            raise self.error("a study holds plain data, no tags", line, node.tag)
+        kind = node.tag.removeprefix("tag:yaml.org,2002:")
+        if kind not in PLAIN[type(node)]:
+            raise self.error("a study holds plain data, no tags", line, kind)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
-        if node.tag.rpartition(":")[2] not in ("null", "bool", "int", "float", "str"):
-            raise self.error("a study holds plain data, no tags", line, node.tag.rpartition(":")[2])
         try:
             return self.scalars.construct_object(node)
         except (ValueError, yaml.YAMLError) as error:

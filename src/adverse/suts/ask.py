@@ -26,13 +26,19 @@ def ask(detector: Detector, images: Sequence[Image], *, name: str) -> list[Detec
     except SutError as error:
         raise named(error, name) from error
     except (Exception, SystemExit) as error:
-        raise SutError("the system under test failed on an image", where=name, got=one_line(error)) from error
+        raise SutError(
+            "the system under test failed on an image",
+            where=name,
+            got=one_line(error),
+            fix="Mend the system and run again: a changed system is asked anew, the others are not.",
+        ) from error
     if len(answers) != len(images):
         raise SutError(
             "the system under test did not answer every image once",
             where=name,
             got=f"{len(answers)} answers",
             wanted=f"{len(images)}, one for each image, in order",
+            fix="Return a list as long as the images; an image without detections has an empty answer.",
         )
     try:
         checked = [as_detections(answer) for answer in answers]
@@ -62,6 +68,7 @@ def as_detections(answer: Any) -> Detections:
         "an answer is not a set of detections",
         got=shown,
         wanted="Detections, (boxes, scores, labels), or a dict with boxes, scores and labels",
+        fix="Return one of these for each image.",
     )
 
 

@@ -43,6 +43,7 @@ def build(
             where=f"{title} (adapter {plugin.name!r})",
             got=type(built).__name__,
             wanted="an object with detect(images), or recall(image_id, setting)",
+            fix="Return such an object from the function under @sut.",
         )
     if not hasattr(type(built), "classes") and not hasattr(built, "classes"):
         return _Named(cast("Detector", built), (default_class,))
@@ -63,7 +64,7 @@ def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Seq
     """Return the files that an adapter of recorded answers would need for some settings and has not got."""
     if not is_recorded(plugin):
         return []
-    missing = getattr(plugin.function(**options), "missing", None)
+    missing = getattr(build(plugin, options, default_class=""), "missing", None)
     return list(missing(settings)) if callable(missing) else []
 
 

@@ -114,6 +114,7 @@ class _Answers:
                 where=where,
                 got=self._faults[image_id],
                 wanted="image_id, a known category_id, bbox [x, y, width, height] and score",
+                fix="Mend it in the file.",
             )
         rows = self._rows.get(image_id, [])
         try:

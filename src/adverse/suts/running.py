@@ -32,6 +32,9 @@ MAX_PARTS = 64
 """Pieces given to one writev."""
 
 
+ASK_ALONE = "Ask the system about this frame outside of a study, to see why it ends."
+
+
 class LostError(Exception):
     """Why a program can no longer be used; `dying` when it ends by itself, so its exit code tells."""
 
@@ -126,7 +129,7 @@ class Running:
         except BlockingIOError:
             return parts
         except OSError:
-            raise LostError("the program stopped reading its input", dying=True) from None
+            raise LostError("the program stopped reading its input", fix=ASK_ALONE, dying=True) from None
         while parts and written >= len(parts[0]):
             written -= len(parts[0])
             parts = parts[1:]
@@ -139,7 +142,7 @@ class Running:
         data = _read(self._out)
         if data == b"":
             what = "the program died" if self.requests else "the program ended before it was ready"
-            raise LostError(what, dying=True)
+            raise LostError(what, fix=ASK_ALONE, dying=True)
         try:
             self._replies += self._lines.feed(data or b"")
         except LineTooLongError:
@@ -160,8 +163,7 @@ class Running:
         if limit_mb is None or now - self._watched_at < WATCH_S:
             return
         self._watched_at = now
-        used_mb = _memory_mb(self.process.pid)
-        if used_mb > limit_mb:
+        if _memory_mb(self.process.pid) > limit_mb:
             raise LostError(
                 "the program uses too much memory",
                 got=f"over {limit_mb} MB",  # not the figure itself: the same fault reads the same each time

@@ -1,7 +1,8 @@
 """The journal: one line for each finished work unit, on the disk before the unit counts as done.
 
-Every line carries a check of its own text. A last line cut short by a crash is dropped, since it was never
-acknowledged; damage anywhere else is an error, never a guess.
+Every line carries a check of its own text. A last line that a crash left unfinished does not count, since it
+was never acknowledged; damage anywhere else is an error, never a guess. Reading changes nothing: whoever
+holds the folder's lock calls `mend` before adding to it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries = _read(path)
+        self.entries: list[Entry] = []
+        self._whole = b""
+        raw = path.read_bytes() if path.exists() else b""
+        self.torn = not self._read(raw.splitlines(keepends=True))
+
+    def mend(self) -> None:
+        """Cut off a last line that was never finished."""
+        if self.torn:
+            write_file(self.path, self._whole)
+            self.torn = False
 
     def append(self, entry: Entry) -> None:
         """Record a finished unit durably."""
@@ -41,33 +51,27 @@ class Journal:
         """Map each finished cell to the unit that holds it; the latest wins."""
         return {cell[0]: entry for entry in self.entries for cell in entry.cells}
 
+    def _read(self, lines: list[bytes]) -> bool:
+        """Take in the lines; return whether the last one is whole."""
+        for number, line in enumerate(lines, start=1):
+            entry = _parse(line)
+            if entry is None and number == len(lines):
+                return False
+            if entry is None:
+                raise StoreError(
+                    "the journal was changed or is damaged",
+                    where=f"{self.path}, line {number}",
+                    got="a line that does not match its own check",
+                    fix="Restore the folder from a copy, or run again with --fresh.",
+                )
+            self.entries.append(entry)
+            self._whole += line
+        return True
+
 
 def _line(entry: Entry) -> bytes:
     body = json.dumps({"file": entry.file, "sha256": entry.sha256, "cells": entry.cells})
     return f"{digest(body, size=8)} {body}\n".encode()
-
-
-def _read(path: Path) -> list[Entry]:
-    if not path.exists():
-        return []
-    raw = path.read_bytes()
-    entries = []
-    kept = 0
-    for number, line in enumerate(raw.splitlines(keepends=True), start=1):
-        entry = _parse(line)
-        if entry is None:
-            if kept + len(line) == len(raw) and not line.endswith(b"\n"):
-                write_file(path, raw[:kept])
-                break
-            raise StoreError(
-                "the journal is damaged",
-                where=f"{path}, line {number}",
-                got="a line that does not match its own check",
-                fix="Restore the folder from a copy, or run again with --fresh.",
-            )
-        entries.append(entry)
-        kept += len(line)
-    return entries
 
 
 def _parse(line: bytes) -> Entry | None:

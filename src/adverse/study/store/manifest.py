@@ -11,10 +11,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from adverse.errors import StoreError
 from adverse.hashes import digest, file_sha256
 from adverse.study.store.durable import write_file
 from adverse.study.store.folder import RunFolder
+
+NAMED = 3
+"""Files that are named when many changed."""
 
 
 def write_manifest(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
@@ -41,12 +47,20 @@ def read_manifest(folder: RunFolder) -> dict[str, Any]:
     )
 
 
+def read_inputs(folder: RunFolder) -> dict[str, str]:
+    """Return the hash of every input file by its path; nothing where the table cannot be read."""
+    try:
+        table = pq.read_table(folder.inputs).to_pydict()
+    except (OSError, pa.ArrowException):
+        return {}
+    return dict(zip(table["path"], table["sha256"], strict=True))
+
+
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Say in words what changed between two runs in one folder; what did not run is not in it."""
     found = []
     for what, path in (
         ("the seed", ("study", "seed")),
-        ("the input files", ("data", "fingerprint")),
         ("the annotations", ("data", "annotations")),
         ("the data options", ("data", "options")),
         ("the statistics settings", ("statistics",)),
@@ -59,9 +73,37 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         found += [f"{noun} {name} is new" for name in after if name not in before]
         found += [f"{noun} {name} is gone" for name in before if name not in after]
         found += [
-            f"{noun} {name} changed" for name in after if name in before and before[name] != after[name]
+            f"{noun} {name} changed"
+            for name in after
+            if name in before and _without_names(before[name]) != _without_names(after[name])
         ]
     return found
+
+
+def input_differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Say which input files are not what they were, by the hash of each path.
+
+    >>> input_differences({"a.png": "1", "b.png": "2"}, {"a.png": "3", "c.png": "4"})
+    ['1 input file changed: a.png', '1 input file is new: c.png', '1 input file is gone: b.png']
+    """
+    groups = (
+        ("changed", sorted(path for path in new if path in old and old[path] != new[path])),
+        ("new", sorted(new.keys() - old.keys())),
+        ("gone", sorted(old.keys() - new.keys())),
+    )
+    lines = []
+    for what, paths in groups:
+        if paths:
+            many = len(paths) > 1
+            verb = "" if what == "changed" else "are " if many else "is "
+            listed = ", ".join(paths[:NAMED]) + (", ..." if len(paths) > NAMED else "")
+            lines.append(f"{len(paths)} input file{'s' if many else ''} {verb}{what}: {listed}")
+    return lines
+
+
+def _without_names(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the files of a SUT are called: their content decides, and it is in the fingerprint."""
+    return {key: value for key, value in entry.items() if key != "files"}
 
 
 def _sealed_files(folder: RunFolder, *, running: bool) -> list[Path]:

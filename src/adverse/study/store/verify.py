@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow.parquet as pq
 
 from adverse.errors import AdverseError, StoreError
 from adverse.hashes import MISSING, content_hash
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.journal import Journal
-from adverse.study.store.manifest import read_manifest
+from adverse.study.store.manifest import read_inputs, read_manifest
 
 
 @dataclass(frozen=True)
@@ -23,12 +21,30 @@ class Checked:
     problems: tuple[AdverseError, ...]
 
 
-def verify(folder: RunFolder, *, inputs: bool = True) -> Checked:
-    """Check a run folder; `inputs` also reads the data files again."""
-    count = 0
+def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Checked:
+    """Check a run folder; `inputs` also reads the data files again, `results` what was worked out."""
+    manifest = read_manifest(folder)
+    sealed = {
+        folder.path / name: wanted
+        for name, wanted in manifest["files"].items()
+        if results or folder.results not in (folder.path / name).parents
+    }
+    problems: list[AdverseError] = _wrong(sealed)
+    expected: dict[Path, str] = {}
+    try:
+        for entry in Journal(folder.journal).entries:
+            expected[folder.detections / entry.file] = entry.sha256
+    except StoreError as error:
+        problems.append(error)
+    if inputs:
+        expected |= {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
+        expected |= {Path(path): wanted for path, wanted in read_inputs(folder).items()}
+    return Checked(len(sealed) + len(expected), (*problems, *_wrong(expected)))
+
+
+def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
     problems: list[AdverseError] = []
-    for path, wanted in _expected(folder, inputs=inputs):
-        count += 1
+    for path, wanted in expected.items():
         found = content_hash(path)
         if found != wanted:
             missing = found == MISSING
@@ -41,18 +57,4 @@ def verify(folder: RunFolder, *, inputs: bool = True) -> Checked:
                     fix="Restore it from a copy, or run the study again: only what changed is re-run.",
                 )
             )
-    return Checked(count, tuple(problems))
-
-
-def _expected(folder: RunFolder, *, inputs: bool) -> Iterator[tuple[Path, str]]:
-    manifest = read_manifest(folder)
-    for name, wanted in manifest["files"].items():
-        yield folder.path / name, wanted
-    for entry in Journal(folder.journal).entries:
-        yield folder.detections / entry.file, entry.sha256
-    if inputs:
-        for path, wanted in manifest["data"]["annotations"].items():
-            yield Path(path), wanted
-        table = pq.read_table(folder.inputs).to_pydict()
-        for path, wanted in zip(table["path"], table["sha256"], strict=True):
-            yield Path(path), wanted
+    return problems

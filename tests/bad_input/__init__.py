@@ -1,0 +1,1 @@
+"""Bad inputs, each through the real command line."""

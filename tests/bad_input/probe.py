@@ -1,0 +1,120 @@
+"""A SUT for studies that go wrong: finds the one red figure of a picture, and misbehaves on request.
+
+`mood` says how, `at` on which picture (its number is the grey of the upper left corner divided by 10; -1:
+on all). The file is copied into a study's folder and loaded there as any plug-in is.
+"""
+
+import ctypes
+import itertools
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adverse import sut
+from adverse.types import Image
+
+Answer = Any
+COUNTER = itertools.count()
+HOARD: list[np.ndarray[Any, Any]] = []
+NOTHING: Answer = (np.zeros((0, 4)), np.zeros(0), np.zeros(0, np.int64))
+
+
+def look(image: Image) -> Answer:
+    rows, columns = np.nonzero((image[..., 0] > 150) & (image[..., 1] < 100))
+    if not len(rows):
+        return NOTHING
+    return np.array([[columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]], float), [0.9], [0]
+
+
+def hang(_image: Image) -> Answer:
+    Path(__file__).with_name("hanging").touch()
+    while True:
+        time.sleep(1)
+
+
+def slow(image: Image) -> Answer:
+    time.sleep(0.15)
+    return look(image)
+
+
+def leak(_image: Image) -> Answer:
+    while True:
+        HOARD.append(np.ones(8 << 20))  # 64 MB a time, touched
+        time.sleep(0.02)
+
+
+def fail(_image: Image) -> Answer:
+    raise RuntimeError("no CUDA device")
+
+
+def interrupt(image: Image) -> Answer:
+    os.kill(os.getpid(), signal.SIGINT)
+    return look(image)
+
+
+def noise(image: Image) -> Answer:
+    sys.stdout.write("@adverse INFO loading...\x00\xff\n")
+    return look(image)
+
+
+def tied(image: Image) -> Answer:
+    boxes, scores, labels = look(image)
+    return (np.tile(boxes, (3, 1)), np.tile(scores, 3), np.tile(labels, 3)) if len(scores) else NOTHING
+
+
+def wavering(image: Image) -> Answer:
+    boxes, scores, labels = look(image)
+    return boxes, np.asarray(scores) - 0.001 * next(COUNTER), labels
+
+
+MOODS: dict[str, Callable[[Image], Answer]] = {
+    "good": look,
+    "nan score": lambda _: ([[1, 1, 9, 9]], [np.nan], [0]),
+    "nan box": lambda _: ([[1, 1, np.nan, 9]], [0.9], [0]),
+    "wrong shape": lambda _: ([[1, 1, 9]], [0.9], [0]),
+    "backwards box": lambda _: ([[9, 9, 1, 1]], [0.9], [0]),
+    "wrong label": lambda _: ([[1, 1, 9, 9]], [0.9], [7]),
+    "not an answer": lambda _: 42,
+    "text": lambda _: ("boxes", "scores", "labels"),
+    "exception": fail,
+    "segfault": lambda _: ctypes.string_at(0),
+    "os exit": lambda _: os._exit(3),
+    "exit": lambda _: exit(3),  # noqa: PLR1722 - as careless code does
+    "hang": hang,
+    "slow": slow,
+    "leak": leak,
+    "interrupt": interrupt,
+    "noise": noise,
+    "ties": tied,
+    "empty": lambda _: NOTHING,
+    "non-determinism": wavering,
+}
+
+
+class Probe:
+    def __init__(self, mood: str, at: int, classes: tuple[str, ...]) -> None:
+        self.classes = classes
+        self.mood = MOODS[mood]
+        self.at = at
+
+    def detect(self, images: Sequence[Image]) -> list[Answer]:
+        return [
+            (self.mood if self.at in (-1, round(int(image[0, 0, 0]) / 10)) else look)(image)
+            for image in images
+        ]
+
+
+@sut
+def probe(
+    *, mood: str = "good", at: int = -1, weights: Path | None = None, classes: tuple[str, ...] = ("person",)
+) -> Probe:
+    """Find the red figure."""
+    if weights is not None and weights.read_text() == "broken":
+        raise ValueError("the weights are of version 9, this loader knows 1 to 3")
+    return Probe(mood, at, classes)

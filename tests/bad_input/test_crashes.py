@@ -1,0 +1,81 @@
+"""SUTs that take their process down: one study holds them all, beside a good one that must not notice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .cases import PASS
+from .command import Said
+from .good_study import GoodStudy
+
+AT = 2
+SUTS: dict[str, dict[str, Any]] = {
+    "good": {},
+    "segfault": {},
+    "os exit": {},
+    "hang": {"timeout_s": 1},
+    "leak": {"memory_limit_mb": 400},
+    "noise": {"memory_limit_mb": 4000},
+}
+"""What the study says about each; a memory limit puts the SUT in a process of its own from the start."""
+
+
+class Ran:
+    """The study after its run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.study = GoodStudy(folder, "coco")
+        self.study.study["mutations"] = []
+        self.study.study["suts"] = [
+            {"name": mood, "adapter": "probe", "mood": mood, "at": AT, **options}
+            for mood, options in SUTS.items()
+        ]
+        self.said: Said = self.study.adverse(workers=1)
+        self.areas = {row["sut"]: row["area"] for row in self.study.rows()}
+        self.counts = self.study.summary()["counts"]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return Ran(tmp_path_factory.mktemp("crashes") / "study")
+
+
+@pytest.mark.parametrize(
+    ("sut", "words"),
+    [
+        ("segfault", ("the program died", "SIGSEGV")),
+        ("os exit", ("the program died", "exit code 3")),
+        ("hang", ("the program hung", "it has not answered after 1 s", "Raise timeout_s")),
+        ("leak", ("the program uses too much memory", "at most 400 MB", "Raise memory_limit_mb")),
+    ],
+)
+def test_a_crash_costs_one_image(ran: Ran, sut: str, words: tuple[str, ...]) -> None:
+    failed = f"- {sut}: failed on 1 of 8 images; they count as nothing detected"
+    ran.said.expect(PASS, failed, f"  frame '{AT}' under identity: {words[0]}", *words)
+    assert ran.counts[sut]["fault"] == 1
+    assert ran.areas[sut] == 0.75
+
+
+@pytest.mark.parametrize("sut", ["good", "noise"])
+def test_others_do_not_notice(ran: Ran, sut: str) -> None:
+    assert ran.counts[sut] == {**ran.counts[sut], "ok": 8, "fault": 0, "quarantined": 0}
+    assert ran.areas[sut] == 1.0
+
+
+def test_the_user_hears_of_it_at_once(ran: Ran) -> None:
+    died = f"a worker died (signal SIGSEGV) while asking SUT 'segfault', frame '{AT}', under identity"
+    hung = f"a worker gave no answer in 1 s while asking SUT 'hang', frame '{AT}', under identity"
+    ran.said.expect(PASS, died, hung, "SUT 'hang' runs in a process of its own from now on")
+
+
+def test_every_fault_has_a_fix(ran: Ran) -> None:
+    reasons = [row["reason"] for row in ran.study.summary()["troubles"]]
+    assert len(reasons) == 4
+    assert all("Fix:" in reason for reason in reasons), reasons
+
+
+def test_nothing_is_run_twice(ran: Ran) -> None:
+    ran.study.adverse("plan").expect(PASS, "48 images to judge, 48 done, 0 to do")

@@ -1,0 +1,109 @@
+"""The commands as a user meets them: they teach, they print what scripts can read, they say how it went."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adverse import mutations
+from adverse.cli import demo
+from adverse.data.images import ImageFile
+from adverse.data.write import write_image
+from bad_input.command import adverse_here
+from small_study import write_study
+
+COMMANDS = ("plan", "run", "analyze", "verify", "list", "mutate", "check-plugin", "demo")
+GOOD = """
+import numpy as np
+from adverse import mutation
+
+@mutation
+def invert(image):
+    \"\"\"Turn light into dark.\"\"\"
+    return 255 - image
+"""
+
+
+@pytest.fixture
+def picture(tmp_path: Path) -> Path:
+    path = tmp_path / "in.png"
+    write_image(path, np.random.default_rng(1).integers(0, 256, (20, 30, 3), np.uint8))
+    return path
+
+
+def test_the_first_help_shows_every_command() -> None:
+    said = adverse_here("--help")
+    assert said.code == 0
+    assert all(command in said.text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_teaches_by_example(command: str) -> None:
+    said = adverse_here(command, "--help")
+    assert said.code == 0
+    assert f"adverse {command}" in said.text
+
+
+@pytest.mark.parametrize("kind", ["mutations", "batteries", "suts", "datasets", "levels"])
+def test_lists_for_people_and_for_scripts(kind: str) -> None:
+    entries = json.loads(adverse_here("list", kind, "--json").text)
+    assert entries
+    assert all(entry["name"] and entry["summary"] for entry in entries)
+    text = adverse_here("list", kind).text
+    assert all(entry["name"] in text for entry in entries)
+
+
+def test_mutate_gives_the_pixels_of_the_library(picture: Path, tmp_path: Path) -> None:
+    name = "salt_pepper(fraction=0.2)"
+    assert adverse_here("mutate", picture, tmp_path / "out.png", "--mutation", name, "--seed", "3").code == 0
+    wanted = mutations.apply(ImageFile(picture)(), name, seed=3, key="in")
+    np.testing.assert_array_equal(ImageFile(tmp_path / "out.png")(), wanted)
+
+
+def test_mutate_takes_depth(picture: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "in.npy", np.full((20, 30), np.inf, np.float32))
+    args = ("--mutation", "haze(visibility_m=100)", "--depth", tmp_path / "in.npy")
+    assert adverse_here("mutate", picture, tmp_path / "out.png", *args).code == 0
+    assert (ImageFile(tmp_path / "out.png")() == (205, 208, 211)).all()
+
+
+def test_check_plugin_passes_a_good_one_and_fails_a_bad_one(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(GOOD)
+    bad.write_text(
+        GOOD.replace("return 255 - image", "image[:] = 0; return image").replace("invert", "spoil")
+    )
+    assert adverse_here("check-plugin", good).code == 0
+    said = adverse_here("check-plugin", bad)
+    assert said.code == 1
+    assert "FAIL the input stays untouched" in said.text
+
+
+def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
+    study = write_study(tmp_path, frames=3, logs=2, size=(64, 48), sleep_s=0)
+    run = tmp_path / "run"
+    plan = adverse_here("plan", study, "--out", run)
+    assert plan.code == 0
+    assert "48 images to judge, 0 done, 48 to do" in plan.text
+    ran = adverse_here("run", study, "--out", run, "--workers", "0")
+    assert ran.code == 0, ran.text
+    assert "identity" in ran.text
+    rows = json.loads((run / "results" / "summary.json").read_text())["rows"]
+    assert {"sut", "level", "setting", "group", "area", "robustness", "status"} <= rows[0].keys()
+    before = (run / "results" / "summary.json").read_bytes()
+    assert adverse_here("analyze", run).code == 0
+    assert (run / "results" / "summary.json").read_bytes() == before
+    assert adverse_here("verify", run).code == 0
+    assert "48 done, 0 to do" in adverse_here("plan", study, "--out", run).text
+
+
+def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "LOGS", 2)
+    monkeypatch.setattr(demo, "STUDY", demo.STUDY.replace("  - {name: hog, adapter: opencv-hog}\n", ""))
+    said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0")
+    assert said.code == 0, said.text
+    assert "haze(visibility_m=97.8)" in said.text
+    assert "look next at" in said.text
