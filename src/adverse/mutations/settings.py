@@ -28,7 +28,7 @@ BASELINE = "identity"
 GROUPS: tuple[Group, ...] = ("mild", "severe")
 LOG = "log"
 """What coherent randomness is kept over."""
-BARE_NAME = re.compile(r"[\w-]+")
+BARE_NAME = re.compile(r"[\w.-]+")
 SEE_LIST = "See: adverse list mutations, adverse list batteries."
 
 
