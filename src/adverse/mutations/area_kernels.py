@@ -99,16 +99,18 @@ def blur_discs(padded: U8, half_height: I64, taps: F32, channels: int, offset: f
         if y < 0:
             continue
         centre = discs[(y + reach) % len(discs)]
+        before, after = discs[(y + reach - 1) % len(discs)], discs[(y + reach + 1) % len(discs)]
         for i in range(inner):
-            line[i] = taps[0] * centre[i]
-        for k in range(1, reach + 1):
+            line[i] = taps[0] * centre[i] + taps[1] * (before[i] + after[i])
+        for k in range(2, reach + 1):
             before, after = discs[(y + reach - k) % len(discs)], discs[(y + reach + k) % len(discs)]
             for i in range(inner):
                 line[i] += taps[k] * (before[i] + after[i])
         middle = line[reach * channels :]
+        west, east = line[(reach - 1) * channels :], line[(reach + 1) * channels :]
         for i in range(total.size):
-            total[i] = taps[0] * middle[i] + np.float32(offset)
-        for k in range(1, reach + 1):
+            total[i] = taps[0] * middle[i] + taps[1] * (west[i] + east[i]) + np.float32(offset)
+        for k in range(2, reach + 1):
             west, east = line[(reach - k) * channels :], line[(reach + k) * channels :]
             for i in range(total.size):
                 total[i] += taps[k] * (west[i] + east[i])
@@ -166,13 +168,13 @@ def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out:
     Pixel (y, x) of `out` gets box (row_of[y], column_of[x]). Means are taken in fixed point, as Pillow does.
     """
     channels, boxes = image.shape[2], len(column)
-    one, half = np.int64(1 << FIXED_POINT), np.int64(1 << (FIXED_POINT - 1))
-    total = np.empty(boxes * channels, np.int64)
+    half, bits = np.uint32(1 << (FIXED_POINT - 1)), np.uint32(FIXED_POINT)
+    total = np.empty(boxes * channels, np.uint32)
     small = np.empty(boxes * channels, np.uint8)
     place = column_of * channels
-    shares = np.empty(boxes, np.int64)
+    shares = np.empty(boxes, np.uint32)
     for b in range(boxes):
-        shares[b] = np.int64(one / (column[b, 1] - column[b, 0]) + 0.5)
+        shares[b] = np.uint32((1 << FIXED_POINT) / (column[b, 1] - column[b, 0]) + 0.5)
     y = 0
     for k in range(len(row)):
         total[:] = 0
@@ -181,22 +183,22 @@ def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out:
             for b in range(boxes):
                 share = shares[b]
                 if channels == 3:
-                    red, green, blue = np.int64(0), np.int64(0), np.int64(0)
+                    red, green, blue = np.uint32(0), np.uint32(0), np.uint32(0)
                     for i in range(3 * column[b, 0], 3 * column[b, 1], 3):
-                        red += line[i]
-                        green += line[i + 1]
-                        blue += line[i + 2]
-                    total[3 * b] += (red * share + half) >> FIXED_POINT
-                    total[3 * b + 1] += (green * share + half) >> FIXED_POINT
-                    total[3 * b + 2] += (blue * share + half) >> FIXED_POINT
+                        red += np.uint32(line[i])
+                        green += np.uint32(line[i + 1])
+                        blue += np.uint32(line[i + 2])
+                    total[3 * b] += (red * share + half) >> bits
+                    total[3 * b + 1] += (green * share + half) >> bits
+                    total[3 * b + 2] += (blue * share + half) >> bits
                 else:
-                    gray = np.int64(0)
+                    gray = np.uint32(0)
                     for i in range(column[b, 0], column[b, 1]):
-                        gray += line[i]
-                    total[b] += (gray * share + half) >> FIXED_POINT
-        share = np.int64(one / (row[k, 1] - row[k, 0]) + 0.5)
+                        gray += np.uint32(line[i])
+                    total[b] += (gray * share + half) >> bits
+        share = np.uint32((1 << FIXED_POINT) / (row[k, 1] - row[k, 0]) + 0.5)
         for i in range(total.size):
-            small[i] = np.uint8((total[i] * share + half) >> FIXED_POINT)
+            small[i] = np.uint8((total[i] * share + half) >> bits)
         first = y
         while y < out.shape[0] and row_of[y] == k:
             made = out[y].reshape(-1)

@@ -19,7 +19,11 @@ _LOCK = threading.RLock()
 
 
 class Kernel(Generic[P]):
-    """A compiled loop that fills its `out` argument; it may call other kernels of its module."""
+    """A compiled loop that fills its last arguments; it may call other kernels.
+
+    The cache notices when the file of a kernel changes, not when that of another one does which it calls.
+    The only kernel called from another file, `random_words`, cannot change: its values are published.
+    """
 
     def __init__(self, function: Callable[P, Any], signature: str, *, reorder: bool) -> None:
         functools.update_wrapper(self, function)
