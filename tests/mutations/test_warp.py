@@ -46,6 +46,26 @@ def test_elastic_fields_are_as_smooth_and_as_wide_as_the_references() -> None:
     assert abs(pixels / (12.5 * wanted) - 1) < 0.1
 
 
+def test_large_fields_made_on_a_coarser_grid_are_those_of_the_fine_one() -> None:
+    rows, columns = 900, 1300  # deviations of 9 and 13 pixels: coarser by 3 and 4
+    rng = np.random.default_rng(3)
+    fine = [
+        ndimage.gaussian_filter(
+            rng.uniform(-1, 1, (rows, columns)), (rows * 0.01, columns * 0.01), mode="reflect", truncate=3
+        )
+        for _ in range(4)
+    ]
+    made = [warp._displacement((rows, columns), rng) for _ in range(4)]
+    for numbers in (
+        np.std,
+        lambda field: np.std(np.diff(field, axis=0)),
+        lambda f: np.std(np.diff(f, axis=1)),
+    ):
+        wanted, found = np.mean([numbers(f) for f in fine]), np.mean([numbers(f) for f in made])
+        assert abs(found / wanted - 1) < 0.05
+    assert abs(np.mean(made)) < 0.2 * np.std(fine)
+
+
 def test_glass_copies_only_neighbours_and_leaves_the_rim() -> None:
     size, reach = 40, 3
     row, column = np.mgrid[:size, :size]

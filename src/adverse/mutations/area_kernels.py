@@ -46,25 +46,29 @@ def sum_shifted(padded: F32, row: I64, column: I64, weight: F32, offset: float, 
                 target[i] = np.uint8(np.int32(min(total[i], np.float32(255))))
 
 
-@kernel("void(uint8[:, ::1], int64[::1], float32[::1], int64, float32, uint8[:, ::1])", reorder=True)
-def blur_discs(padded: U8, half_height: I64, taps: F32, channels: int, offset: float, out: U8) -> None:
-    """Sum over a disc, smooth the sums in both directions, and truncate, a row at a time.
+@kernel(
+    "void(uint8[:, ::1], int64[::1], float32[::1], int64, float32, int64, int64, uint8[:, ::1])", reorder=True
+)
+def blur_discs(
+    padded: U8, half_height: I64, taps: F32, channels: int, offset: float, first: int, last: int, out: U8
+) -> None:
+    """Sum over a disc, smooth the sums both ways, and truncate; in the values first to last of each row.
 
     The disc holds the pixels at most half_height[k] rows away in the columns k to the left and right; each
     such column is the difference of two running sums from the top, taken modulo 65536. A few columns fit 16
     bits, so they are added up in 16 bits, and then together. `taps` are symmetric, from the centre outwards.
     """
     radius, reach = half_height.size - 1, taps.size - 1
-    width = padded.shape[1]
-    inner = width - 2 * radius * channels
+    inner = last - first + 2 * reach * channels
+    width = inner + 2 * radius * channels
     running = np.zeros((2 * radius + 2, width), np.uint16)
     discs = np.empty((2 * reach + 1, inner), np.float32)
     column, few = np.empty(width, np.uint16), np.empty(inner, np.uint16)
-    line, total = np.empty(inner, np.float32), np.empty(out.shape[1], np.float32)
+    line, total = np.empty(inner, np.float32), np.empty(last - first, np.float32)
     summed = 0
     for t in range(out.shape[0] + 2 * reach):
         while summed < t + 2 * radius + 1:
-            source, above = padded[summed], running[summed % len(running)]
+            source, above = padded[summed, first : first + width], running[summed % len(running)]
             summed += 1
             target = running[summed % len(running)]
             for i in range(width):
@@ -114,7 +118,7 @@ def blur_discs(padded: U8, half_height: I64, taps: F32, channels: int, offset: f
             west, east = line[(reach - k) * channels :], line[(reach + k) * channels :]
             for i in range(total.size):
                 total[i] += taps[k] * (west[i] + east[i])
-        made = out[y]
+        made = out[y, first:last]
         for i in range(total.size):
             made[i] = np.uint8(np.int32(min(max(total[i], np.float32(0)), np.float32(255))))
 

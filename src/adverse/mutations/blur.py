@@ -17,6 +17,12 @@ from adverse.types import Image
 TRUNCATE_SIGMA = 4.0
 """Kernel half-width in standard deviations: what is cut off weighs less than 1e-4."""
 
+LIGHT_TAP = 1e-3
+"""A tap lighter than this moves no pixel by a level."""
+
+STRIP_PX = 1024
+"""Columns blurred at a time."""
+
 DISC_GRID_RADIUS = 8
 """The reference draws discs up to this radius on a grid of 17 x 17 and smooths them with 3 taps, larger
 ones on a grid that just holds them and with 5 taps (002)."""
@@ -34,7 +40,23 @@ def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at
     """
     if sigma_px == 0:
         return image.copy()
-    return layout.truncated(smoothed(image, sigma_px, border=cv2.BORDER_REFLECT, offset=0.5), image.shape)
+    return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=0.5)
+
+
+def blurred(image: Image, sigma_px: float, *, border: int, offset: float) -> Image:
+    """Return Gaussian means plus `offset`, truncated; wide images are cut into strips that fit the cache."""
+    source = layout.pixels(image)
+    columns = source.shape[1]
+    reach = int(TRUNCATE_SIGMA * sigma_px + 0.5)
+    strip = -(-columns // max(round(columns / STRIP_PX), 1))
+    out = np.empty_like(source)
+    for left in range(0, columns, strip):
+        right = min(left + strip, columns)
+        first = max(left - reach, 0)
+        values = smoothed(source[:, first : right + reach], sigma_px, border=border, offset=offset)
+        values = values.reshape(source.shape[0], -1, source.shape[2])
+        out[:, left:right] = values[:, left - first : right - first]
+    return out.reshape(image.shape)
 
 
 def smoothed(
@@ -92,14 +114,18 @@ def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float) -> Image:
     )
     out = np.empty_like(source)
     weights = (taps * gain).astype(np.float32)
-    area_kernels.blur_discs(layout.rows(padded), half, weights, source.shape[2], 1e-3, layout.rows(out))
+    flat, made, channels = layout.rows(padded), layout.rows(out), source.shape[2]
+    for first in range(0, made.shape[1], STRIP_PX * channels):
+        last = min(first + STRIP_PX * channels, made.shape[1])
+        area_kernels.blur_discs(flat, half, weights, channels, 1e-3, first, last, made)
     return out.reshape(image.shape)
 
 
 def _alias_taps(radius_px: int, sigma_px: float) -> NDArray[np.float64]:
-    """Return the rim's smoothing taps from the centre outwards."""
+    """Return the taps that smooth the rim, from the centre outwards; one too light to see joins the next."""
     width = 3 if radius_px <= DISC_GRID_RADIUS else 5
-    return cv2.getGaussianKernel(width, sigma_px)[width // 2 :, 0].astype(np.float64)
+    taps = cv2.getGaussianKernel(width, sigma_px)[width // 2 :, 0].astype(np.float64)
+    return taps if taps[-1] >= LIGHT_TAP else np.array([taps[0], taps[1:].sum()])
 
 
 @functools.lru_cache(maxsize=32)

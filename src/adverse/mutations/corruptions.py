@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from adverse.mutations import blur, digital, layout, light, motion, noise, warp, weather
+from adverse.mutations import blur, digital, light, motion, noise, warp, weather
 from adverse.mutations import frost as ice
 from adverse.mutations.weather import Flakes, Splash
 from adverse.plugins import mutation
@@ -82,9 +82,7 @@ def speckle_noise(image: Image, *, severity: Severity, rng: np.random.Generator)
 @mutation(name="c.gaussian_blur")
 def gaussian_blur(image: Image, *, severity: Severity) -> Image:
     """Blur with a Gaussian, replicating the border."""
-    sigma = GAUSSIAN_BLUR[severity - 1]
-    values = blur.smoothed(image, sigma, border=cv2.BORDER_REPLICATE, offset=1e-3)
-    return layout.truncated(values, image.shape)
+    return blur.blurred(image, GAUSSIAN_BLUR[severity - 1], border=cv2.BORDER_REPLICATE, offset=1e-3)
 
 
 @mutation(name="c.defocus_blur")

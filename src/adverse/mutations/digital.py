@@ -37,11 +37,10 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
     colour = source.shape[2] == 3
     stored = cv2.cvtColor(source, cv2.COLOR_RGB2BGR) if colour else source
     data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
-    read = cv2.imdecode(data, cv2.IMREAD_COLOR if colour else cv2.IMREAD_GRAYSCALE)
+    read = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB if colour else cv2.IMREAD_GRAYSCALE)
     if read is None:
         raise MutationError("jpeg cannot hold this image", got=f"{image.shape[0]}x{image.shape[1]}")
-    out = cv2.cvtColor(read, cv2.COLOR_BGR2RGB) if colour else read
-    return out.astype(np.uint8, copy=False).reshape(image.shape)
+    return read.astype(np.uint8, copy=False).reshape(image.shape)
 
 
 @mutation
