@@ -70,6 +70,13 @@ def test_mutate_takes_depth(picture: Path, tmp_path: Path) -> None:
     assert (ImageFile(tmp_path / "out.png")() == (205, 208, 211)).all()
 
 
+def test_a_sheet_shows_a_battery(picture: Path, tmp_path: Path) -> None:
+    assert adverse_here("mutate", picture, "--sheet", tmp_path / "sheet.png", "-m", "first-look").code == 0
+    drawn = ImageFile(tmp_path / "sheet.png")()
+    assert drawn.shape[0] > 4 * 20
+    assert adverse_here("mutate", picture).code == 2
+
+
 def test_check_plugin_passes_a_good_one_and_fails_a_bad_one(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(GOOD)

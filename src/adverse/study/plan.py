@@ -372,7 +372,7 @@ def frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list
     """Return what decides a frame's pixels; `deep` adds its depth and labels."""
     sources = sources_of(frame) if deep else [frame.image]
     parts = [part for source in sources for part in (inputs[source.path], source.recipe)]
-    return [frame.id, frame.fault or "", *parts]
+    return [frame.id, frame.log_id, frame.fault or "", *parts]
 
 
 def sources_of(frame: Frame) -> list[Source]:

@@ -68,7 +68,7 @@ class Prepared:
                 setting,
                 self.registry,
                 seed=self.job.seed,
-                key=self.frame.id,
+                key=self.frame.log_id if setting.coherent else self.frame.id,
                 depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
                 labels=loaded.labels() if "labels" in setting.needs else None,
             )
