@@ -25,6 +25,9 @@ check: $(READY)
 	$(BIN)/python -m pytest tests/test_imports.py
 
 bench: $(READY)
+	$(BIN)/python bench/mutations.py
+	$(BIN)/python bench/equivalence.py
+	$(BIN)/python bench/contextual.py
 	$(BIN)/python bench/throughput.py
 	$(BIN)/python bench/kill_resume.py --kills 50
 

@@ -39,7 +39,7 @@ BUILT_IN: Mapping[Kind, str] = {
 GIVEN_BY_ENGINE = ("depth_m", "labels", "rng")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what."""
 
-PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless")
+PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
 """Distributions whose version can change what a mutation does to a pixel."""
 
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]

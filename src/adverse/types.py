@@ -141,12 +141,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Setting:
-    """A mutation at one strength: canonical id, severity group, and what it needs besides the image."""
+    """A mutation at one strength: canonical id, severity group, and what it needs besides the image.
+
+    A coherent setting draws the same random numbers for all frames of a log: its key is the log's id, not
+    the frame's.
+    """
 
     id: str
     steps: tuple[Step, ...]
     group: Group
     needs: frozenset[str]
+    coherent: bool = False
 
     @property
     def family(self) -> str:

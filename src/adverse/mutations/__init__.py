@@ -1,14 +1,35 @@
 """Mutations: images changed the way the world changes them. Pure array functions by physical cause.
 
-Use them directly, `mutations.haze(image, depth_m=d, visibility_m=97.8)`, or by canonical id,
-`mutations.apply(image, "salt_pepper(fraction=0.02)", seed=7, key="frame id")`.
+Use them directly, `mutations.haze(image, depth_m=d, visibility_m=97.8)`, with the benchmark's corruptions
+under `c` and the continuous transformations under `t`, `mutations.c.fog(image, severity=3, rng=rng)`; or by
+canonical id, `mutations.apply(image, "c.fog(severity=3)", seed=7, key="frame id")`.
 """
 
+from adverse.mutations import corruptions as c
+from adverse.mutations import transformations as t
 from adverse.mutations.blur import gaussian_blur
-from adverse.mutations.digital import identity
+from adverse.mutations.defocus import camera_constant, defocus
+from adverse.mutations.digital import channel_dropout, identity, jpeg
 from adverse.mutations.haze import haze
 from adverse.mutations.light import alpha_blend, brightness
-from adverse.mutations.noise import salt_pepper
+from adverse.mutations.noise import salt_pepper, signal_noise
 from adverse.mutations.settings import apply
+from adverse.mutations.sheet import contact_sheet
 
-__all__ = ["alpha_blend", "apply", "brightness", "gaussian_blur", "haze", "identity", "salt_pepper"]
+__all__ = [
+    "alpha_blend",
+    "apply",
+    "brightness",
+    "c",
+    "camera_constant",
+    "channel_dropout",
+    "contact_sheet",
+    "defocus",
+    "gaussian_blur",
+    "haze",
+    "identity",
+    "jpeg",
+    "salt_pepper",
+    "signal_noise",
+    "t",
+]

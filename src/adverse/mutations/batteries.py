@@ -1,31 +1,34 @@
 """Named sets of settings, and which settings count as severe.
 
-Strengths and groups come from the papers (000 Table IV, 001). A battery here holds the settings whose
-mutations exist; the lists grow with the library.
+`riot-2018` is Table IV of 000 and `field-2021` the mutations of 001, which also says what it calls severe.
+`coco-c` and `coco-c-holdout` are the corruptions of 002, `reliability-2022` the transformations of 004.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from adverse.types import Group, Step
 
-BATTERIES: Mapping[str, tuple[tuple[str, Group], ...]] = {
-    "first-look": (
-        ("gaussian_blur(sigma_px=1.5)", "mild"),
-        ("gaussian_blur(sigma_px=3)", "severe"),
-        ("brightness(scale=0.5)", "mild"),
-        ("brightness(scale=2)", "mild"),
-        ("alpha_blend(alpha=0.25)", "mild"),
-        ("alpha_blend(alpha=0.75)", "severe"),
-        ("salt_pepper(fraction=0.05)", "mild"),
-    ),
-    "first-look-depth": (
-        ("haze(visibility_m=978)", "mild"),
-        ("haze(visibility_m=326)", "mild"),
-        ("haze(visibility_m=97.8)", "severe"),
-    ),
-}
+CORRUPTIONS = (
+    *("gaussian_noise", "shot_noise", "impulse_noise"),
+    *("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    *("snow", "frost", "fog", "brightness"),
+    *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+)
+HOLDOUT = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+TRANSFORMATIONS = (
+    *("rgb_shift", "contrast", "defocus_blur", "brightness"),
+    *("frost", "color_jitter", "jpeg", "gaussian_noise"),
+)
+CHANNELS = ("Cb", "Cr", "R", "G", "B")
+HAZE_M = (978, 326, 97.8)
+SEVERE_SEVERITY = 3
+"""Corruptions from this severity on are severe. 002 has no such groups; the rule is ours."""
+
+SEVERE_STRENGTH = 0.6
+"""Transformations from this strength on are severe; also ours."""
 
 
 def usual_group(step: Step) -> Group:
@@ -33,6 +36,8 @@ def usual_group(step: Step) -> Group:
 
     >>> usual_group(Step("gaussian_blur", {"sigma_px": 2.5}))
     'severe'
+    >>> usual_group(Step("c.fog", {"severity": 2}))
+    'mild'
     """
     value = step.options.get
     severe = {
@@ -42,4 +47,75 @@ def usual_group(step: Step) -> Group:
         "channel_dropout": True,
         "defocus": value("focus_m", 10) <= 1,
     }
+    if step.mutation.startswith("c."):
+        return "severe" if value("severity", 0) >= SEVERE_SEVERITY else "mild"
+    if step.mutation.startswith("t."):
+        return "severe" if value("strength", 0) >= SEVERE_STRENGTH else "mild"
     return "severe" if severe.get(step.mutation, False) else "mild"
+
+
+def _riot_2018() -> Iterator[Step]:
+    yield from _each("gaussian_blur", sigma_px=(0.5, 1, 1.5, 2, 2.5, 3))
+    yield from _each("alpha_blend", alpha=(0.1, 0.25, 0.5, 0.75))
+    yield from _each("jpeg", quality=(40, 20, 10))
+    yield from _each("brightness", scale=(2, 1.333, 1.143, 0.875, 0.75, 0.5))
+    yield from _each("salt_pepper", fraction=(0.01, 0.02, 0.05))
+    yield from _each("channel_dropout", channel=CHANNELS)
+    for sigma_w, sigma_u, psi in ((5, 0.5, 0.5), (5, 0.5, 0.7), (5, 1.5, 0.5), (15, 0.5, 0.5), (5, 2.5, 0.5)):
+        yield Step("signal_noise", {"psi": psi, "sigma_u": sigma_u, "sigma_w": sigma_w})
+    yield from _each("haze", visibility_m=HAZE_M)
+    for focus_m in (10, 5, 2, 1):
+        for kappa in (2, 2.8, 3.6):
+            yield Step("defocus", {"focus_m": focus_m, "kappa": kappa})
+
+
+def _field_2021() -> Iterator[Step]:
+    yield from _each("gaussian_blur", sigma_px=(1.5, 2, 2.5, 3))
+    yield from _each("alpha_blend", alpha=(0.1, 0.25, 0.5, 0.75))
+    yield from _each("channel_dropout", channel=CHANNELS)
+    yield from _each("haze", visibility_m=HAZE_M)
+    for focus_m in (5, 2, 1):
+        for kappa in (2, 2.8):
+            yield Step("defocus", {"focus_m": focus_m, "kappa": kappa})
+
+
+def _corruptions(names: tuple[str, ...]) -> Iterator[Step]:
+    for name in names:
+        yield from _each(f"c.{name}", severity=range(1, 6))
+
+
+def _reliability_2022() -> Iterator[Step]:
+    for name in TRANSFORMATIONS:
+        yield from _each(f"t.{name}", strength=(0.1, 0.2, 0.4, 0.6, 0.8))
+
+
+def _first_look() -> Iterator[Step]:
+    yield from _each("gaussian_blur", sigma_px=(1.5, 3))
+    yield from _each("brightness", scale=(0.5, 2))
+    yield from _each("alpha_blend", alpha=(0.25, 0.75))
+    yield from _each("salt_pepper", fraction=(0.05,))
+
+
+def _each(mutation: str, **options: Any) -> Iterator[Step]:
+    ((name, values),) = options.items()
+    for value in values:
+        yield Step(mutation, {name: value})
+
+
+def _battery(steps: Iterator[Step]) -> tuple[tuple[str, Group], ...]:
+    return tuple(
+        (f"{step.mutation}({', '.join(f'{k}={v}' for k, v in step.options.items())})", usual_group(step))
+        for step in steps
+    )
+
+
+BATTERIES: Mapping[str, tuple[tuple[str, Group], ...]] = {
+    "coco-c": _battery(_corruptions(CORRUPTIONS)),
+    "coco-c-holdout": _battery(_corruptions(HOLDOUT)),
+    "field-2021": _battery(_field_2021()),
+    "first-look": _battery(_first_look()),
+    "first-look-depth": _battery(_each("haze", visibility_m=HAZE_M)),
+    "reliability-2022": _battery(_reliability_2022()),
+    "riot-2018": _battery(_riot_2018()),
+}
+"""Settings in any spelling, each with its group."""

@@ -1,17 +1,31 @@
-"""Blur that is the same everywhere in the image."""
+"""Blur that is the same everywhere in the image: Gaussian, and the disc of a lens out of focus."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import math
+from typing import Annotated, Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
+from adverse.mutations import area_kernels, layout
 from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
 TRUNCATE_SIGMA = 4.0
 """Kernel half-width in standard deviations: what is cut off weighs less than 1e-4."""
+
+LIGHT_TAP = 1e-3
+"""A tap lighter than this moves no pixel by a level."""
+
+STRIP_PX = 1024
+"""Columns blurred at a time."""
+
+DISC_GRID_RADIUS = 8
+"""The reference draws discs up to this radius on a grid of 17 x 17 and smooths them with 3 taps, larger
+ones on a grid that just holds them and with 5 taps (002)."""
 
 
 @mutation
@@ -26,7 +40,99 @@ def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at
     """
     if sigma_px == 0:
         return image.copy()
-    width = 2 * int(np.ceil(TRUNCATE_SIGMA * sigma_px)) + 1
-    source = np.ascontiguousarray(image)
-    blurred = cv2.GaussianBlur(source, (width, width), sigma_px, borderType=cv2.BORDER_REFLECT)
-    return blurred.reshape(image.shape).astype(np.uint8, copy=False)
+    return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=0.5)
+
+
+def blurred(image: Image, sigma_px: float, *, border: int, offset: float) -> Image:
+    """Return Gaussian means plus `offset`, truncated; wide images are cut into strips that fit the cache."""
+    source = layout.pixels(image)
+    columns = source.shape[1]
+    reach = int(TRUNCATE_SIGMA * sigma_px + 0.5)
+    strip = -(-columns // max(round(columns / STRIP_PX), 1))
+    out = np.empty_like(source)
+    for left in range(0, columns, strip):
+        right = min(left + strip, columns)
+        first = max(left - reach, 0)
+        values = smoothed(source[:, first : right + reach], sigma_px, border=border, offset=offset)
+        values = values.reshape(source.shape[0], -1, source.shape[2])
+        out[:, left:right] = values[:, left - first : right - first]
+    return out.reshape(image.shape)
+
+
+def smoothed(
+    values: NDArray[Any],
+    sigma_px: float | tuple[float, float],
+    *,
+    border: int,
+    truncate: float = TRUNCATE_SIGMA,
+    offset: float = 0.0,
+) -> NDArray[np.float32]:
+    """Return Gaussian means as float32, plus `offset`; `sigma_px` may be (down, across).
+
+    Half-widths are those of scipy.ndimage, `int(truncate * sigma + 0.5)`.
+    """
+    down, across = sigma_px if isinstance(sigma_px, tuple) else (sigma_px, sigma_px)
+    out = cv2.sepFilter2D(
+        np.ascontiguousarray(values),
+        cv2.CV_32F,
+        gaussian_taps(across, truncate),
+        gaussian_taps(down, truncate),
+        delta=offset,
+        borderType=border,
+    )
+    return out.astype(np.float32, copy=False)
+
+
+def gaussian_taps(sigma_px: float, truncate: float) -> NDArray[np.float32]:
+    """Return sampled Gaussian weights that sum to 1.
+
+    >>> gaussian_taps(1.0, 1.0).round(3)
+    array([0.274, 0.452, 0.274], dtype=float32)
+    """
+    reach = np.arange(-int(truncate * sigma_px + 0.5), int(truncate * sigma_px + 0.5) + 1)
+    taps = np.exp(-0.5 * (reach / max(sigma_px, 1e-12)) ** 2)
+    normed: NDArray[np.float32] = (taps / taps.sum()).astype(np.float32)
+    return normed
+
+
+def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float) -> Image:
+    """Average over a disc whose rim is smoothed by a small Gaussian; truncates, mirrors at the border.
+
+    The disc is summed column by column and then smoothed, which is the same as one large kernel. Where the
+    disc touches the rim of the reference's grid (radius 8 and more), the reference's kernel is cut off and
+    weighs a little more than 1; the weight is kept here, the four cut tips are not.
+    """
+    if radius_px == 0:
+        return image.copy()
+    taps = _alias_taps(radius_px, alias_sigma_px)
+    half = np.array([math.isqrt(radius_px**2 - k**2) for k in range(radius_px + 1)])
+    source = layout.pixels(image)
+    margin = radius_px + len(taps) - 1
+    padded = cv2.copyMakeBorder(source, margin, margin, margin, margin, cv2.BORDER_REFLECT_101)
+    gain = math.sqrt(
+        _kernel_weight(radius_px, alias_sigma_px) / int(2 * (2 * half + 1).sum() - 2 * half[0] - 1)
+    )
+    out = np.empty_like(source)
+    weights = (taps * gain).astype(np.float32)
+    flat, made, channels = layout.rows(padded), layout.rows(out), source.shape[2]
+    for first in range(0, made.shape[1], STRIP_PX * channels):
+        last = min(first + STRIP_PX * channels, made.shape[1])
+        area_kernels.blur_discs(flat, half, weights, channels, 1e-3, first, last, made)
+    return out.reshape(image.shape)
+
+
+def _alias_taps(radius_px: int, sigma_px: float) -> NDArray[np.float64]:
+    """Return the taps that smooth the rim, from the centre outwards; one too light to see joins the next."""
+    width = 3 if radius_px <= DISC_GRID_RADIUS else 5
+    taps = cv2.getGaussianKernel(width, sigma_px)[width // 2 :, 0].astype(np.float64)
+    return taps if taps[-1] >= LIGHT_TAP else np.array([taps[0], taps[1:].sum()])
+
+
+@functools.lru_cache(maxsize=32)
+def _kernel_weight(radius_px: int, sigma_px: float) -> float:
+    """Return the sum of the reference's kernel: a disc on its grid, smoothed with mirrored rims."""
+    side = max(radius_px, DISC_GRID_RADIUS)
+    row, column = np.mgrid[-side : side + 1, -side : side + 1]
+    disc = (row**2 + column**2 <= radius_px**2).astype(np.float64)
+    width = 3 if radius_px <= DISC_GRID_RADIUS else 5
+    return float(cv2.GaussianBlur(disc, (width, width), sigma_px).sum() / disc.sum())

@@ -1,12 +1,99 @@
-"""What happens to the numbers after the sensor: nothing, so far."""
+"""What happens to the numbers after the sensor: lost channels, lossy compression, fewer pixels."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from adverse.errors import MutationError
+from adverse.mutations import area_kernels, layout
+from adverse.mutations.colour import LUMA, affine
 from adverse.plugins import mutation
 from adverse.types import Image
+
+Quality = Annotated[int, Field(ge=1, le=100)]
+LUMA_ROW = np.array(LUMA)
+CHROMA = {"Cb": (2, 1.772, (0.0, -0.344136, 1.772)), "Cr": (0, 1.402, (1.402, -0.714136, 0.0))}
+"""Full-range BT.601: which channel a difference is taken of, its divisor, and what a unit adds to R, G, B."""
 
 
 @mutation
 def identity(image: Image) -> Image:
     """Change nothing: the baseline that every mutated run is compared with."""
     return image.copy()
+
+
+@mutation
+def jpeg(image: Image, *, quality: Quality) -> Image:
+    """Encode as JPEG and decode, the way Pillow does it: chroma at half resolution (000 III-A.4).
+
+    OpenCV and Pillow carry the same codec and give the same bytes; OpenCV copies less.
+    """
+    source = layout.pixels(image)
+    colour = source.shape[2] == 3
+    stored = cv2.cvtColor(source, cv2.COLOR_RGB2BGR) if colour else source
+    data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
+    read = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB if colour else cv2.IMREAD_GRAYSCALE)
+    if read is None:
+        raise MutationError("jpeg cannot hold this image", got=f"{image.shape[0]}x{image.shape[1]}")
+    return read.astype(np.uint8, copy=False).reshape(image.shape)
+
+
+@mutation
+def channel_dropout(image: Image, *, channel: Literal["R", "G", "B", "Cb", "Cr"]) -> Image:
+    """Store 0 in one channel of RGB, or of full-range BT.601 YCbCr (000 III-A.6).
+
+    A dropped Cb or Cr is 0, not the neutral 128, as the paper says. A gray image is taken as R = G = B, and
+    stays gray: what is left is the luma of the result.
+
+    >>> channel_dropout(np.full((1, 1, 3), 100, np.uint8), channel="G")
+    array([[[100,   0, 100]]], dtype=uint8)
+    """
+    source = layout.pixels(image)
+    if source.shape[2] == 3:
+        return _without(source, channel)
+    ramp = np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, axis=2)
+    table: Image = np.rint(_without(ramp, channel)[0] @ LUMA_ROW).astype(np.uint8)
+    return table[image]
+
+
+def _without(colours: Image, channel: str) -> Image:
+    matrix, shift = np.eye(3), np.zeros(3)
+    if channel in CHROMA:
+        source, divisor, adds = CHROMA[channel]
+        difference = (matrix[source] - LUMA_ROW) / divisor
+        matrix -= np.outer(adds, difference)
+        shift -= 128 * np.array(adds)
+    else:
+        matrix["RGB".index(channel)] = 0
+    return affine(colours, matrix, shift)
+
+
+def pixelate(image: Image, share: float) -> Image:
+    """Shrink to `share` of rows and columns by averaging boxes, and enlarge again, as Pillow does."""
+    source = layout.pixels(image)
+    row, row_of = _boxes(source.shape[0], share)
+    column, column_of = _boxes(source.shape[1], share)
+    out = np.empty_like(source)
+    area_kernels.pixelate(source, row, column, row_of, column_of, out)
+    return out.reshape(image.shape)
+
+
+def _boxes(size: int, share: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (begin, end) of each box, and which box each pixel is shown from."""
+    count = max(int(size * share), 1)
+    scale = size / count
+    centre = (np.arange(count) + 0.5) * scale
+    begin = np.maximum((centre - scale / 2 + 0.5).astype(np.int64), 0)
+    end = np.minimum((centre + scale / 2 + 0.5).astype(np.int64), size)
+    # A pixel whose middle lies on an edge belongs to the box before it, as far as rounding can tell.
+    begin += (begin - centre + 0.5) / scale <= -0.5
+    end -= (end - 1 - centre + 0.5) / scale > 0.5
+    # Pillow adds the step up from pixel to pixel, and its rounding decides where a pixel falls on an edge.
+    step = np.full(size, count / size)
+    step[0] /= 2
+    return np.stack([begin, end], axis=1), np.add.accumulate(step).astype(np.int64)

@@ -10,6 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from adverse.errors import MutationError
+from adverse.mutations import layout, pixel_kernels
+from adverse.mutations.blur import smoothed
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
 from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
 from adverse.types import Depth, Image
@@ -49,25 +51,23 @@ def haze(
     density = KOSCHMIEDER / visibility_m if visibility_m is not None else beta
     if not density:
         return image.copy()
-    clear = np.exp(-np.float32(density) * _smoothed(depth_m))
-    if image.ndim == 3:
-        clear = clear[..., None]
+    source = layout.pixels(image)
+    clear = _smoothed(np.ascontiguousarray(depth_m, np.float32))
+    clear *= np.float32(-density)
+    np.exp(clear, out=clear)
     veil = np.array(colour_for(image, color), np.float32)
-    out: Image = np.rint(veil + (image - veil) * clear).astype(np.uint8)
-    return out
+    out = np.empty_like(source)
+    pixel_kernels.blend_colour(source, clear, veil, 0.5, out)
+    return out.reshape(image.shape)
 
 
 def _smoothed(depth_m: Depth) -> Depth:
-    sky = np.isinf(depth_m)
-    if not sky.any():
-        return _gaussian(depth_m.astype(np.float32))
-    ground = (~sky).astype(np.float32)
-    finite = np.where(sky, np.float32(0), depth_m).astype(np.float32)
-    weight = np.maximum(_gaussian(ground), np.finfo(np.float32).tiny)
-    mean: Depth = np.where(sky, np.float32(np.inf), _gaussian(finite) / weight)
+    """Return Gaussian means of the finite depths around each finite one; sky stays sky."""
+    if np.isfinite(depth_m.max()):
+        return smoothed(depth_m, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
+    near, ground = np.empty_like(depth_m), np.empty_like(depth_m)
+    pixel_kernels.split_sky(depth_m, near, ground)
+    mean = smoothed(near, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
+    weight = smoothed(ground, DEPTH_SIGMA_PX, border=cv2.BORDER_REFLECT)
+    pixel_kernels.join_sky(ground, mean, weight)
     return mean
-
-
-def _gaussian(values: Depth) -> Depth:
-    blurred = cv2.GaussianBlur(values, (17, 17), DEPTH_SIGMA_PX, borderType=cv2.BORDER_REFLECT)
-    return blurred.astype(np.float32, copy=False)

@@ -2,7 +2,8 @@
 
 Ids look like calls, `gaussian_blur(sigma_px=2.5)`: options in sorted order, defaults left out, numbers in
 their shortest form. Whatever way a setting is written, equal settings get equal ids. `a + b` applies a,
-then b.
+then b. `a @ log` is coherent: its random numbers are the same for all frames of a log, so that drops on the
+lens or a pattern of noise do not flicker.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from adverse.types import Depth, Group, Image, Setting, Step
 
 BASELINE = "identity"
 GROUPS: tuple[Group, ...] = ("mild", "severe")
-BARE_NAME = re.compile(r"[\w-]+")
+LOG = "log"
+"""What coherent randomness is kept over."""
+BARE_NAME = re.compile(r"[\w.-]+")
 SEE_LIST = "See: adverse list mutations, adverse list batteries."
 
 
@@ -37,6 +40,7 @@ def parse(text: str, registry: Registry, *, where: str = "mutation", group: Grou
     """
     try:
         tree = ast.parse(text, mode="eval").body
+        tree, coherent = _without_log(tree)
         calls = [_call(node) for node in _terms(tree)]
     except (SyntaxError, ValueError) as error:
         raise StudyError(
@@ -50,7 +54,7 @@ def parse(text: str, registry: Registry, *, where: str = "mutation", group: Grou
     for name, options in calls:
         plugin = registry.get("mutation", name, where=where)
         steps.append(Step(name, plugins.bind(plugin, options, where=f"{where} {name}")))
-    return _setting(tuple(steps), registry, where, group)
+    return _setting(tuple(steps), registry, where, group, coherent=coherent)
 
 
 def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
@@ -74,11 +78,11 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
             wanted="a name, an id, or {name: {option: value or list}}",
             fix=SEE_LIST,
         )
-    rest = {key: value for key, value in entry.items() if key != "group"}
-    group = entry.get("group")
-    if len(rest) != 1 or group not in (None, *GROUPS):
+    rest = {key: value for key, value in entry.items() if key not in ("group", "coherent")}
+    group, coherent = entry.get("group"), entry.get("coherent")
+    if len(rest) != 1 or group not in (None, *GROUPS) or coherent not in (None, LOG):
         raise StudyError(
-            "a mutation is written as one name with its options, and perhaps a group",
+            "a mutation is written as one name with its options, and perhaps a group and coherent: log",
             where=where,
             got=str(dict(entry)),
             wanted="{haze: {visibility_m: 200}, group: mild}",
@@ -102,6 +106,7 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
             registry,
             where,
             group,
+            coherent=coherent == LOG,
         )
         for chosen in _sweep(plugin, options)
     ]
@@ -117,7 +122,10 @@ def apply_setting(
     depth_m: Depth | None = None,
     labels: Image | None = None,
 ) -> Image:
-    """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id)."""
+    """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
+
+    The key is the id of the frame, or of its log where the setting is coherent.
+    """
     given: dict[str, Any] = {"depth_m": depth_m, "labels": labels}
     if "rng" in setting.needs:
         given["rng"] = generator(seed, key, setting.id)
@@ -169,7 +177,9 @@ def apply(
     return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
 
 
-def _setting(steps: tuple[Step, ...], registry: Registry, where: str, group: Group | None) -> Setting:
+def _setting(
+    steps: tuple[Step, ...], registry: Registry, where: str, group: Group | None, *, coherent: bool
+) -> Setting:
     found = [registry.get("mutation", step.mutation, where=where) for step in steps]
     names = [_id(plugin, step.options) for plugin, step in zip(found, steps, strict=True)]
     needs = frozenset[str]().union(*(plugin.needs for plugin in found))
@@ -178,7 +188,11 @@ def _setting(steps: tuple[Step, ...], registry: Registry, where: str, group: Gro
         chosen: Group = "baseline"
     else:
         chosen = group or ("severe" if "severe" in groups else "mild")
-    return Setting(" + ".join(names), steps, chosen, needs)
+    name = " + ".join(names)
+    coherent = coherent and "rng" in needs  # without randomness there is nothing to keep
+    if coherent:
+        name = f"({name}) @ {LOG}" if len(names) > 1 else f"{name} @ {LOG}"
+    return Setting(name, steps, chosen, needs, coherent)
 
 
 def _id(plugin: Plugin, options: Mapping[str, Any]) -> str:
@@ -201,6 +215,14 @@ def _shortest(value: Any) -> str:
     if isinstance(value, str) and not value.isidentifier():
         return repr(value)
     return str(value)
+
+
+def _without_log(node: ast.expr) -> tuple[ast.expr, bool]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        if not isinstance(node.right, ast.Name) or node.right.id != LOG:
+            raise ValueError(f"only {LOG} can follow @")
+        return node.left, True
+    return node, False
 
 
 def _terms(node: ast.expr) -> Iterator[ast.expr]:

@@ -1,0 +1,108 @@
+"""Blur by motion: of the camera across the scene, and towards it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.mutations import area_kernels, layout
+from adverse.types import Image
+
+
+class Track(NamedTuple):
+    """Where the light of a pixel goes while the camera moves: shifts in pixels, and their weights."""
+
+    down: NDArray[np.int64]
+    right: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
+def track(radius: int, sigma: float, angle_deg: float, shape: tuple[int, int]) -> Track:
+    """Return 2 * radius + 1 steps along a line, weighted by one half of a Gaussian.
+
+    As in the reference, steps that would leave the image end the track, and the weight they had is lost.
+    """
+    step = np.arange(2 * radius + 1)
+    weight = np.exp(-0.5 * (step / sigma) ** 2)
+    angle = math.radians(angle_deg)
+    down = -np.ceil(step * math.sin(angle) - 0.5).astype(np.int64)
+    right = -np.ceil(step * math.cos(angle) - 0.5).astype(np.int64)
+    leaves = (np.abs(down) >= shape[0]) | (np.abs(right) >= shape[1])
+    count = int(np.argmax(leaves)) if leaves.any() else len(step)
+    return Track(down[:count], right[:count], (weight / weight.sum())[:count])
+
+
+def motion_blur(image: NDArray[Any], path: Track, *, gain: float = 1.0, offset: float = 0.0) -> Image:
+    """Sum shifted copies of the image, replicating its border, times `gain` plus `offset`, truncated."""
+    source = image.reshape(image.shape[0], image.shape[1], -1)
+    top, bottom = max(int(path.down.max()), 0), max(int(-path.down.min()), 0)
+    left, right = max(int(path.right.max()), 0), max(int(-path.right.min()), 0)
+    padded = cv2.copyMakeBorder(source, top, bottom, left, right, cv2.BORDER_REPLICATE)
+    values = layout.rows(np.ascontiguousarray(padded, np.float32))
+    shifts: dict[tuple[int, int], float] = {}
+    for down, across, weight in zip(path.down.tolist(), path.right.tolist(), path.weight, strict=True):
+        place = (top - down, (left - across) * source.shape[2])
+        shifts[place] = shifts.get(place, 0.0) + float(weight) * gain
+    while len(shifts) % 4:
+        shifts[len(shifts) % (top + bottom + 1), -len(shifts)] = 0.0
+    row, column = np.array(list(shifts)).T
+    out = np.empty(source.shape, np.uint8)
+    area_kernels.sum_shifted(
+        values,
+        np.ascontiguousarray(row),
+        np.maximum(column, 0),
+        np.array(list(shifts.values()), np.float32),
+        offset,
+        layout.rows(out),
+    )
+    return out.reshape(image.shape)
+
+
+def zoom_blur(image: Image, factors: list[float]) -> Image:
+    """Average the image with versions of itself zoomed in about the centre; truncates."""
+    source = layout.pixels(image)
+    values = source.astype(np.float32)
+    total = layout.rows(values) * np.float32(1 + factors.count(1))
+    for factor in factors:
+        if factor != 1:
+            add_zoomed(values, factor, total)
+    total *= np.float32(1 / (len(factors) + 1))
+    total += np.float32(1e-3)
+    return layout.truncated(total, image.shape)
+
+
+def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.float32]) -> None:
+    """Add the middle of `values`, enlarged bilinearly, to `total`; both (rows, columns, channels), flat.
+
+    The first and last sample of the middle part land on the first and last sample of the result, which is
+    cropped to the image at its lower right (scipy.ndimage.zoom's grid).
+    """
+    height, width, channels = values.shape
+    down, first_row = _grid(height, factor)
+    across, first_column = _grid(width, factor)
+    shift = np.repeat(np.arange(len(across)) - across.astype(np.int64), channels) * channels
+    run = np.flatnonzero(np.diff(shift, prepend=-1))
+    area_kernels.add_zoomed(
+        layout.rows(values),
+        channels,
+        first_row + down.astype(np.int64),
+        (down % 1).astype(np.float32),
+        first_column * channels,
+        (first_column + math.ceil(width / factor)) * channels,
+        np.append(run, len(shift)),
+        shift[run],
+        np.repeat((across % 1).astype(np.float32), channels),
+        total,
+    )
+
+
+def _grid(size: int, factor: float) -> tuple[NDArray[np.float64], int]:
+    """Return where, in the cut-out middle, each pixel of the enlarged image comes from, and its start."""
+    kept = math.ceil(size / factor)
+    enlarged = round(kept * factor)
+    step = (kept - 1) / (enlarged - 1) if enlarged > 1 else 0.0
+    return np.arange(min(size, enlarged), dtype=np.float64) * step, (size - kept) // 2

@@ -1,0 +1,145 @@
+"""Weather in the air and on the lens: fog, snow, drops of water and mud."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.mutations import area_kernels, fields, layout, motion, pixel_kernels
+from adverse.mutations.blur import smoothed
+from adverse.mutations.colour import colour_for
+from adverse.types import Image
+
+FIRST_WIBBLE = 100.0
+"""Amplitude of the coarsest step of the fog; a step adds uniform noise of plus or minus its square."""
+
+WATER_COLOUR = (175, 238, 238)
+MUD_COLOUR = (63, 42, 20)
+MUD_EDGE = 0.8
+"""Mud thinner than this is clear."""
+
+
+class Flakes(NamedTuple):
+    """Snow of one severity: brightness (mean, deviation), size, least brightness, motion, and whitening."""
+
+    mean: float
+    deviation: float
+    zoom: float
+    least: float
+    radius: int
+    sigma: float
+    keep: float
+
+
+class Splash(NamedTuple):
+    """Spatter of one severity: thickness (mean, deviation), smoothness, least thickness, and strength.
+
+    For mud, `strength` is the standard deviation in pixels that softens its rim.
+    """
+
+    mean: float
+    deviation: float
+    sigma: float
+    least: float
+    strength: float
+    mud: bool
+
+
+class Cloud(NamedTuple):
+    """A part of a cloud, and the least and greatest height of the whole."""
+
+    heights: NDArray[np.float32]
+    low: float
+    high: float
+
+
+def fog(image: Image, *, weight: float, decay: float, rng: np.random.Generator) -> Image:
+    """Add a cloud of `weight` times white, and scale back to the image's own maximum; truncates."""
+    source = layout.pixels(image)
+    cloud = plasma(max(source.shape), source.shape[:2], decay, rng)
+    brightest = float(source.max()) / 255
+    scale = brightest / (brightest + weight)
+    out = np.empty_like(source)
+    spread = cloud.high - cloud.low
+    gain = scale * weight * 255 / spread if spread > 0 else 0.0
+    pixel_kernels.blend_layer(source, cloud.heights, scale, gain, -cloud.low, out)
+    return out.reshape(image.shape)
+
+
+def plasma(size: int, shape: tuple[int, ...], decay: float, rng: np.random.Generator) -> Cloud:
+    """Return the upper left part of a fractal cloud made by diamonds and squares.
+
+    The whole cloud is periodic, and its side is the next power of two from `size` on.
+
+    >>> plasma(5, (3, 4), 2.0, np.random.default_rng(0)).heights.shape
+    (3, 4)
+    """
+    heights: NDArray[np.float32] = np.zeros((1, 1), np.float32)
+    extent = np.zeros(2, np.float32)
+    side, wibble = 1, FIRST_WIBBLE
+    while side < size:
+        side *= 2
+        finer = np.empty((side, side) if side < size else shape, np.float32)
+        area_kernels.refine_plasma(heights, wibble * wibble, fields.stream(rng), finer, extent)
+        heights = finer
+        wibble /= decay
+    return Cloud(heights, float(extent[0]), float(extent[1]))
+
+
+def snow(image: Image, flakes: Flakes, *, rng: np.random.Generator) -> Image:
+    """Whiten the image and add falling flakes, and the same flakes turned by 180 degrees; truncates."""
+    source = layout.pixels(image)
+    rows, columns, _ = source.shape
+    layer = np.zeros((rows, columns), np.float32)
+    motion.add_zoomed(fields.normal((rows, columns), rng)[..., None], flakes.zoom, layer)
+    layer *= np.float32(flakes.deviation)
+    layer += np.float32(flakes.mean)
+    bright = _at_least(np.minimum(layer, 1), flakes.least)
+    path = motion.track(flakes.radius, flakes.sigma, float(rng.uniform(-135, -45)), (rows, columns))
+    fallen = motion.motion_blur(bright, path, gain=255.0, offset=0.5)
+    out = np.empty_like(source)
+    pixel_kernels.snow_over(source, fallen.reshape(rows, columns), flakes.keep, out)
+    return out.reshape(image.shape)
+
+
+def spatter(image: Image, splash: Splash, *, rng: np.random.Generator) -> Image:
+    """Put drops of water, which brighten, or mud, which covers, on the lens; truncates."""
+    source = layout.pixels(image)
+    liquid = fields.normal(source.shape[:2], rng)
+    liquid *= np.float32(splash.deviation)
+    liquid += np.float32(splash.mean)
+    liquid = smoothed(liquid, splash.sigma, border=cv2.BORDER_REPLICATE)
+    out = np.empty_like(source)
+    if splash.mud:
+        cover = smoothed(
+            (liquid > splash.least).astype(np.float32), splash.strength, border=cv2.BORDER_REPLICATE
+        )
+        clear = 1 - _at_least(cover, MUD_EDGE)
+        colour = np.array(colour_for(image, MUD_COLOUR), np.float32)
+        pixel_kernels.blend_colour(source, clear, colour, 1e-3, out)
+    else:
+        drops = _drops(liquid, splash.least) * np.float32(splash.strength)
+        colour = np.array(colour_for(image, WATER_COLOUR), np.float32)
+        pixel_kernels.add_colour(source, drops, colour, out)
+    return out.reshape(image.shape)
+
+
+def _drops(liquid: NDArray[np.float32], least: float) -> NDArray[np.float32]:
+    """Return how much light each pixel's water adds, 0 to 1: brightest inside the rims, lit from one side."""
+    thick = (_at_least(liquid, least) * np.float32(255)).astype(np.uint8)
+    inside = cv2.distanceTransform(255 - cv2.Canny(thick, 50, 150), cv2.DIST_L2, 5)
+    near = cv2.blur(np.minimum(inside, 20), (3, 3)).astype(np.uint8)
+    relief = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
+    lit = cv2.blur(cv2.filter2D(cv2.equalizeHist(near), cv2.CV_8U, relief), (3, 3))
+    light = cv2.multiply(thick, lit, dtype=cv2.CV_32F).astype(np.float32, copy=False)
+    light /= np.float32(max(light.max(), 1))
+    return light
+
+
+def _at_least(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:
+    """Return the values, with 0 for those below `least`."""
+    below = float(np.nextafter(np.float32(least), np.float32(0)))
+    return cv2.threshold(values, below, 0, cv2.THRESH_TOZERO)[1].astype(np.float32, copy=False)

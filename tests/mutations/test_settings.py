@@ -1,0 +1,138 @@
+"""Ids, batteries, composition, coherence, and direct use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adverse import mutations, plugins
+from adverse.errors import MutationError, StudyError
+from adverse.mutations import settings
+from adverse.mutations.batteries import BATTERIES, CORRUPTIONS, HOLDOUT, TRANSFORMATIONS
+from adverse.types import Setting
+from pictures import photo
+
+REGISTRY = plugins.load()
+
+
+def expanded(entry: object) -> list[Setting]:
+    return settings.expand(entry, REGISTRY, where="mutations[0]")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("gaussian_blur( sigma_px = 2.50 )", "gaussian_blur(sigma_px=2.5)"),
+        ("haze(visibility_m=inf)", "haze(visibility_m=inf)"),
+        ("alpha_blend(color=(205, 208, 211), alpha=1.0)", "alpha_blend(alpha=1)"),
+        ("c.fog(severity=3)", "c.fog(severity=3)"),
+        ("c.fog(severity=3)+c.snow(severity=1)", "c.fog(severity=3) + c.snow(severity=1)"),
+        ("channel_dropout(channel='Cb')", "channel_dropout(channel=Cb)"),
+        ("c.fog(severity=3)@log", "c.fog(severity=3) @ log"),
+        ("(jpeg(quality=9) + c.fog(severity=3)) @ log", "(jpeg(quality=9) + c.fog(severity=3)) @ log"),
+        ("jpeg(quality=9) @ log", "jpeg(quality=9)"),
+    ],
+)
+def test_ids_are_canonical_and_read_back(text: str, wanted: str) -> None:
+    once = settings.parse(text, REGISTRY)
+    assert once.id == wanted
+    again = settings.parse(once.id, REGISTRY)
+    assert (again.id, again.group, again.coherent) == (once.id, once.group, once.coherent)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c.fog(3)",
+        "c.fog(severity=9)",
+        "c.fog(severity=1) @ frame",
+        "c.fog(severity=1) @ log @ log",
+        "fog(",
+        "nosuch",
+    ],
+)
+def test_what_cannot_be_read_is_an_error(text: str) -> None:
+    with pytest.raises(StudyError):
+        settings.parse(text, REGISTRY)
+
+
+def test_every_battery_can_be_read_and_holds_what_the_papers_say() -> None:
+    sizes = {name: len(expanded(name)) for name in BATTERIES}
+    assert sizes == {
+        "coco-c": 75,
+        "coco-c-holdout": 20,
+        "field-2021": 22,
+        "first-look": 7,
+        "first-look-depth": 3,
+        "reliability-2022": 40,
+        "riot-2018": 47,
+    }
+    for name in BATTERIES:
+        assert len({setting.id for setting in expanded(name)}) == sizes[name]
+    assert (len(CORRUPTIONS), len(HOLDOUT), len(TRANSFORMATIONS)) == (15, 4, 8)
+
+
+def test_severe_settings_of_the_field_study() -> None:
+    severe = {setting.id for setting in expanded("field-2021") if setting.group == "severe"}
+    assert severe == {
+        "gaussian_blur(sigma_px=2.5)",
+        "gaussian_blur(sigma_px=3)",
+        "alpha_blend(alpha=0.5)",
+        "alpha_blend(alpha=0.75)",
+        "haze(visibility_m=97.8)",
+        "defocus(focus_m=1, kappa=2)",
+        "defocus(focus_m=1, kappa=2.8)",
+        *(f"channel_dropout(channel={name})" for name in ("R", "G", "B", "Cb", "Cr")),
+    }
+    severities = {setting.steps[0].options["severity"]: setting.group for setting in expanded("coco-c")}
+    assert severities == {1: "mild", 2: "mild", 3: "severe", 4: "severe", 5: "severe"}
+
+
+def test_batteries_and_registry_name_the_same_corruptions() -> None:
+    named = {plugin.name for plugin in REGISTRY.all("mutation")}
+    assert {f"c.{name}" for name in CORRUPTIONS + HOLDOUT} == {name for name in named if name[:2] == "c."}
+    assert {f"t.{name}" for name in TRANSFORMATIONS} == {name for name in named if name[:2] == "t."}
+
+
+def test_a_sweep_gives_every_combination() -> None:
+    found = expanded({"defocus": {"focus_m": [1, 2], "kappa": [2, 2.8]}, "group": "mild"})
+    assert [setting.id for setting in found] == [
+        f"defocus(focus_m={focus}, kappa={kappa})" for focus in (1, 2) for kappa in (2, 2.8)
+    ]
+    assert {setting.group for setting in found} == {"mild"}
+
+
+def test_coherent_settings_are_marked() -> None:
+    for setting in expanded({"c.spatter": {"severity": [1, 4]}, "coherent": "log"}):
+        assert setting.coherent
+        assert setting.id.endswith(" @ log")
+    assert not expanded({"gaussian_blur": {"sigma_px": 1}, "coherent": "log"})[0].coherent
+    with pytest.raises(StudyError, match="coherent: log"):
+        expanded({"c.spatter": {"severity": 1}, "coherent": "frame"})
+
+
+def test_composition_applies_in_order() -> None:
+    image = photo()
+    both = mutations.apply(image, "brightness(scale=2) + gaussian_blur(sigma_px=2)")
+    wanted = mutations.gaussian_blur(mutations.brightness(image, scale=2), sigma_px=2)
+    assert np.array_equal(both, wanted)
+
+
+def test_pixels_depend_on_seed_key_and_setting_alone() -> None:
+    image = photo()
+
+    def made(seed: int = 1, key: str = "a", text: str = "c.fog(severity=3)") -> bytes:
+        return mutations.apply(image, text, seed=seed, key=key).tobytes()
+
+    assert made() == made()
+    assert len({made(), made(seed=2), made(key="b"), made(text="c.fog(severity=4)")}) == 4
+
+
+def test_a_missing_depth_is_said() -> None:
+    with pytest.raises(MutationError, match="haze needs depth"):
+        mutations.apply(photo(), "haze(visibility_m=100)", key="row3/000123")
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert mutations.__all__ == sorted(mutations.__all__)
+    assert all(hasattr(mutations, name) for name in mutations.__all__)
