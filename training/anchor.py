@@ -6,8 +6,9 @@ Output (batch, N, 6) for the decoder `yolo`: centre, size, objectness, and 1 for
 from __future__ import annotations
 
 import torch
-from nets import Backbone, Light, block, cells, focal, overlap
 from torch import Tensor, nn
+
+from nets import Backbone, Light, block, cells, focal, overlap
 
 SHAPES = {8: ((6.0, 18.0), (9.0, 28.0), (14.0, 38.0)), 16: ((20.0, 56.0), (32.0, 80.0), (48.0, 130.0))}
 """Widths and heights in pixels of the anchors at each stride, about evenly spaced over people's sizes."""
@@ -33,7 +34,9 @@ class Anchor(nn.Module):
         grids = []
         for stride, shapes in SHAPES.items():
             centre = cells(HEIGHT // stride, WIDTH // stride, stride)
-            boxes = [torch.cat([centre, torch.tensor(shape).expand(len(centre), 2)], dim=1) for shape in shapes]
+            boxes = [
+                torch.cat([centre, torch.tensor(shape).expand(len(centre), 2)], dim=1) for shape in shapes
+            ]
             grids.append(torch.stack(boxes, dim=1).reshape(-1, 4))
         self.register_buffer("anchors", torch.cat(grids), persistent=False)
 
@@ -55,7 +58,9 @@ class Anchor(nn.Module):
     def loss(self, images: Tensor, boxes: Tensor, ignore: Tensor) -> Tensor:
         """Return the loss of a batch: focal loss of the scores, smooth L1 of the corrections."""
         raw = self.raw(images)
-        corners = torch.cat([self.anchors[:, :2] - self.anchors[:, 2:] / 2, self.anchors[:, :2] + self.anchors[:, 2:] / 2], 1)
+        corners = torch.cat(
+            [self.anchors[:, :2] - self.anchors[:, 2:] / 2, self.anchors[:, :2] + self.anchors[:, 2:] / 2], 1
+        )
         total, found = raw.new_zeros(()), 1
         for row in range(len(images)):
             real = boxes[row, :, 2] > 0

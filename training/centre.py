@@ -1,13 +1,14 @@
-"""One stage, centre points: a map of how likely a person's middle is in each cell, with size and offset (CenterNet).
+"""One stage, centre points: a map of where people's middles are, with size and offset (CenterNet).
 
-Output (batch, N, 5) for the decoder `yolo-v8`: centre, size, score; only local peaks of the map keep their score.
+Output (batch, N, 5) for the decoder `yolo-v8`: centre, size, score; only peaks keep their score.
 """
 
 from __future__ import annotations
 
 import torch
-from nets import Backbone, Light, block, cells
 from torch import Tensor, nn
+
+from nets import Backbone, Light, block, cells
 
 STRIDE = 4
 WIDTH, HEIGHT = 320, 240

@@ -58,7 +58,9 @@ def _log(world: World, name: str, kind: LogKind, per_log: int) -> Frames:
     boxes, ignore = np.zeros((per_log, MOST_BOXES, 4), np.float32), np.zeros((per_log, MOST_BOXES), np.bool_)
     for row in range(per_log):
         time_s = script.drive.duration_s * (row + rng.uniform()) / per_log
-        seen = render(scene, camera, script.drive.pose(time_s), time_s, generator(SEED, name, "training", str(row)))
+        seen = render(
+            scene, camera, script.drive.pose(time_s), time_s, generator(SEED, name, "training", str(row))
+        )
         images.append(seen.image)
         labels.append(seen.labels)
         people = [thing for thing in seen.things if thing.label == classes.PERSON][:MOST_BOXES]

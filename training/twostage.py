@@ -6,8 +6,9 @@ Outputs boxes, scores, labels for the decoder `decoded`; the adapter's NMS remov
 from __future__ import annotations
 
 import torch
-from nets import Backbone, Light, block, cells, focal, overlap
 from torch import Tensor, nn
+
+from nets import Backbone, Light, block, cells, focal, overlap
 
 STRIDE = 8
 WIDTH, HEIGHT = 320, 240
@@ -30,7 +31,11 @@ class TwoStage(nn.Module):
         self.detail = block(20, 24)
         rows, columns = PATCH
         self.look = nn.Sequential(
-            nn.Conv2d(72, 48, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(48 * rows * columns, 96), nn.ReLU()
+            nn.Conv2d(72, 48, 3, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(48 * rows * columns, 96),
+            nn.ReLU(),
         )
         self.judge = nn.Linear(96, 5)
         for layer in (self.propose, self.judge):
@@ -59,11 +64,14 @@ class TwoStage(nn.Module):
         gx = (boxes[..., :1] + size[..., :1] * x) / WIDTH * 2 - 1
         gy = (boxes[..., 1:2] + size[..., 1:] * y) / HEIGHT * 2 - 1
         grid = torch.stack(
-            [gx[:, :, None, :].expand(-1, -1, rows, -1), gy[:, :, :, None].expand(-1, -1, -1, columns)], dim=-1
+            [gx[:, :, None, :].expand(-1, -1, rows, -1), gy[:, :, :, None].expand(-1, -1, -1, columns)],
+            dim=-1,
         ).reshape(batch, count * rows, columns, 2)
         taken = [nn.functional.grid_sample(one, grid, align_corners=False) for one in (at4, at8)]
         patches = torch.cat(taken, dim=1).reshape(batch, -1, count, rows, columns).permute(0, 2, 1, 3, 4)
-        return self.judge(self.look(patches.reshape(batch * count, -1, rows, columns))).reshape(batch, count, 5)
+        return self.judge(self.look(patches.reshape(batch * count, -1, rows, columns))).reshape(
+            batch, count, 5
+        )
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return boxes (batch, K, 4), scores (batch, K) and labels (batch, K)."""
@@ -91,7 +99,9 @@ class TwoStage(nn.Module):
                 if not unseen:
                     weight[near], target[near] = 1, 1
                     off = (proposals[row, near, 1:] - box) / torch.cat([size, size]).clamp(min=8)
-                    total = total + 2 * nn.functional.smooth_l1_loss(off, torch.zeros_like(off), reduction="sum", beta=0.1)
+                    total = total + 2 * nn.functional.smooth_l1_loss(
+                        off, torch.zeros_like(off), reduction="sum", beta=0.1
+                    )
                     count += int(near.sum())
             total = total + 2 * focal(proposals[row, :, 0], target, weight)
             chosen.append(self._samples(proposals[row].detach(), mine))

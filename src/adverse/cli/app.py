@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, mutate, runs, world
+from adverse.cli import checkplugin, demo, drive, listing, models, mutate, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
 \b
-    adverse demo                          a whole study on drawn scenes
+    adverse demo                          a whole study on rendered scenes
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse verify RUN                    re-check every hash
@@ -51,4 +51,5 @@ app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("world")(world.world)
+app.command("models")(models.models)
 app.command("demo")(demo.demo)
