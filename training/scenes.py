@@ -5,8 +5,7 @@ Log names and seed are those that `orchard-world` uses, so train, validation and
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +41,8 @@ def frames(world: World, split: Split, logs: int, per_log: int, workers: int = 2
         with np.load(path) as stored:
             return Frames(*(stored[name] for name in Frames._fields))
     jobs = [(world, name, kind, per_log) for name, kind in spec.log_names()]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        parts = list(pool.map(_log, *zip(*jobs, strict=True), chunksize=8))
+    with ThreadPoolExecutor(workers) as pool:
+        parts = list(pool.map(_log, *zip(*jobs, strict=True)))
     made = Frames(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, **made._asdict())

@@ -33,7 +33,7 @@ def main() -> None:
     """Train, export, and say how it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("net", choices=sorted(NETS))
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--out", type=Path, default=BUNDLED)
     told = parser.parse_args()
     torch.manual_seed(SEED)

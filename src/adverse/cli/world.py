@@ -17,7 +17,7 @@ Logs = Annotated[int, typer.Option("--logs", min=4, help="How many, cut 1:1:2 in
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another world.")]
 Size = Annotated[str, typer.Option("--size", help="WIDTHxHEIGHT in pixels.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", "-w", min=1, help="Processes. [default: all cores]")
+    int | None, typer.Option("--workers", "-w", min=1, help="Logs at once. [default: all cores]")
 ]
 
 

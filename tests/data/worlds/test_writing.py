@@ -34,8 +34,8 @@ def contents(root: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_same_seed_gives_the_same_bytes(root: Path, tmp_path: Path) -> None:
-    write_world(tmp_path, SPEC)
+def test_the_same_seed_gives_the_same_bytes_with_any_number_of_workers(root: Path, tmp_path: Path) -> None:
+    write_world(tmp_path, SPEC, workers=2)
     assert contents(tmp_path) == contents(root)
 
 

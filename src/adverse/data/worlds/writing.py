@@ -1,15 +1,14 @@
 """Worlds on disk, in the layout that the `folder` format reads (docs/data-formats.md).
 
-A data set is cut into logs, and every log is rendered on its own from seed and name, by any process.
+A data set is cut into logs, and every log is rendered on its own from seed and name, by any thread.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,7 +126,7 @@ def _rendered(root: Path, spec: WorldSpec, workers: int) -> Iterable[list[dict[s
     if workers <= 1:
         yield from (write_log(*job) for job in jobs)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ThreadPoolExecutor(workers) as pool:  # the compiled loops and the encoders release the GIL
         yield from pool.map(write_log, *zip(*jobs, strict=True))
 
 
