@@ -1,4 +1,4 @@
-"""Score the bundled detectors on the orchard's test split and write their model cards: python training/score.py.
+"""Score the bundled detectors on the orchard's test split, write their cards: python training/score.py RUN.
 
 Thresholds come from the validation split, as in every study; neither split was used in training.
 """
@@ -15,10 +15,8 @@ from adverse.suts.bundled import MODELS, Bundled
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
 DATA = {"format": "orchard-world", "logs": {"validation": 12, "test": 24}, "size": [320, 240], "seed": 1}
 MUTATIONS = ["gaussian_blur(sigma_px=2)", "haze(visibility_m=97.8)", "channel_dropout(channel=G)"]
-NETWORK = (
-    "training/train.py {name}: 240 logs of the train split, 6 frames each; AdamW, 6 epochs of batch 8, seed 7"
-)
-SVM = "training/hog.py: 240 logs of the train split, 6 frames each; linear SVM, two rounds of hard negatives, seed 7"
+NETWORK = "training/train.py {name}: 240 train logs, 6 frames each; AdamW, 6 epochs of batch 8, seed 7"
+SVM = "training/hog.py: 240 train logs, 6 frames each; linear SVM, two rounds of hard negatives, seed 7"
 CARD = """\
 # {file}
 
