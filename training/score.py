@@ -20,8 +20,8 @@ SVM = "training/hog.py: 240 train logs, 6 frames each; linear SVM, two rounds of
 CARD = """\
 # {file}
 
-A detector of people ({family}), {kilobytes:.0f} kB, for the rendered orchard. **Synthetic: it makes curves to look at
-and must not be used on anything real.**
+A detector of people ({family}), {kilobytes:.0f} kB, for the rendered orchard.
+**Synthetic: it makes curves to look at and must not be used on anything real.**
 
 | | |
 |---|---|
