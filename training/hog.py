@@ -21,7 +21,9 @@ SEED = 7
 WINDOW, BLOCK, STRIDE, CELL, BINS = (32, 64), (8, 8), (4, 4), (4, 4), 9
 PERSON = (0.5, 0.8)
 """The part of a window's width and height that a person fills."""
-ROUNDS, EPOCHS = 3, 40
+COPIES, SHIFT = 4, 2 / 64
+"""Each person is shown so often, moved by up to half the step of the sliding window, in window heights."""
+ROUNDS, EPOCHS = 3, 25
 Floats = NDArray[np.float32]
 
 
@@ -31,7 +33,7 @@ def main() -> None:
     data = frames("orchard", "train", LOGS, PER_LOG)
     rng = np.random.default_rng(SEED)
     hog = cv2.HOGDescriptor(WINDOW, BLOCK, STRIDE, CELL, BINS)
-    people = np.concatenate([_people(hog, data, row) for row in range(len(data.images))])
+    people = np.concatenate([_people(hog, data, row, rng) for row in range(len(data.images))])
     empty = [row for row in range(len(data.images)) if not (data.boxes[row, :, 2] > 0).any()]
     others = np.concatenate([_anywhere(hog, data.images[row], rng) for row in empty])
     for number in range(ROUNDS):
@@ -48,13 +50,16 @@ def main() -> None:
     (BUNDLED / "orchard-hog.json").write_text(json.dumps(model))
 
 
-def _people(hog: cv2.HOGDescriptor, data: Frames, row: int) -> Floats:
+def _people(hog: cv2.HOGDescriptor, data: Frames, row: int, rng: np.random.Generator) -> Floats:
     made = []
     for (x0, y0, x1, y1), skip in zip(data.boxes[row], data.ignore[row], strict=True):
         if x1 > 0 and not skip and y1 - y0 > 24 and x0 > 0 and x1 < 319 and y1 < 239:
             tall = (y1 - y0) / PERSON[1]
-            crop = _crop(data.images[row], (x0 + x1) / 2, (y0 + y1) / 2, tall)
-            made += [hog.compute(one).reshape(-1) for one in (crop, np.ascontiguousarray(crop[:, ::-1]))]
+            for copy in range(COPIES):
+                x, y = (np.array([x0 + x1, y0 + y1]) / 2 + rng.uniform(-1, 1, 2) * SHIFT * tall).tolist()
+                crop = _crop(data.images[row], x, y, tall * rng.uniform(0.95, 1.06))
+                shown = np.ascontiguousarray(crop[:, ::-1]) if copy % 2 else crop
+                made.append(hog.compute(shown).reshape(-1))
     return np.array(made, np.float32).reshape(-1, hog.getDescriptorSize())
 
 

@@ -26,7 +26,7 @@ def opencv_hog(
     model: Path | None = None,
     enlarge: Annotated[float, Field(ge=1, le=4)] = 1.0,
     hit_threshold: Annotated[float, Field(allow_inf_nan=False)] = -1.0,
-    win_stride: Literal[8, 16, 32] = 8,
+    win_stride: Literal[4, 8, 16, 32] = 8,
     padding: Annotated[int, Field(ge=0, le=64, multiple_of=8)] = 8,
     scale: Annotated[float, Field(gt=1, le=2)] = 1.05,
     nms_iou: Fraction = 0.45,
