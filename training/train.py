@@ -24,7 +24,7 @@ BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
 LOGS, PER_LOG = 240, 6
 SEED = 7
 BATCH = 8
-RATE = 1.5e-3
+RATE = 2e-3
 THREADS = 1
 """One thread sums in one order: the same seed gives the same weights."""
 
@@ -33,13 +33,13 @@ def main() -> None:
     """Train, export, and say how it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("net", choices=sorted(NETS))
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=14)
     parser.add_argument("--out", type=Path, default=BUNDLED)
     told = parser.parse_args()
     torch.manual_seed(SEED)
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
-    net = NETS[told.net]()
+    net = NETS[told.net]().to(memory_format=torch.channels_last)  # a third faster on a CPU
     train(net, frames("orchard", "train", LOGS, PER_LOG), told.epochs)
     export(net, told.out / f"orchard-{told.net}.onnx")
 
@@ -102,7 +102,7 @@ def _batch(data: Frames, rows: np.ndarray, rng: np.random.Generator) -> tuple[Te
             boxes[row, real] = boxes[row, real][:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [WIDTH, 0, WIDTH, 0]
         middle = images[row].mean()
         images[row] = (images[row] - middle) * rng.uniform(0.85, 1.15) + middle + rng.uniform(-0.06, 0.06)
-    shown = torch.from_numpy(np.clip(images, 0, 1)).permute(0, 3, 1, 2).contiguous()
+    shown = torch.from_numpy(np.clip(images, 0, 1)).permute(0, 3, 1, 2)
     return shown, torch.from_numpy(boxes), torch.from_numpy(data.ignore[rows])
 
 
