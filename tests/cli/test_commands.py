@@ -12,6 +12,7 @@ from adverse import mutations
 from adverse.cli import demo
 from adverse.data.images import ImageFile
 from adverse.data.write import write_image
+from adverse.suts import bundled
 from bad_input.command import adverse_here
 from small_study import write_study
 
@@ -125,7 +126,8 @@ def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "LOGS", {"validation": 1, "test": 2})
     monkeypatch.setattr(demo, "SIZE", (96, 72))
     monkeypatch.setattr(demo, "MUTATIONS", ("haze(visibility_m=97.8)",))
+    monkeypatch.setattr(bundled, "MODELS", {"anchor": bundled.MODELS["anchor"]})
     said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0")
     assert said.code in (0, 3), said.text  # three logs support few figures
-    assert "haze(visibility_m=97.8)" in said.text
+    assert "haze" in said.text
     assert "look next at" in said.text

@@ -39,7 +39,7 @@ MODELS: Mapping[str, Bundled] = {
     "two-stage": Bundled(
         "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.45, **_PERSON}
     ),
-    "hog": Bundled("orchard-hog.json", "HOG and a linear SVM", "opencv-hog", {"enlarge": 2, "scale": 1.15}),
+    "hog": Bundled("orchard-hog.json", "HOG and a linear SVM", "opencv-hog", {"enlarge": 1.5, "scale": 1.15}),
 }
 
 
