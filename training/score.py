@@ -15,7 +15,7 @@ from adverse.suts.bundled import MODELS, Bundled
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
 DATA = {"format": "orchard-world", "logs": {"validation": 12, "test": 24}, "size": [320, 240], "seed": 1}
 MUTATIONS = ["gaussian_blur(sigma_px=2)", "haze(visibility_m=97.8)", "channel_dropout(channel=G)"]
-NETWORK = "training/train.py {name}: 240 train logs, 6 frames each; AdamW, 14 epochs of batch 8, seed 7"
+NETWORK = "training/train.py {name}: 240 train logs, 6 frames each; AdamW, 6 epochs of batch 8, seed 7"
 SVM = "training/hog.py: 240 train logs, 6 frames each; linear SVM, two rounds of hard negatives, seed 7"
 CARD = """\
 # {file}
