@@ -1,9 +1,10 @@
 """From a bootstrap sample to an interval, or to a refusal; chosen by measured coverage (docs/statistics.md).
 
-The studentized bootstrap takes the quantiles of (resampled value - value) / resampled standard error. With
-few logs, or when few of them carry the spread, its own quantiles are uncertain. So the interval is never
-narrower, on either side, than that of Student's t with as many degrees of freedom as logs effectively carry
-the spread.
+The studentized bootstrap takes the quantiles of (resampled value - value) / resampled standard error. Where
+few logs carry the spread those quantiles are themselves uncertain, so neither side is ever shorter than
+that of Student's t with degrees of freedom to match. And as worst cases are biased - the minimum of two
+noisy curves is below both - the side from which the estimate fled is moved out by the bias that the
+resamples show.
 """
 
 from __future__ import annotations
@@ -79,10 +80,11 @@ def effective_logs(influence: Array) -> float:
 
 
 def _studentized(sample: Sample, tail: float, logs: int) -> tuple[float, float]:
-    freedom = max(1.0, min(effective_logs(sample.influence), logs) - 1)
+    freedom = max(1.0, min(effective_logs(sample.influence), logs) - 2)
     least = float(special.stdtrit(freedom, 1 - tail))
     usable = np.isfinite(sample.values) & (sample.errors > NO_SPREAD)
     pivots = (sample.values[usable] - sample.value) / sample.errors[usable]
     below, above = np.quantile(pivots, [tail, 1 - tail]) if pivots.size else (0.0, 0.0)
-    low = sample.value - max(float(above), least) * sample.error
-    return low, sample.value + max(-float(below), least) * sample.error
+    bias = float(np.nanmean(sample.values)) - sample.value
+    low = sample.value - max(float(above), least) * sample.error - max(bias, 0.0)
+    return low, sample.value + max(-float(below), least) * sample.error - min(bias, 0.0)
