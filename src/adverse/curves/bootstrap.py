@@ -88,9 +88,9 @@ def _chunks(quantities: Mapping[str, Quantity], resamples: Resamples) -> Iterato
     """Yield slices of resamples whose arrays fit into the memory."""
     logs = len(resamples.order)
     curves = {
-        id(curve): curve.num_s.shape[1] for quantity in quantities.values() for curve in curves_of(quantity)
+        curve: curve.num_s.shape[1] for quantity in quantities.values() for curve in curves_of(quantity)
     }
-    per_resample = 8 * (5 * sum(curves.values()) + (2 * len(quantities) + 4) * logs)
+    per_resample = 8 * (5 * sum(curves.values()) + (3 * len(quantities) + 4) * logs)
     step = max(1, MEMORY_BYTES // per_resample)
     for start in range(0, len(resamples.counts), step):
         yield slice(start, start + step)

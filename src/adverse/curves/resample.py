@@ -16,6 +16,8 @@ from adverse.seeds import generator
 
 COUNT = 1000
 KEY = "bootstrap over logs"
+BLOCK = 2**20
+"""How many draws are held in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,13 @@ def draw(logs: Sequence[str], strata: Sequence[object], *, seed: int, count: int
     for number in range(stratum.max(initial=-1) + 1):
         members = np.flatnonzero(stratum == number)
         stream = generator(seed, KEY, str(number))
-        for row in range(count):
-            drawn = stream.integers(len(members), size=len(members))
-            counts[row, members] = np.bincount(drawn, minlength=len(members))
+        step = max(1, BLOCK // len(members))
+        for start in range(0, count, step):
+            counts[start : start + step, members] = _drawn(stream, min(step, count - start), len(members))
     return Resamples(counts, order, stratum)
+
+
+def _drawn(stream: np.random.Generator, rows: int, size: int) -> NDArray[np.int64]:
+    """Draw `size` of `size` logs with replacement, `rows` times; return how often each was drawn."""
+    places = stream.integers(size, size=(rows, size)) + np.arange(rows)[:, None] * size
+    return np.bincount(places.ravel(), minlength=rows * size).reshape(rows, size)

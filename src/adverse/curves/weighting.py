@@ -23,6 +23,16 @@ class Valued(NamedTuple):
     influence: Array
 
 
+class _Curve(NamedTuple):
+    """Safety and efficiency (C, K), their denominators (C, K) or (C, 1), and num_e / den_e (C, K)."""
+
+    safety: Array
+    den_s: Array
+    efficiency: Array
+    ratio: Array
+    den_e: Array
+
+
 class Weighting:
     """C weightings of L logs (C, L), and what was worked out under them, so that it is worked out once."""
 
@@ -30,14 +40,14 @@ class Weighting:
         self.weights = weights
         self.order = order
         """The logs of all arrays are taken in this order, that of the columns of the weights."""
-        self._curves: dict[int, tuple[Array, Array, Array, Array, Array]] = {}
-        self._values: dict[int, Valued] = {}
+        self._curves: dict[Ratios, _Curve] = {}
+        self._values: dict[Quantity, Valued] = {}
 
     def evaluate(self, quantity: Quantity) -> Valued:
         """Return the values and influences of a quantity; NaN where it is not defined."""
-        if id(quantity) not in self._values:
-            self._values[id(quantity)] = self._evaluate(quantity)
-        return self._values[id(quantity)]
+        if quantity not in self._values:
+            self._values[quantity] = self._evaluate(quantity)
+        return self._values[quantity]
 
     def _evaluate(self, quantity: Quantity) -> Valued:
         if isinstance(quantity, Area):
@@ -58,34 +68,33 @@ class Weighting:
 
     def _area(self, curves: tuple[Ratios, ...]) -> Valued:
         found = [self._curve(curve) for curve in curves]
-        safety, worst_s = _lowest([one[0] for one in found])
-        efficiency, worst_e = _lowest([one[1] for one in found])
+        safety, worst_s = _lowest([one.safety for one in found])
+        efficiency, worst_e = _lowest([one.efficiency for one in found])
         value, by_safety, by_efficiency = _area_and_slopes(safety, efficiency)
         influence = np.zeros(self.weights.shape)
-        for index, (curve, (s, e, den_s, rate, den_e)) in enumerate(zip(curves, found, strict=True)):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                slope_s = np.where(worst_s == index, by_safety, 0.0) / den_s
-                slope_e = np.where(worst_e == index, by_efficiency, 0.0) / den_e
-            if slope_s.any():
-                influence += slope_s @ self._part(curve.num_s).T
-                influence -= np.sum(slope_s * s, axis=1)[:, None] * self._part(curve.den_s).T
-            if curve.efficiency == "rate":
-                slope_e = np.where(e > 0, -slope_e / curve.fpr_max, 0.0)
-            if slope_e.any():
-                influence += _times(slope_e, self._part(curve.num_e))
-                influence -= _times(slope_e * rate, self._part(curve.den_e))
+        with np.errstate(divide="ignore", invalid="ignore"):  # undefined values have undefined influences
+            for index, (curve, one) in enumerate(zip(curves, found, strict=True)):
+                slope = np.where(worst_s == index, by_safety, 0.0) / one.den_s
+                if slope.any():
+                    influence += _times(slope, self._part(curve.num_s))
+                    influence -= _times(slope * one.safety, self._part(curve.den_s))
+                slope = np.where(worst_e == index, by_efficiency, 0.0) / one.den_e
+                if curve.efficiency == "rate":
+                    slope = np.where(one.efficiency > 0, -slope / curve.fpr_max, 0.0)
+                if slope.any():
+                    influence += _times(slope, self._part(curve.num_e))
+                    influence -= _times(slope * one.ratio, self._part(curve.den_e))
         return Valued(value, influence)
 
-    def _curve(self, curve: Ratios) -> tuple[Array, Array, Array, Array, Array]:
-        """Return safety and efficiency (C, K), and their denominators; of efficiency also the raw ratio."""
-        if id(curve) not in self._curves:
+    def _curve(self, curve: Ratios) -> _Curve:
+        if curve not in self._curves:
             den_s, den_e = self.weights @ self._part(curve.den_s), self.weights @ self._part(curve.den_e)
             with np.errstate(divide="ignore", invalid="ignore"):
                 safety = (self.weights @ self._part(curve.num_s)) / den_s
                 rate = (self.weights @ self._part(curve.num_e)) / den_e
             rate = np.broadcast_to(rate, safety.shape)
-            self._curves[id(curve)] = (safety, curve.efficiency_of(rate), den_s, rate, den_e)
-        return self._curves[id(curve)]
+            self._curves[curve] = _Curve(safety, den_s, curve.efficiency_of(rate), rate, den_e)
+        return self._curves[curve]
 
     def _part(self, array: NDArray[np.float64] | NDArray[np.int64]) -> Array:
         """Return numbers per log as (L, K) or (L, 1), in the order of the weights."""

@@ -6,7 +6,7 @@ correlation. A mutation lowers the skill and raises the false strength, and the 
 with those without. Recall and alarm rate at any threshold are then values of the normal distribution. Log
 lengths vary by half. In the loop regime a log is safe or not as a whole, and alarms cost time.
 
-    python bench/coverage.py --repetitions 1000 --resamples 1000
+    python bench/interval_coverage.py --repetitions 1000 --resamples 1000
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from adverse.curves import (
     korn_graubard,
     robustness_roc,
 )
+from adverse.curves.quantities import Quantity
 from adverse.levels.outcomes import counts_by_level
 from adverse.seeds import generator
 
@@ -112,7 +113,7 @@ class World:
         self.strength, self.false_strength = self._normal(self.people), self._normal(self.empty)
 
     def curve(self, skill: float, gain: float, kinship: float) -> Ratios:
-        """Return the outcomes of a SUT of some skill under a condition that raises false strengths by `gain`."""
+        """Return what a SUT of some skill does where false strengths are higher by `gain`."""
         other = np.sqrt(1 - kinship**2)
         strength = kinship * self.strength + other * self._normal(self.people) + skill
         false = kinship * self.false_strength + other * self._normal(self.empty) + gain
@@ -181,7 +182,7 @@ def one_study(number: int, *, regime: Regime, resamples: int) -> dict[str, tuple
     mutated = world.curve(regime.skill - regime.loss, regime.gain, kinship)
     milder = world.curve(regime.skill - regime.loss / 2, 2 * regime.gain, kinship)
     plain = Area((base,))
-    quantities = {
+    quantities: dict[str, Quantity] = {
         "area": plain,
         "robustness": Share(Area((base, mutated)), plain),
         "worst of 3": Area((base, mutated, milder)),
