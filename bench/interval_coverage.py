@@ -70,6 +70,8 @@ class Regime:
     loss: float = 0.5
     gain: float = 0.1
     loop: bool = False
+    noisy: float = 1.0
+    """The share of empty frames that can raise an alarm at all."""
 
 
 REGIMES = (
@@ -87,6 +89,7 @@ REGIMES = (
     Regime("few single images", 30, 30, 1, 0.0),
     Regime("strong SUT", 40, 40, 10, 0.3, skill=4.0),
     Regime("nearly perfect SUT", 40, 40, 1, 0.0, skill=4.5),
+    Regime("hardly any alarms", 40, 40, 1, 0.0, noisy=0.02),
     Regime("nearly blind SUT", 40, 40, 10, 0.3, skill=-1.0),
     Regime("mutation without effect", 40, 40, 10, 0.3, loss=0.0, gain=0.0),
     Regime("loop, forty logs", 40, 40, 50, 0.3, loop=True),
@@ -111,13 +114,17 @@ class World:
         self.people = people
         self.empty = np.repeat(np.arange(self.logs), np.where(self.is_positive, 0, self.sizes))
         self.strength, self.false_strength = self._normal(self.people), self._normal(self.empty)
+        self.is_noisy = rng.random(len(self.empty)) < regime.noisy
 
     def curve(self, skill: float, gain: float, kinship: float) -> Ratios:
         """Return what a SUT of some skill does where false strengths are higher by `gain`."""
         other = np.sqrt(1 - kinship**2)
         strength = kinship * self.strength + other * self._normal(self.people) + skill
         false = kinship * self.false_strength + other * self._normal(self.empty) + gain
-        hits, alarms = self._counts(self.people, strength), self._counts(self.empty, false)
+        hits, alarms = (
+            self._counts(self.people, strength),
+            self._counts(self.empty, np.where(self.is_noisy, false, -np.inf)),
+        )
         truths = np.bincount(self.people, minlength=self.logs)
         images = np.where(self.is_positive, 0, self.sizes)
         if self.regime.loop:
@@ -142,7 +149,7 @@ def true_curve(
     regime: Regime, skill: float, gain: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return (level, safety, efficiency) of endless logs."""
-    rate = special.ndtr(gain - THRESHOLDS)
+    rate = regime.noisy * special.ndtr(gain - THRESHOLDS)
     efficiency = FRAME_S / (FRAME_S + ALARM_S * rate) if regime.loop else 1 - np.minimum(rate / FPR_MAX, 1)
     return LEVELS, special.ndtr(skill - THRESHOLDS), efficiency
 

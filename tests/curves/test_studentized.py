@@ -102,6 +102,20 @@ def test_the_end_of_a_ratio_of_times() -> None:
     assert found.low == pytest.approx((1 - hidden) ** 2)
 
 
+def test_an_objective_that_never_varies_is_not_certain_either() -> None:
+    """Recall varies from log to log, but no log has an alarm: that alone leaves room below."""
+    curve = outcomes(np.random.default_rng(2), 40, 40)
+    quiet = Ratios(curve.num_s, curve.den_s, np.zeros_like(curve.num_e), curve.den_e)
+    ratio = Ratios(curve.num_s, curve.den_s, curve.den_e, curve.den_e, "ratio")  # efficiency 1 for sure, too
+    wide, narrow = of(Area((quiet,)), 40, 40), of(Area((curve,)), 40, 40)
+    assert wide.value is not None
+    assert wide.low is not None
+    hidden = none_seen(curve.den_e, tail=0.0125) / 0.1
+    best = quiet.observed()[0].max()
+    assert wide.low < wide.value - best * hidden * 0.99
+    assert wide.method == narrow.method == of(Area((ratio,)), 40, 40).method == METHOD
+
+
 def test_a_mean_at_the_end() -> None:
     whole = Area((certain(1, 0),))
     mean = of(Mean((whole, Area((certain(1, 0),))), (0.5, 0.5)), 30, 30)

@@ -58,6 +58,8 @@ def interval(sample: Sample, *, level: float = 0.95) -> Interval:
         method = AT_THE_END
     else:
         low, high = _studentized(sample, tail, logs)
+        least, most = ends(sample.quantity, tail, still_only=True)
+        low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
         method = METHOD
     floor = -1.0 if isinstance(sample.quantity, Difference) else 0.0
     return given(sample.value, max(low, floor), min(high, 1.0), level=level, method=method, logs=logs)
