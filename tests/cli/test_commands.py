@@ -15,7 +15,7 @@ from adverse.data.write import write_image
 from bad_input.command import adverse_here
 from small_study import write_study
 
-COMMANDS = ("plan", "run", "analyze", "drive", "verify", "list", "mutate", "check-plugin", "demo")
+COMMANDS = ("plan", "run", "analyze", "drive", "predict", "verify", "list", "mutate", "check-plugin", "demo")
 GOOD = """
 import numpy as np
 from adverse import mutation

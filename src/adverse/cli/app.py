@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, mutate, runs
+from adverse.cli import checkplugin, demo, drive, listing, mutate, predict, runs
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -18,6 +18,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse verify RUN                    re-check every hash
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse predict scores.csv --simple gaussian_blur --contextual defocus
 
 Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
 """
@@ -50,4 +51,5 @@ app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
+app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)
