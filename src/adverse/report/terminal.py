@@ -23,7 +23,7 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    lines = _of_sensitivity(summary)
+    lines = [*summary.data.get("ranking_changes", ()), *_of_sensitivity(summary)]
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             lines.append(
