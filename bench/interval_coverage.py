@@ -205,10 +205,10 @@ def one_study(number: int, *, regime: Regime, resamples: int) -> dict[str, tuple
     }
 
 
-def measure(regime: Regime, repetitions: int, resamples: int) -> dict[str, Tally]:
+def measure(regime: Regime, numbers: range, resamples: int) -> dict[str, Tally]:
     truth = truths(regime)
     tallies = {name: Tally() for name in STATISTICS}
-    for number in range(repetitions):
+    for number in numbers:
         for name, ends in one_study(number, regime=regime, resamples=resamples).items():
             if ends is None:
                 continue
@@ -232,6 +232,7 @@ def main() -> None:
     )
     parser.add_argument("--repetitions", type=int, default=1000)
     parser.add_argument("--resamples", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=10_000, help="the seed of the first repetition")
     parser.add_argument("--only", help="run the regimes whose name holds this word")
     chosen = parser.parse_args()
     print(f"{chosen.repetitions} repetitions, {chosen.resamples} resamples; coverage (mean width)\n")
@@ -241,7 +242,7 @@ def main() -> None:
     for regime in REGIMES:
         if chosen.only and chosen.only not in regime.name:
             continue
-        tallies = measure(regime, chosen.repetitions, chosen.resamples)
+        tallies = measure(regime, range(chosen.first, chosen.first + chosen.repetitions), chosen.resamples)
         cells = " | ".join(cell(tallies[name], chosen.repetitions) for name in STATISTICS)
         sizes = f"{regime.positive} / {regime.negative} | {regime.frames} | {regime.icc}"
         print(f"| {regime.name} | {sizes} | {cells} |", flush=True)

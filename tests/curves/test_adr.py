@@ -39,6 +39,7 @@ def test_a_rate_that_equals_a_reference_counts_whatever_the_rounding() -> None:
     rates = [count / 1000 for count in (1, 10, 100)]
     assert reference_points(rates).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2]
     assert adr([1, 1, 1], [0.001, 0.002, 0.003]) == 1
+    assert adr([1.0], [3 * 0.1], [0.3]) == 1  # 3 * 0.1 is a little more than 0.3
 
 
 def test_mutated_data_is_judged_at_the_points_of_the_baseline() -> None:

@@ -60,6 +60,15 @@ def test_the_standard_error_of_a_mean_is_the_textbook_one() -> None:
     assert found.values.std() == pytest.approx(recalls.std() / np.sqrt(6), rel=0.05)
 
 
+def test_the_standard_error_of_a_stratified_mean_is_the_textbook_one() -> None:
+    """All logs have alarms, positive ones more; how strata differ in the mean is no spread between logs."""
+    times = np.array([1.0, 1.2, 1.1, 1.3, 2.0, 2.5, 3.0])
+    curve = Ratios(np.ones((7, 1)), np.ones(7), 1 / times, np.ones(7), "ratio")
+    found = estimate({"area": Area((curve,))}, draw(NAMES[:7], [0] * 4 + [1] * 3, seed=1, count=10))["area"]
+    spread = [np.var(1 / part, ddof=1) * len(part) for part in (times[:4], times[4:])]
+    assert found.error == pytest.approx(np.sqrt(sum(spread)) / 7)
+
+
 def test_the_standard_error_is_near_that_of_leaving_one_log_out() -> None:
     rng = np.random.default_rng(8)
     curve = outcomes(rng, 40, 40)

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from adverse.curves import Area, Difference, Interval, Mean, Ratios, Share, draw, intervals
+from adverse.curves import (
+    Area,
+    Difference,
+    Interval,
+    Mean,
+    Ratios,
+    Sample,
+    Share,
+    area,
+    draw,
+    interval,
+    intervals,
+)
 from adverse.curves.quantities import Quantity
 from adverse.curves.rates import none_seen
 from adverse.curves.studentized import AT_THE_END, METHOD, effective_logs
@@ -151,6 +164,31 @@ def test_one_log_that_carries_everything_makes_a_wide_interval() -> None:
     assert found.value == pytest.approx(39 / 40)
     assert found.low is not None
     assert found.low < 0.75  # one degree of freedom: 12.7 standard errors
+
+
+def by_hand(sample: Sample, logs: int) -> tuple[float, float]:
+    """Work out the interval step by step, with the quantiles of scipy."""
+    pivots = [(v - sample.value) / e for v, e in zip(sample.values, sample.errors, strict=True)]
+    squares = [u * u for u in sample.influence]
+    effective = sum(squares) ** 2 / sum(s * s for s in squares)
+    t = stats.t.ppf(0.975, max(1.0, min(effective, logs) - 2))
+    bias = sum(sample.values) / len(sample.values) - sample.value
+    low = sample.value - max(np.percentile(pivots, 97.5), t) * sample.error
+    high = sample.value + max(-np.percentile(pivots, 2.5), t) * sample.error
+    return min(low, low - bias), max(high, high - bias)
+
+
+@pytest.mark.parametrize("bias", [-0.02, 0.02])
+@pytest.mark.parametrize("stretch", [0.5, 3.0])
+def test_equals_the_steps_by_hand(bias: float, stretch: float) -> None:
+    rng = np.random.default_rng(9)
+    curve = outcomes(rng, 30, 25)
+    value = area(*curve.observed())
+    values = value + bias + 0.02 * stretch * rng.standard_normal(400)
+    influence, errors = rng.standard_normal(55), rng.uniform(0.015, 0.025, 400)
+    sample = Sample(Area((curve,)), value, 0.02, influence, values, errors)
+    found = interval(sample)
+    assert (found.low, found.high) == pytest.approx(by_hand(sample, 25))
 
 
 def test_effective_logs_lies_between_one_and_all() -> None:

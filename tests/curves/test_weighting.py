@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from adverse.curves import Area, Difference, Mean, Ratios, Share, area, robustness_roc
 from adverse.curves.quantities import Quantity
@@ -50,11 +51,19 @@ def test_a_weight_is_as_good_as_repeating_the_log(seed: int, kind: Kind) -> None
     assert weighting.evaluate(mean).value[0] == pytest.approx(wanted)
 
 
-@given(st.integers(0, 10**6), KINDS)
-def test_influence_is_the_derivative_by_the_weight(seed: int, kind: Kind) -> None:
+def turned(curve: Ratios, order: NDArray[np.int64]) -> Ratios:
+    """Return the curve with its points in another order, as one that turns back has them."""
+    den_e = curve.den_e if curve.den_e.ndim == 1 else curve.den_e[:, order]
+    num_e = curve.num_e if curve.num_e.ndim == 1 else curve.num_e[:, order]
+    return Ratios(curve.num_s[:, order], curve.den_s, num_e, den_e, curve.efficiency, curve.fpr_max)
+
+
+@given(st.integers(0, 10**6), KINDS, st.permutations(range(8)))
+def test_influence_is_the_derivative_by_the_weight(seed: int, kind: Kind, order: list[int]) -> None:
     """Kinks - where two curves or two points meet - have no derivative, so most logs must agree, not all."""
     rng = np.random.default_rng(seed)
-    base, mutated, other = (outcomes(rng, skill=skill, efficiency=kind) for skill in (0, -0.2, -0.1))
+    made = (outcomes(rng, skill=skill, efficiency=kind) for skill in (0, -0.2, -0.1))
+    base, mutated, other = (turned(curve, np.array(order)) for curve in made)
     whole = Area((base,))
     quantities: list[Quantity] = [
         whole,
