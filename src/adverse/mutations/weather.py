@@ -99,7 +99,7 @@ def snow(image: Image, flakes: Flakes, *, rng: np.random.Generator) -> Image:
     layer += np.float32(flakes.mean)
     bright = _at_least(np.minimum(layer, 1), flakes.least)
     path = motion.track(flakes.radius, flakes.sigma, float(rng.uniform(-135, -45)), (rows, columns))
-    fallen = motion.motion_blur(bright, path, gain=255.0, offset=0.5)
+    fallen = motion.motion_blur(bright, path, gain=255.0, offset=layout.ROUND)
     out = np.empty_like(source)
     pixel_kernels.snow_over(source, fallen.reshape(rows, columns), flakes.keep, out)
     return out.reshape(image.shape)
@@ -119,7 +119,7 @@ def spatter(image: Image, splash: Splash, *, rng: np.random.Generator) -> Image:
         )
         clear = 1 - _at_least(cover, MUD_EDGE)
         colour = np.array(colour_for(image, MUD_COLOUR), np.float32)
-        pixel_kernels.blend_colour(source, clear, colour, 1e-3, out)
+        pixel_kernels.blend_colour(source, clear, colour, layout.HAIR, out)
     else:
         drops = _drops(liquid, splash.least) * np.float32(splash.strength)
         colour = np.array(colour_for(image, WATER_COLOUR), np.float32)
