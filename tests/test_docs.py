@@ -12,6 +12,7 @@ import yaml
 from adverse import plugins
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
+from adverse.robot.profile import Robot, read_robot
 from adverse.study.spec import LEVELS, Study, SutSection, study_from
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +36,8 @@ def test_the_study_of_the_readme_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_mutations_of_the_study_page_are_valid() -> None:
-    (shown,) = blocks("docs/study-file.md", "yaml")
+    shown, robot = blocks("docs/study-file.md", "yaml")
+    assert read_robot(yaml.safe_load(robot)["robot"]) == Robot(2.0, 1.0)
     registry = plugins.load()
     for entry in yaml.safe_load(shown)["mutations"]:
         assert expand(entry, registry, where="docs")

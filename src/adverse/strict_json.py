@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from adverse.errors import DataError
 
+_SURROGATE = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<lone>\\u[dD][89a-fA-F]\w\w)")
+"""Escapes that only together are a character: a backslash, a pair, or half a pair alone."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 
 
@@ -22,6 +24,10 @@ def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _broken(path, what, f"byte {error.start} is not UTF-8", "UTF-8 text") from error
+    half = next((match for match in _SURROGATE.finditer(text) if match["lone"]), None)
+    if half is not None:
+        got = f"half a character, {half['lone']}, at {_position(text, half.start())}"
+        raise _broken(path, what, got, "text that can be written down")
     finished = _Objects()
     try:
         constant = None if allow_nan else _refuse

@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def adverse_here(*args: str | Path) -> Said:
 
 
 @contextlib.contextmanager
-def started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
+def started(*args: str | Path, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """Start Python with these arguments as a process of its own; it is gone when the block ends."""
     source = str(Path(adverse.__file__).parents[1])
     process = subprocess.Popen(
@@ -57,7 +57,7 @@ def started(*args: str | Path) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "PYTHONPATH": source},
+        env={**os.environ, "PYTHONPATH": source, **(env or {})},
     )
     with process:
         try:
@@ -72,7 +72,7 @@ def ended(process: subprocess.Popen[str]) -> Said:
     return Said(process.returncode, text)
 
 
-def run_alone(*args: str | Path) -> Said:
+def run_alone(*args: str | Path, env: Mapping[str, str] | None = None) -> Said:
     """Run Python in a process of its own, to its end."""
-    with started(*args) as process:
+    with started(*args, env=env) as process:
         return ended(process)

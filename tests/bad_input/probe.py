@@ -33,13 +33,16 @@ def look(image: Image) -> Answer:
 
 
 def hang(_image: Image) -> Answer:
-    Path(__file__).with_name("hanging").touch()
+    Path(__file__).with_name("waiting").touch()
     while True:
         time.sleep(1)
 
 
-def slow(image: Image) -> Answer:
-    time.sleep(0.15)
+def gate(image: Image) -> Answer:
+    """Wait until the test says go."""
+    Path(__file__).with_name("waiting").touch()
+    while not Path(__file__).with_name("go").exists():
+        time.sleep(0.01)
     return look(image)
 
 
@@ -87,7 +90,7 @@ MOODS: dict[str, Callable[[Image], Answer]] = {
     "os exit": lambda _: os._exit(3),
     "exit": lambda _: exit(3),  # noqa: PLR1722 - as careless code does
     "hang": hang,
-    "slow": slow,
+    "gate": gate,
     "leak": leak,
     "interrupt": interrupt,
     "noise": noise,
@@ -115,6 +118,9 @@ def probe(
     *, mood: str = "good", at: int = -1, weights: Path | None = None, classes: tuple[str, ...] = ("person",)
 ) -> Probe:
     """Find the red figure."""
-    if weights is not None and weights.read_text() == "broken":
+    content = weights.read_text() if weights is not None else ""
+    if content == "broken":
         raise ValueError("the weights are of version 9, this loader knows 1 to 3")
+    if content == "deadly":
+        ctypes.string_at(0)
     return Probe(mood, at, classes)

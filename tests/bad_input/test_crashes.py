@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .cases import PASS
+from .cases import CANNOT_RUN, PASS
 from .command import Said
 from .good_study import GoodStudy
 
@@ -16,7 +16,7 @@ SUTS: dict[str, dict[str, Any]] = {
     "good": {},
     "segfault": {},
     "os exit": {},
-    "hang": {"timeout_s": 1},
+    "hang": {"timeout_s": 2},
     "leak": {"memory_limit_mb": 400},
     "noise": {"memory_limit_mb": 4000},
 }
@@ -48,7 +48,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     [
         ("segfault", ("the program died", "SIGSEGV")),
         ("os exit", ("the program died", "exit code 3")),
-        ("hang", ("the program hung", "it has not answered after 1 s", "Raise timeout_s")),
+        ("hang", ("the program hung", "it has not answered after 2 s", "Raise timeout_s")),
         ("leak", ("the program uses too much memory", "at most 400 MB", "Raise memory_limit_mb")),
     ],
 )
@@ -67,7 +67,7 @@ def test_others_do_not_notice(ran: Ran, sut: str) -> None:
 
 def test_the_user_hears_of_it_at_once(ran: Ran) -> None:
     died = f"a worker died (signal SIGSEGV) while asking SUT 'segfault', frame '{AT}', under identity"
-    hung = f"a worker gave no answer in 1 s while asking SUT 'hang', frame '{AT}', under identity"
+    hung = f"a worker gave no answer in 2 s while asking SUT 'hang', frame '{AT}', under identity"
     ran.said.expect(PASS, died, hung, "SUT 'hang' runs in a process of its own from now on")
 
 
@@ -79,3 +79,17 @@ def test_every_fault_has_a_fix(ran: Ran) -> None:
 
 def test_nothing_is_run_twice(ran: Ran) -> None:
     ran.study.adverse("plan").expect(PASS, "48 images to judge, 48 done, 0 to do")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("broken", ("cannot be built", "version 9", "Check the options")),
+        ("deadly", ("ended before it was ready", "SIGSEGV", "while loading SUT 'probe'")),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_stops_the_run(
+    coco: GoodStudy, content: str, words: tuple[str, ...]
+) -> None:
+    (coco.folder / "model.bin").write_text(content)
+    coco.adverse(workers=1).expect(CANNOT_RUN, "probe", *words)

@@ -132,4 +132,14 @@ def test_two_runs_on_one_folder_and_a_stale_lock(coco: GoodStudy) -> None:
     coco.adverse().expect(PASS, f"took over the lock of process {holder['pid']}", "which is gone")
     again = coco.adverse()
     again.expect(PASS)
-    assert "lock" not in again.text
+    assert "took over" not in again.text
+
+
+def test_an_error_leaves_no_lock_behind(coco: GoodStudy) -> None:
+    coco.study["mutations"] = ["no_such_mutation"]
+    coco.adverse().expect(CANNOT_RUN, "no_such_mutation")
+    coco.study["mutations"] = []
+    coco.rewrite()
+    said = coco.adverse()
+    said.expect(PASS)
+    assert "took over" not in said.text

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from .cases import INTERRUPTED, PASS
+from .cases import INCOMPLETE, INTERRUPTED, PASS
 from .command import ended, started
 from .good_study import GoodStudy
 
@@ -21,14 +21,28 @@ def command(study: GoodStudy) -> tuple[str | Path, ...]:
     return ("-m", "adverse", "run", study.file, "--out", study.run, "--workers", "1")
 
 
-def first_unit_done(process: subprocess.Popen[str], study: GoodStudy) -> list[psutil.Process]:
-    """Wait for the first finished unit; return the processes that the run has started."""
+def in_the_middle(process: subprocess.Popen[str], study: GoodStudy) -> list[psutil.Process]:
+    """Wait until a unit is finished and the SUT waits in another; return what the run has started."""
+    journal, waiting = study.run / "journal", study.folder / "waiting"
     while process.poll() is None:
-        journal = study.run / "journal"
-        if journal.exists() and journal.read_bytes().count(b"\n"):
+        if waiting.exists() and journal.exists() and journal.read_bytes().count(b"\n"):
             return psutil.Process(process.pid).children(recursive=True)
         time.sleep(0.02)
     pytest.fail(f"the run ended by itself: {process.communicate()[0]}")
+
+
+def ctrl_c(process: subprocess.Popen[str], number: signal.Signals = signal.SIGINT) -> None:
+    """Send the signal and wait until the run has heard it."""
+    process.send_signal(number)
+    while "stopping after the units under way" not in (
+        line := str(process.stdout.readline() if process.stdout else "")
+    ):
+        assert line
+
+
+def go(study: GoodStudy) -> None:
+    """Let the SUT answer."""
+    (study.folder / "go").touch()
 
 
 def results(study: GoodStudy) -> dict[str, Any]:
@@ -38,39 +52,38 @@ def results(study: GoodStudy) -> dict[str, Any]:
 
 
 @pytest.fixture
-def slow(coco: GoodStudy) -> GoodStudy:
+def gated(coco: GoodStudy) -> GoodStudy:
+    """The SUT waits at the third picture until the test says go."""
     coco.study["unit_frames"] = 1
-    coco.sut(mood="slow")
+    coco.sut(mood="gate", at=2)
     return coco
 
 
-def test_ctrl_c_once(slow: GoodStudy) -> None:
+def test_ctrl_c_once(gated: GoodStudy) -> None:
     """What is under way is finished; the second run does the rest, and all is as if nothing had been."""
-    with started(*command(slow)) as process:
-        workers = first_unit_done(process, slow)
-        process.send_signal(signal.SIGINT)
+    with started(*command(gated)) as process:
+        workers = in_the_middle(process, gated)
+        ctrl_c(process)
+        go(gated)
         said = ended(process)
-    said.expect(
-        INTERRUPTED, "stopping after the units under way", str(slow.run), "Run the same command to go on"
-    )
+    said.expect(INTERRUPTED, str(gated.run), "Run the same command to go on")
     assert not [worker for worker in workers if worker.is_running()]
-    units = (slow.run / "journal").read_text().splitlines()
-    assert 1 <= len(units) < 8
-    slow.adverse("analyze").expect(3, str(slow.run), "not finished", "fix")
-    slow.adverse().expect(PASS, f"{2 * len(units)} of 16 images were done before")
-    interrupted = results(slow)
-    slow.run = slow.folder / "straight"
-    slow.adverse().expect(PASS)
-    assert results(slow) == interrupted
+    units = (gated.run / "journal").read_text().splitlines()
+    assert 3 <= len(units) < 8
+    gated.adverse("analyze").expect(INCOMPLETE, str(gated.run), "not finished", "fix")
+    gated.adverse().expect(PASS, f"{2 * len(units)} of 16 images were done before")
+    interrupted = results(gated)
+    gated.run = gated.folder / "straight"
+    gated.adverse().expect(PASS)
+    assert results(gated) == interrupted
 
 
-def test_a_polite_kill_is_a_ctrl_c(slow: GoodStudy) -> None:
-    with started(*command(slow)) as process:
-        workers = first_unit_done(process, slow)
-        process.terminate()
-        ended(process).expect(
-            INTERRUPTED, "stopping after the units under way", "Run the same command to go on"
-        )
+def test_a_polite_kill_is_a_ctrl_c(gated: GoodStudy) -> None:
+    with started(*command(gated)) as process:
+        workers = in_the_middle(process, gated)
+        ctrl_c(process, signal.SIGTERM)
+        go(gated)
+        ended(process).expect(INTERRUPTED, "Run the same command to go on")
     assert not [worker for worker in workers if worker.is_running()]
 
 
@@ -79,12 +92,8 @@ def test_ctrl_c_twice(coco: GoodStudy, workers: int) -> None:
     """The SUT hangs in the second unit, so the first Ctrl-C alone would wait for it."""
     coco.sut(mood="hang", at=6)
     with started(*command(coco), "--workers", str(workers)) as process:
-        children = first_unit_done(process, coco)
-        while not (coco.folder / "hanging").exists() and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        while "stopping" not in (line := str(process.stdout.readline() if process.stdout else "")):
-            assert line
+        children = in_the_middle(process, coco)
+        ctrl_c(process)
         process.send_signal(signal.SIGINT)
         said = ended(process)
     said.expect(INTERRUPTED, str(coco.run), "Run the same command to go on")
@@ -94,25 +103,38 @@ def test_ctrl_c_twice(coco: GoodStudy, workers: int) -> None:
     coco.adverse().expect(PASS, "SUT probe changed", "16/16 images done")
 
 
-def test_kill(slow: GoodStudy) -> None:
+def test_kill(gated: GoodStudy) -> None:
     """kill -9 of the main process: its workers end too, and a second run goes on."""
-    with started(*command(slow)) as process:
-        workers = first_unit_done(process, slow)
+    with started(*command(gated)) as process:
+        workers = in_the_middle(process, gated)
         process.kill()
         process.wait()
     psutil.wait_procs(workers)
-    units = (slow.run / "journal").read_text().splitlines()
+    go(gated)
+    units = (gated.run / "journal").read_text().splitlines()
     words = f"{2 * len(units)} of 16 images were done before"
-    slow.adverse().expect(PASS, f"took over the lock of process {process.pid}", words)
-    slow.adverse("verify").expect(PASS)
+    gated.adverse().expect(PASS, f"took over the lock of process {process.pid}", words)
+    gated.adverse("verify").expect(PASS)
 
 
-def test_a_worker_that_is_killed_is_replaced(slow: GoodStudy) -> None:
+def test_a_worker_that_is_killed_is_replaced(gated: GoodStudy) -> None:
     """As the system does when memory runs out: the run does not even stop."""
-    with started(*command(slow)) as process:
-        (worker,) = first_unit_done(process, slow)
+    with started(*command(gated)) as process:
+        (worker,) = in_the_middle(process, gated)
         worker.kill()
+        go(gated)
         said = ended(process)
-    said.expect(PASS, "a worker died (signal SIGKILL) while asking SUT 'probe'", "16/16 images done")
-    assert {row["area"] for row in slow.rows()} == {1.0}
-    assert {row["faults"] for row in slow.rows()} == {0}
+    said.expect(
+        PASS, "a worker died (signal SIGKILL) while asking SUT 'probe', frame '2'", "16/16 images done"
+    )
+    assert {(row["area"], row["faults"]) for row in gated.rows()} == {(1.0, 0)}
+
+
+def test_a_reader_that_goes_away_does_not_stop_the_run(coco: GoodStudy) -> None:
+    """As in `adverse run study.yaml | head -1`."""
+    with started(*command(coco)) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() == PASS
+    coco.adverse("verify").expect(PASS)
+    assert {row["area"] for row in coco.rows()} == {1.0}

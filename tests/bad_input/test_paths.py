@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
+import pytest
+
 from .cases import CANNOT_RUN, INCOMPLETE, PASS, Case, case, table
+from .command import adverse_here, run_alone
 from .good_study import GoodStudy
 
 AT = 2
@@ -50,6 +55,13 @@ def link_in_circles(study: GoodStudy) -> None:
     case(
         "300 characters", name("x" * 296 + ".png"), CANNOT_RUN, FIELD, "(300 characters)", "Rename the file"
     ),
+    case(
+        "half a character",
+        name("\ud800.png"),
+        CANNOT_RUN,
+        "truth.json",
+        "half a character, \\ud800, at line 1",
+    ),
     case("200 characters", renamed("x" * 196 + ".png"), PASS, "results:"),
     case("unicode", renamed("Füße 路 🚶 e\u0301.png"), PASS, "results:"),
     case("spaces, quotes and brackets", renamed('it\'s [bold] {x} %s \\ "2".png'), PASS, "results:"),
@@ -78,3 +90,23 @@ def test_a_symlinked_log_leads_out(folder: GoodStudy) -> None:
     folder.log.rename(outside)
     folder.log.symlink_to(outside)
     folder.adverse().expect(CANNOT_RUN, "by a symlink", "'b", "fix")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems take only text")
+def test_a_name_that_is_no_text(folder: GoodStudy) -> None:
+    """On Linux a file name is any bytes; without a truth file every image counts."""
+    folder.images[2].rename(folder.images[2].with_name(os.fsdecode(b"\xff.png")))
+    folder.study["data"]["truth"] = None
+    folder.write()
+    folder.annotations.unlink()
+    (folder.data / "a" / "poses.csv").unlink()
+    said = adverse_here("run", folder.file, "--out", folder.run, "--workers", "0")
+    said.expect(CANNOT_RUN, str(folder.images[2].parent), r"\udcff.png", "Rename the file")
+
+
+def test_a_name_that_the_terminal_cannot_show(coco: GoodStudy) -> None:
+    name("Füße.png")(coco)
+    coco.write()
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    said = run_alone("-m", "adverse", "run", coco.file, "--out", coco.run, "--workers", "0", env=ascii_only)
+    said.expect(INCOMPLETE, r"F\xfc\xdfe.png", "is missing", "Fix:")

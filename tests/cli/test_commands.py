@@ -15,7 +15,7 @@ from adverse.data.write import write_image
 from bad_input.command import adverse_here
 from small_study import write_study
 
-COMMANDS = ("plan", "run", "analyze", "verify", "list", "mutate", "check-plugin", "demo")
+COMMANDS = ("plan", "run", "analyze", "drive", "verify", "list", "mutate", "check-plugin", "demo")
 GOOD = """
 import numpy as np
 from adverse import mutation
@@ -68,6 +68,13 @@ def test_mutate_takes_depth(picture: Path, tmp_path: Path) -> None:
     args = ("--mutation", "haze(visibility_m=100)", "--depth", tmp_path / "in.npy")
     assert adverse_here("mutate", picture, tmp_path / "out.png", *args).code == 0
     assert (ImageFile(tmp_path / "out.png")() == (205, 208, 211)).all()
+
+
+def test_a_sheet_shows_a_battery(picture: Path, tmp_path: Path) -> None:
+    assert adverse_here("mutate", picture, "--sheet", tmp_path / "sheet.png", "-m", "first-look").code == 0
+    drawn = ImageFile(tmp_path / "sheet.png")()
+    assert drawn.shape[0] > 4 * 20
+    assert adverse_here("mutate", picture).code == 2
 
 
 def test_check_plugin_passes_a_good_one_and_fails_a_bad_one(tmp_path: Path) -> None:

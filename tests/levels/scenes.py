@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from adverse.study.store.read import Answers, Frames, TruthTable
@@ -43,6 +45,7 @@ def random_scene(
         boxes=array[order],
         scores=scores[order],
         labels=rng.integers(0, classes, count)[order],
+        depths_m=np.full(count, np.nan, np.float32),
     )
     n = len(truth_frame)
     truth = TruthTable(
@@ -50,9 +53,13 @@ def random_scene(
         boxes=np.array(truth_boxes, np.float64).reshape(-1, 4),
         labels=rng.integers(0, classes, n),
         ignore=rng.random(n) < 0.25,
+        positions_m=np.full((n, 3), np.nan),
+        place=np.zeros(n, np.int64),
     )
     names = tuple(f"log{i}" for i in range(logs))
-    return answers, truth, Frames(tuple(map(str, range(frames))), names, log, np.ones(frames, np.bool_))
+    nowhere = np.full((frames, 4, 4), np.nan), np.full((frames, 7), np.nan)
+    ids = tuple(map(str, range(frames)))
+    return answers, truth, Frames(ids, names, log, np.ones(frames, np.bool_), *nowhere)
 
 
 def reordered(answers: Answers, seed: int) -> Answers:
@@ -64,11 +71,10 @@ def reordered(answers: Answers, seed: int) -> Answers:
             for start, end in zip(answers.offsets[:-1], answers.offsets[1:], strict=True)
         ]
     ).astype(np.int64)
-    return Answers(
-        answers.frame,
-        answers.status,
-        answers.offsets,
-        answers.boxes[order],
-        answers.scores[order],
-        answers.labels[order],
+    return replace(
+        answers,
+        boxes=answers.boxes[order],
+        scores=answers.scores[order],
+        labels=answers.labels[order],
+        depths_m=answers.depths_m[order],
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,8 +32,8 @@ def test_equals_counting_at_each_threshold(seed: int) -> None:
         mine = [f for f in range(len(frames.ids)) if frames.log[f] == log and counted[f]]
         real = sum(1 for t in range(len(truth.frame)) if truth.frame[t] in mine and not truth.ignore[t])
         assert found[ROC_A].truths[log] == found[ROC_B].truths[log] == real
-        assert found[ROC_A].images[log] == len(mine)
-        assert found[ROC_B].images[log] == (0 if log in people else len(mine))
+        assert found[ROC_A].exposure[log] == len(mine)
+        assert found[ROC_B].exposure[log] == (0 if log in people else len(mine))
         for k, threshold in enumerate(thresholds):
             hits = false = alarms = 0
             for f in mine:
@@ -44,8 +46,8 @@ def test_equals_counting_at_each_threshold(seed: int) -> None:
                 false += seen.count(FALSE)
                 alarms += log not in people and any(o != IGNORED for o in seen)
             assert found[ROC_A].hits[log, k] == hits
-            assert found[ROC_A].alarms[log, k] == false
-            assert found[ROC_B].alarms[log, k] == alarms
+            assert found[ROC_A].cost[log, k] == false
+            assert found[ROC_B].cost[log, k] == alarms
 
 
 @given(SEEDS)
@@ -57,7 +59,7 @@ def test_more_sensitive_never_sees_less(seed: int) -> None:
     thresholds = standardize(false_scores(judged, counted), len(frames.ids), LEVELS).thresholds
     for outcomes in image_outcomes(judged, truth, frames, thresholds, counted).values():
         assert (np.diff(outcomes.hits, axis=1) >= 0).all()
-        assert (np.diff(outcomes.alarms, axis=1) >= 0).all()
+        assert (np.diff(outcomes.cost, axis=1) >= 0).all()
         assert (outcomes.hits <= outcomes.truths[:, None]).all()
 
 
@@ -73,7 +75,7 @@ def test_the_baseline_rate_is_the_level() -> None:
 
 def test_nothing_true_is_undefined_not_zero() -> None:
     answers, truth, frames = random_scene(3)
-    nothing = type(truth)(truth.frame[:0], truth.boxes[:0], truth.labels[:0], truth.ignore[:0])
+    nothing = replace(truth, **{field.name: getattr(truth, field.name)[:0] for field in fields(truth)})
     judged = judge(answers, nothing)
     outcomes = image_outcomes(judged, nothing, frames, np.zeros(3, np.float32), np.ones(12, np.bool_))
     assert np.isnan(outcomes[ROC_A].safety()).all()

@@ -130,7 +130,8 @@ def xywh(box: Any) -> list[float]:
 
 def test_real_truth_comes_before_ignored() -> None:
     same = np.array([[0, 0, 10, 10], [0, 0, 10, 10]], np.float64)
-    truth = TruthTable(np.zeros(2, np.int64), same, np.zeros(2, np.int64), np.array([True, False]))
+    none = np.zeros(2, np.int64)
+    truth = TruthTable(none, same, none, np.array([True, False]), np.full((2, 3), np.nan), none)
     answers = Answers(
         np.zeros(1, np.int64),
         np.zeros(1, np.int8),
@@ -138,5 +139,6 @@ def test_real_truth_comes_before_ignored() -> None:
         np.tile(np.array([[0, 0, 10, 10]], np.float32), (3, 1)),
         np.array([0.9, 0.8, 0.7], np.float32),
         np.zeros(3, np.int64),
+        np.full(3, np.nan, np.float32),
     )
     assert match(answers, truth).tolist() == [HIT, IGNORED, IGNORED]

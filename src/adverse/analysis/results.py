@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from adverse.analysis.context import Context
 from adverse.analysis.score import Scored, SutScores, score_sut
 from adverse.errors import DataError, IncompleteError
 from adverse.study.store.durable import write_file
@@ -29,9 +30,9 @@ OUTCOMES = pa.schema(
     [
         *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
         ("truths", pa.int64()),
-        ("images", pa.int64()),
         ("hits", pa.list_(pa.int64())),
-        ("alarms", pa.list_(pa.int64())),
+        ("exposure", pa.float64()),  # images, or at the loop level the truth's seconds
+        ("cost", pa.list_(pa.float64())),  # false alarms, or the SUT's seconds
     ]
 )
 
@@ -67,7 +68,8 @@ def analyze(path: Path) -> Summary:
         )
     counts = store.counts()
     _refuse_nothing(store, counts)
-    scores = [score_sut(store, sut) for sut in store.suts]
+    context = Context(store)
+    scores = [score_sut(store, sut, context) for sut in store.suts]
     troubles = store.troubles()
     summary = {**_summary(store, counts, scores), "troubles": _by_frame(troubles)}
     results = store.folder.results
@@ -156,14 +158,14 @@ def _outcomes(scores: list[SutScores]) -> bytes:
             "setting": scored.row.setting,
             "log": log,
             "truths": int(scored.outcomes.truths[index]),
-            "images": int(scored.outcomes.images[index]),
             "hits": scored.outcomes.hits[index].tolist(),
-            "alarms": scored.outcomes.alarms[index].tolist(),
+            "exposure": float(scored.outcomes.exposure[index]),
+            "cost": scored.outcomes.cost[index].tolist(),
         }
         for one in scores
         for scored in one.scored
         if scored.outcomes is not None
         for index, log in enumerate(scored.outcomes.logs)
-        if scored.outcomes.truths[index] or scored.outcomes.images[index]
+        if scored.outcomes.truths[index] or scored.outcomes.exposure[index]
     ]
     return table_bytes(pa.Table.from_pylist(rows, schema=OUTCOMES))

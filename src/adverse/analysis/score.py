@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.analysis.context import Context, Seen
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points, robustness_roc
-from adverse.levels.image import ROC_B, Judged, false_scores, image_outcomes, judge
+from adverse.levels.image import Judged, false_scores, image_outcomes, judge, positive_logs
 from adverse.levels.outcomes import Outcomes
 from adverse.levels.sensitivity import Sensitivity, grid, standardize
 from adverse.study.store.read import FAULT, OK, QUARANTINED, Answers, Store
@@ -44,6 +45,7 @@ class Row:
     negative_frames: int = 0
     quarantined: int = 0
     faults: int = 0
+    logs_left_out: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,31 +67,34 @@ class SutScores:
     scored: tuple[Scored, ...]
 
 
-def score_sut(store: Store, sut: str) -> SutScores:
+def score_sut(store: Store, sut: str, context: Context) -> SutScores:
     """Judge every setting of a SUT at thresholds frozen on its un-mutated validation images."""
-    statistics = store.manifest["statistics"]
-    levels = grid(
-        statistics["sensitivity"]["levels"],
-        statistics["sensitivity"]["lowest"],
-        statistics["sensitivity"]["highest"],
-    )
-    answers = store.answers(sut)
-    judged = {setting: judge(answer, store.truth) for setting, answer in answers.items()}
-    baseline = next(iter(store.settings))
+    judged = {setting: judge(answer, store.truth) for setting, answer in store.answers(sut).items()}
+    sensitivity, source = sensitivity_of(store, judged[next(iter(store.settings))])
+    scored = _Scoring(store, sut, judged, sensitivity, context).rows()
+    return SutScores(sut, sensitivity, source, tuple(scored))
+
+
+def sensitivity_of(store: Store, baseline: Judged) -> tuple[Sensitivity, Literal["validation", "test"]]:
+    """Standardize a SUT on its un-mutated validation images or, where there are none, on the test images."""
     test = store.frames.test
     source: Literal["validation", "test"] = "test" if test.all() else "validation"
-    chosen = test if source == "test" else ~test
-    counted = chosen & _ran(judged[baseline].answers, len(test))
-    sensitivity = standardize(false_scores(judged[baseline], counted), int(counted.sum()), levels)
-    scored = _Scoring(store, sut, judged, sensitivity).rows()
-    return SutScores(sut, sensitivity, source, tuple(scored))
+    counted = (test if source == "test" else ~test) & _ran(baseline.answers, len(test))
+    told = store.manifest["statistics"]["sensitivity"]
+    levels = grid(told["levels"], told["lowest"], told["highest"])
+    return standardize(false_scores(baseline, counted), int(counted.sum()), levels), source
 
 
 class _Scoring:
     """The figures of one SUT."""
 
     def __init__(
-        self, store: Store, sut: str, judged: Mapping[str, Judged], sensitivity: Sensitivity
+        self,
+        store: Store,
+        sut: str,
+        judged: Mapping[str, Judged],
+        sensitivity: Sensitivity,
+        context: Context,
     ) -> None:
         self.store = store
         self.sut = sut
@@ -98,6 +103,10 @@ class _Scoring:
         self.fpr_max = float(store.manifest["statistics"]["fpr_max"])
         self.budget = float(store.manifest["statistics"]["quarantine_budget"])
         self.baseline = next(iter(store.settings))
+        self.context = context
+        self.positive = positive_logs(store.truth, store.frames)
+        self._seen: dict[str, Seen] = {}
+        self._known: dict[tuple[str, bytes], dict[str, Outcomes]] = {}
 
     def rows(self) -> Iterator[Scored]:
         by_level: dict[str, list[Scored]] = {}
@@ -135,12 +144,13 @@ class _Scoring:
                 status,
                 robust_area=robust,
                 area_without_faults=_area(self._curve(unfaulted[level])),
-                logs=int(np.count_nonzero(outcome.images + outcome.truths)),
+                logs=int(np.count_nonzero(outcome.exposure + outcome.truths)),
                 frames=int(counted.sum()),
                 truths=int(outcome.truths.sum()),
-                negative_frames=int(outcomes[ROC_B].images.sum()),
+                negative_frames=int((counted & ~self.positive[self.store.frames.log]).sum()),
                 quarantined=quarantined,
                 faults=faults,
+                logs_left_out=dict(outcome.left_out),
             )
             yield Scored(row, curve, outcome)
 
@@ -176,13 +186,19 @@ class _Scoring:
         return _with_status(self.judged[setting].answers, len(self.store.frames.test), (OK,))
 
     def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
-        return image_outcomes(
-            self.judged[setting],
-            self.store.truth,
-            self.store.frames,
-            self.sensitivity.thresholds,
-            counted,
-        )
+        """Return the outcomes of all levels on the frames that count; the same question is answered once."""
+        key = (setting, counted.tobytes())
+        if key not in self._known:
+            judged, thresholds = self.judged[setting], self.sensitivity.thresholds
+            found: dict[str, Outcomes] = {}
+            if "image" in self.store.manifest["statistics"]["levels"]:
+                found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
+            if self.context.levels:
+                if setting not in self._seen:
+                    self._seen[setting] = self.context.seen(judged.answers)
+                found |= self.context.outcomes(self._seen[setting], thresholds, counted)
+            self._known[key] = found
+        return self._known[key]
 
     def _curve(self, outcomes: Outcomes) -> Points:
         return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -16,6 +17,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the `adverse` command (`argv`: its arguments); every error leaves in one shape, not a traceback."""
     from adverse.cli.app import app
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(argv)
     except AdverseError as error:

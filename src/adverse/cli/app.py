@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, listing, mutate, runs
+from adverse.cli import checkplugin, demo, drive, listing, mutate, runs
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -45,6 +45,7 @@ def _main(
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
+app.command("drive")(drive.drive)
 app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)

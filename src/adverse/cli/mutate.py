@@ -7,16 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
+from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 if TYPE_CHECKING:
+    from adverse.data.images import ImageFile
+    from adverse.depth.validity import Policy
     from adverse.study.spec import StudyFile
+    from adverse.types import Depth, Image
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder of images, or a study file.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT", help="An image (PNG or JPEG); a folder for many.")]
+Target = Annotated[
+    Path | None, typer.Argument(metavar="[OUT]", help="An image (PNG or JPEG); a folder for many.")
+]
+Sheet = Annotated[Path | None, typer.Option("--sheet", help="Draw all settings on one sheet: this file.")]
 Mutations = Annotated[
     list[str] | None,
     typer.Option("--mutation", "-m", help='An id, "gaussian_blur(sigma_px=2)", or a battery; repeatable.'),
@@ -37,8 +43,9 @@ Workers = Annotated[int | None, typer.Option("--workers", "-w", min=1, help="For
 
 def mutate(
     source: Source,
-    target: Target,
+    target: Target = None,
     mutation: Mutations = None,
+    sheet: Sheet = None,
     depth: DepthPath = None,
     depth_scale: DepthScale = None,
     invalid_depth: InvalidDepth = None,
@@ -53,33 +60,60 @@ def mutate(
     Examples:
         adverse mutate in.png out.png --mutation "brightness(scale=0.5)"
         adverse mutate in.png out.png -m "haze(visibility_m=97.8)" --depth in.npy
+        adverse mutate in.png --sheet sheet.png -m coco-c        a battery at a glance
         adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
-        adverse mutate study.yaml mutated            the study's own mutations
+        adverse mutate study.yaml mutated                        the study's own mutations
 
     Many images go to OUT/MUTATION/FRAME.png with annotations.json beside them. What is there already is not
     made again.
     """
+    if target is None and sheet is None:
+        raise StudyError("there is nowhere to write to", fix="Give OUT, or --sheet SHEET.png.")
     if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
+        if target is None:
+            raise StudyError("a sheet is drawn of one image", got=str(source), fix="Give an image as IN.")
         told = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
         _many(_as_study(source, told), target, suffix, workers)
         return
-    from adverse import mutations
-    from adverse.data.depth import DepthFile
     from adverse.data.images import ImageFile
-    from adverse.data.write import write_image
+
+    image = ImageFile(source)
+    depth_m = _depth(image, depth, depth_scale, invalid_depth or "refuse")
+    _one(image(), mutation or [], target, sheet, seed or 0, key or source.stem, depth_m)
+
+
+def _depth(image: ImageFile, path: Path | None, scale_m: float | None, policy: Policy) -> Depth | None:
+    from adverse.data.depth import DepthFile
     from adverse.depth.validity import usable
 
-    if not mutation or len(mutation) != 1:
-        raise StudyError(
-            "one image takes one mutation", fix='Give one --mutation, such as "brightness(scale=2)".'
-        )
-    image = ImageFile(source)
-    depth_m = None
-    if depth is not None:
-        stored = DepthFile(depth, image, depth_scale)()
-        depth_m = usable(stored, invalid_depth or "refuse", where=f"depth file {depth}").depth_m
-    changed = mutations.apply(image(), mutation[0], seed=seed or 0, key=key or source.stem, depth_m=depth_m)
-    write_image(target, changed)
+    if path is None:
+        return None
+    return usable(DepthFile(path, image, scale_m)(), policy, where=f"depth file {path}").depth_m
+
+
+def _one(
+    image: Image,
+    names: list[str],
+    target: Path | None,
+    sheet: Path | None,
+    seed: int,
+    key: str,
+    depth_m: Depth | None,
+) -> None:
+    from adverse import plugins
+    from adverse.data.write import write_image
+    from adverse.mutations.settings import apply_setting, expand
+    from adverse.mutations.sheet import contact_sheet
+
+    registry = plugins.load()
+    chosen = [setting for name in names for setting in expand(name, registry, where="--mutation")]
+    if target is not None:
+        if len(chosen) != 1:
+            fix = 'Give one --mutation, such as "brightness(scale=2)"; --sheet shows many.'
+            raise StudyError("one image takes one mutation", got=f"{len(chosen)} settings", fix=fix)
+        write_image(target, apply_setting(image, chosen[0], registry, seed=seed, key=key, depth_m=depth_m))
+    if sheet is not None:
+        write_image(sheet, contact_sheet(image, chosen, registry, seed=seed, key=key, depth_m=depth_m))
 
 
 def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> None:

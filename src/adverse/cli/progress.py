@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,6 +15,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from adverse.cli.console import Console
 
 PLAIN_EVERY_S = 10.0
 

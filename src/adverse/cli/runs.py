@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from adverse.cli import show_error
+from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
+
+if TYPE_CHECKING:
+    from adverse.study.engines import Stop
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML).")]
 RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -29,6 +32,7 @@ Workers = Annotated[
     typer.Option("--workers", "-w", min=0, help="Worker processes; 0: in this one. [default: all cores]"),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
+STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
 NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Do not read the data files again.")]
 
 
@@ -129,7 +133,7 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     finished = False
-    with contextlib.suppress(KeyboardInterrupt), _interrupts(stop, watch):
+    with contextlib.suppress(KeyboardInterrupt), _interrupts(stop):
         ran = run_study(read_study(study), out, engine, watch=watch, stop=stop, fresh=fresh)
         finished = ran.status == "complete"
     if not finished:
@@ -159,18 +163,21 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
 
 
 @contextlib.contextmanager
-def _interrupts(stop: object, watch: ProgressWatcher) -> Iterator[None]:
+def _interrupts(stop: Stop) -> Iterator[None]:
     """Let Ctrl-C (and a polite kill) stop the run softly the first time and at once the second.
 
     At once means wherever we are: also while files are hashed or a SUT hangs in this very process.
     """
 
     def heard(_number: int, _frame: FrameType | None) -> None:
-        if stop.soft:  # type: ignore[attr-defined]
-            stop.hard = True  # type: ignore[attr-defined]
+        if stop.soft:
+            stop.hard = True
+            if stop.heeded:
+                return
             raise KeyboardInterrupt
-        stop.soft = True  # type: ignore[attr-defined]
-        watch.note("stopping after the units under way; press Ctrl-C again to stop at once")
+        stop.soft = True
+        with contextlib.suppress(OSError):  # straight to the terminal: a handler must not import or lock
+            os.write(2, STOPPING)
 
     before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

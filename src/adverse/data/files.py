@@ -59,10 +59,11 @@ def inside(root: Path, relative: str, *, where: str) -> Path:
         raise _leaves("the path leaves its folder", relative, where)
     full = root / path
     try:
+        relative.encode()
         target = full.resolve(strict=True)
     except (FileNotFoundError, NotADirectoryError):
         target = full.resolve()
-    except (OSError, RuntimeError) as error:  # name too long, symlink loop
+    except (OSError, RuntimeError, UnicodeEncodeError) as error:  # too long, symlink loop, not UTF-8
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(
             "the path cannot be used",

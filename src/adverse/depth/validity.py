@@ -37,7 +37,7 @@ def usable(depth_m: Depth, policy: Policy, *, where: str) -> Usable:
         raise MutationError(
             "the depth map has pixels without a depth",
             where=where,
-            got=f"{share:.1%} are NaN, zero or negative",
+            got=f"{depth_m.size - np.count_nonzero(valid)} of {depth_m.size} are NaN, zero or negative",
             wanted="a distance in metres, or +inf for the sky, at every pixel",
             fix="Complete the depth map, or say what to put there: invalid_depth: far or nearest in the "
             "study, --invalid-depth for adverse mutate.",

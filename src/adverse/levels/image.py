@@ -60,22 +60,33 @@ def image_outcomes(
     def tally(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         return counts_by_level(log_of[frame[chosen]], level[chosen], groups, levels)
 
-    positive = np.zeros(groups, np.bool_)
-    positive[log_of[truth.frame]] = True  # an ignored person still makes a log not person-free
+    positive = positive_logs(truth, frames)
     real = counted[truth.frame] & ~truth.ignore
     truths = np.bincount(log_of[truth.frame[real]], minlength=groups)
-    images = np.bincount(log_of[counted], minlength=groups)
+    images = as_float(np.bincount(log_of[counted], minlength=groups))
     hits = tally(on & (judged.outcome == HIT))
     negative = on & ~positive[log_of[frame]] & (judged.outcome != IGNORED)
-    strongest = _first_per_frame(frame[negative], level[negative])
-    alarms = counts_by_level(log_of[strongest[0]], strongest[1], groups, levels)
+    seen, strongest = first_per_frame(frame[negative], level[negative])
+    alarms = counts_by_level(log_of[seen], strongest, groups, levels)
     return {
-        ROC_A: Outcomes(frames.logs, hits, truths, tally(on & (judged.outcome == FALSE)), images),
-        ROC_B: Outcomes(frames.logs, hits, truths, alarms, np.where(positive, 0, images)),
+        ROC_A: Outcomes(frames.logs, hits, truths, as_float(tally(on & (judged.outcome == FALSE))), images),
+        ROC_B: Outcomes(frames.logs, hits, truths, as_float(alarms), np.where(positive, 0.0, images)),
     }
 
 
-def _first_per_frame(
+def positive_logs(truth: TruthTable, frames: Frames) -> NDArray[np.bool_]:
+    """Return which logs have a target in them anywhere, be it an ignored one."""
+    positive = np.zeros(len(frames.logs), np.bool_)
+    positive[frames.log[truth.frame]] = True
+    return positive
+
+
+def as_float(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return counts as the costs and exposures that outcomes hold."""
+    return counts.astype(np.float64)
+
+
+def first_per_frame(
     frame: NDArray[np.int64], level: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return each frame once, with the first level at which anything in it counts."""

@@ -6,35 +6,46 @@ these counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+Cost = Literal["alarms", "time"]
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """Counts for L logs and K levels.
 
-    `hits` (L,K) of `truths` (L,) were detected; `alarms` (L,K) were raised on `images` (L,).
+    `hits` (L,K) of `truths` (L,) ended well. `cost` (L,K) on `exposure` (L,) is what that took: false
+    alarms on images (`kind` alarms), or the seconds it drove where the truth would have taken `exposure`
+    seconds (time). `left_out` counts the logs that say nothing at this level, by reason.
     """
 
     logs: tuple[str, ...]
     hits: NDArray[np.int64]
     truths: NDArray[np.int64]
-    alarms: NDArray[np.int64]
-    images: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    exposure: NDArray[np.float64]
+    kind: Cost = "alarms"
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def safety(self) -> NDArray[np.float64]:
-        """Return the recall at each level; NaN where there is no truth."""
-        return _ratio(self.hits.sum(axis=0), int(self.truths.sum()))
+        """Return the share that ended well at each level; NaN where there is no truth."""
+        return _ratio(self.hits.sum(axis=0).astype(np.float64), float(self.truths.sum()))
 
     def false_rate(self) -> NDArray[np.float64]:
         """Return the alarms per image at each level; NaN where there is no image."""
-        return _ratio(self.alarms.sum(axis=0), int(self.images.sum()))
+        return _ratio(self.cost.sum(axis=0), float(self.exposure.sum()))
 
     def efficiency(self, fpr_max: float) -> NDArray[np.float64]:
-        """Return 1 - min(alarms per image / fpr_max, 1)."""
+        """Return 1 - min(alarms per image / fpr_max, 1), or the truth's time over the time it took."""
+        if self.kind == "time":
+            with np.errstate(divide="ignore"):
+                return 1.0 / self.false_rate()
         return 1.0 - np.minimum(self.false_rate() / fpr_max, 1.0)
 
 
@@ -46,5 +57,5 @@ def counts_by_level(
     return table.reshape(groups, levels + 1)[:, :levels].cumsum(axis=1)
 
 
-def _ratio(part: NDArray[np.int64], whole: int) -> NDArray[np.float64]:
+def _ratio(part: NDArray[np.float64], whole: float) -> NDArray[np.float64]:
     return part / whole if whole else np.full(len(part), np.nan)

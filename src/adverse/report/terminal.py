@@ -36,7 +36,9 @@ def remarks(summary: Summary) -> list[str]:
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     if refused:
         frames = len({row["frame"] for row in refused})
-        lines.append(f"{frames} {'frame' if frames == 1 else 'frames'} could not be used and are left out")
+        lines.append(
+            f"{frames} {'frame' if frames == 1 else 'frames'} could not be used; left out of the figures"
+        )
         lines += _listed(refused)
     lines += _unanswered(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.depth.boxes import box_depths_m
 from adverse.errors import StudyError, SutError, suggestion
 from adverse.study.plan import Job, SutTask
 from adverse.study.prepare import Version
@@ -29,6 +33,7 @@ class Loaded:
         self.sut: Any = sut
         self.isolated = isolated
         self.looks = hasattr(sut, "detect")
+        self.targets = job.targets
         self.category_of_label = _category_of_label(self.task, sut.classes, job)
 
 
@@ -108,6 +113,8 @@ class Queue:
         names = self.loaded.category_of_label
         found = answer if isinstance(answer, Detections) else Detections.none()
         known = [row for row, label in enumerate(found.labels.tolist()) if label in names]
+        labels = tuple(names[int(found.labels[row])] for row in known)
+        depths, truth_depths = self._depths(version, found.boxes[known], labels)
         self.keep(
             Record(
                 frame=version.frame.id,
@@ -115,13 +122,28 @@ class Queue:
                 sut=self.loaded.task.name,
                 status="fault" if isinstance(answer, SutError) else "ok",
                 detections=Detections(found.boxes[known], found.scores[known], found.labels[known]),
-                labels=tuple(names[int(found.labels[row])] for row in known),
+                labels=labels,
                 reason=str(answer) if isinstance(answer, SutError) else None,
                 pixels=version.pixels,
                 notes=version.notes,
                 repeats=repeats,
+                depths=depths,
+                truth_depths=truth_depths,
             )
         )
+
+    def _depths(
+        self, version: Version, boxes: NDArray[np.float32], labels: tuple[str, ...]
+    ) -> tuple[NDArray[np.float32] | None, list[float] | None]:
+        """Return the depths of the targets among the boxes and, on the un-mutated frame, of the true ones."""
+        if version.depth_m is None:
+            return None, None
+        wanted = [row for row, label in enumerate(labels) if label in self.loaded.targets]
+        depths = np.full(len(boxes), np.nan, np.float32)
+        depths[wanted] = box_depths_m(version.depth_m, boxes[wanted])
+        if version.setting.group != "baseline":
+            return depths, None
+        return depths, box_depths_m(version.depth_m, version.frame.truth.boxes).tolist()
 
 
 def _refused(version: Version, sut: str) -> Record:

@@ -19,8 +19,9 @@ from adverse.errors import AdverseError, PluginError, StudyError, one_line, sugg
 from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Plugin, Registry
+from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
-from adverse.study.spec import StudyFile
+from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
@@ -59,6 +60,8 @@ class Job:
     categories: tuple[str, ...]
     targets: tuple[str, ...]
     invalid_depth: Policy
+    locate: bool = False
+    """Whether the depth of every detection is wanted, for the levels that know of context."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,11 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
     dataset = read_dataset(file, registry)
     suts = tuple(_sut_task(file, registry, index) for index in range(len(study.suts)))
     job = job_of(file, dataset, settings, suts)
-    blocked = [*_unmet_needs(file, dataset, settings), *_missing_files(file, registry, job)]
+    blocked = [
+        *_unmet_needs(file, dataset, settings),
+        *_unmet_levels(file, dataset),
+        *_missing_files(file, registry, job),
+    ]
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
     return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked))
@@ -145,6 +152,7 @@ def job_of(
         categories=dataset.categories,
         targets=file.study.targets,
         invalid_depth=file.study.invalid_depth,
+        locate=any(level in IN_CONTEXT for level in file.study.levels),
     )
 
 
@@ -258,6 +266,35 @@ def _unmet_needs(file: StudyFile, dataset: Dataset, settings: Iterable[Setting])
             )
 
 
+def _unmet_levels(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
+    asking = [level for level in file.study.levels if level in IN_CONTEXT]
+    if not asking:
+        return
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    for noun, name in (("depth", "depth_m"), ("a pose", "world_from_camera"), ("a camera", "camera")):
+        without = [frame for frame in frames if getattr(frame, name) is None]
+        if without:
+            yield StudyError(
+                f"the level {asking[0]} needs {noun} for every frame",
+                where=f"frame {without[0].id!r}",
+                got=f"{len(without)} of {len(frames)} test frames have none",
+                fix=f"Add it (docs/data-formats.md), or drop {', '.join(asking)} from levels:.",
+            )
+    if any(level in WITH_ROBOT for level in asking):
+        try:
+            robot_of(file, dataset)
+        except StudyError as error:
+            yield error
+
+
+def robot_of(file: StudyFile, dataset: Dataset) -> Robot | None:
+    """Return the robot: what the study says over what the data set says; None when neither does."""
+    if not any(level in WITH_ROBOT for level in file.study.levels):
+        return None
+    known = getattr(dataset, "robot", None) or {}
+    return read_robot({**known, **(file.study.robot or {})}, where=file.where("robot"))
+
+
 def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[AdverseError]:
     for index, task in enumerate(job.suts):
         plugin = registry.get("sut", task.adapter)
@@ -292,6 +329,8 @@ def _units(
             for s in chosen:
                 setting = job.settings[s]
                 pixels = [deep, job.invalid_depth] if setting.needs & {"depth_m", "labels"} else [plain]
+                if job.locate:
+                    pixels += [deep, *job.targets, *(_truth_digest(frame) for frame in frames if s == 0)]
                 draws = [str(job.seed)] if "rng" in setting.needs else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
@@ -303,7 +342,9 @@ def _units(
                 twice.add(frames[0].id)
             first = False
             name = digest(split, *(frame.id for frame in frames), size=8)
-            bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)  # workers need no truth
+            bare = frames
+            if not job.locate:  # then workers need no truth
+                bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
             yield Unit(name, bare, tuple(cells), frozenset(twice))
 
 
@@ -323,11 +364,15 @@ def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:
         yield tuple(waiting)
 
 
+def _truth_digest(frame: Frame) -> str:
+    return digest(frame.truth.boxes.tobytes())
+
+
 def frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list[str]:
     """Return what decides a frame's pixels; `deep` adds its depth and labels."""
     sources = sources_of(frame) if deep else [frame.image]
     parts = [part for source in sources for part in (inputs[source.path], source.recipe)]
-    return [frame.id, frame.fault or "", *parts]
+    return [frame.id, frame.log_id, frame.fault or "", *parts]
 
 
 def sources_of(frame: Frame) -> list[Source]:

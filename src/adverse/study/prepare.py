@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Version:
     refused: str | None = None
     pixels: str | None = None
     notes: str | None = None
+    depth_m: Depth | None = None
+    """The depth map as stored, when detections are to be located."""
 
 
 class Prepared:
@@ -50,6 +52,7 @@ class Prepared:
         self.tell = tell
         self._refused = frame.fault
         self._loaded: _Loaded | None = None
+        self._depth_m: Depth | None = None
 
     def version(self, setting: Setting) -> Version:
         """Return the frame under a setting, or why it cannot be had."""
@@ -65,7 +68,7 @@ class Prepared:
                 setting,
                 self.registry,
                 seed=self.job.seed,
-                key=self.frame.id,
+                key=self.frame.log_id if setting.coherent else self.frame.id,
                 depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
                 labels=loaded.labels() if "labels" in setting.needs else None,
             )
@@ -73,11 +76,23 @@ class Prepared:
             return Version(self.frame, setting, refused=one_line(error))
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        return Version(self.frame, setting, image, None, loaded.pixels, notes)
+        return self._located(Version(self.frame, setting, image, None, loaded.pixels, notes))
 
     def unseen(self, setting: Setting) -> Version:
         """Return the version without its image, for SUTs that answer from their records."""
-        return Version(self.frame, setting, refused=self.frame.fault)
+        return self._located(Version(self.frame, setting, refused=self.frame.fault))
+
+    def _located(self, version: Version) -> Version:
+        """Add the depth map where detections are to be located; without it the frame is of no use."""
+        if not self.job.locate or version.refused is not None or self.frame.depth_m is None:
+            return version
+        if self._depth_m is None:
+            self.tell(Stage("reading the depth", self.frame.id))
+            try:
+                self._depth_m = self.frame.depth_m()
+            except Exception as error:  # noqa: BLE001
+                return replace(version, image=None, refused=one_line(error))
+        return replace(version, depth_m=self._depth_m)
 
     def _load(self) -> _Loaded | None:
         if self._loaded is None and self._refused is None:
@@ -108,7 +123,7 @@ class _Loaded:
 
     def depth(self, policy: Policy) -> Depth | None:
         if self._depth is None and self.frame.depth_m is not None:
-            found = usable(self.frame.depth_m(), policy, where=f"frame {self.frame.id!r}")
+            found = usable(self.frame.depth_m(), policy, where=f"depth file {self.frame.depth_m.path}")
             self._depth = found.depth_m
             if found.invalid_share:
                 share = f"depth invalid at {found.invalid_share:.2%} of pixels: {policy}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import adverse
 from adverse.hashes import digest, file_sha256
 from adverse.plugins import library_version
-from adverse.study.plan import Plan
+from adverse.study.plan import Plan, robot_of
 from adverse.suts.fingerprint import described
 
 LIBRARIES = (
@@ -29,6 +30,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
     """Return all of the manifest that is known before the run."""
     study = plan.file.study
     registry = plan.registry
+    robot = robot_of(plan.file, plan.dataset)
     return {
         "adverse": {"version": adverse.__version__, "commit": _commit()},
         "environment": {
@@ -67,6 +69,8 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
         },
         "statistics": {
             "targets": list(study.targets),
+            "levels": list(study.levels),
+            "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,
             "quarantine_budget": study.quarantine_budget,

@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from adverse.errors import StudyError, suggestion
+from adverse.plugins import Positive
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
 from adverse.type_words import lower_first
 
-LEVELS = {"image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B"}
+LEVELS = {
+    "image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B",
+    "located": "detections as places on the ground, up to 10 m away; needs depth, poses and a camera",
+    "path": "only what is in the robot's way, and how soon; needs what located needs, and robot:",
+    "loop": "what the robot does: closed-loop playback of the logs; needs what path needs",
+}
+IN_CONTEXT = ("located", "path", "loop")
+WITH_ROBOT = ("path", "loop")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -45,7 +53,7 @@ class SutSection(_OpenSection):
     name: str
     adapter: str
     batch: Annotated[int, Field(ge=1, le=1024)] = 1
-    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
 
@@ -59,8 +67,14 @@ class SensitivitySection(_Section):
     """The shared grid of expected false positives per image, log-spaced."""
 
     levels: Annotated[int, Field(ge=2, le=10_000)] = 100
-    lowest: Annotated[float, Field(gt=0)] = 1e-4
-    highest: Annotated[float, Field(gt=0)] = 1.0
+    lowest: Positive = 1e-4
+    highest: Positive = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.lowest >= self.highest:
+            raise ValueError(f"lowest ({self.lowest:g}) below highest ({self.highest:g})")
+        return self
 
 
 class Study(_Section):
@@ -75,9 +89,10 @@ class Study(_Section):
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     sensitivity: SensitivitySection = SensitivitySection()
-    fpr_max: Annotated[float, Field(gt=0)] = 0.1
+    fpr_max: Positive = 0.1
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
+    robot: dict[str, Any] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
 
     @field_validator("name")
@@ -179,7 +194,7 @@ def _study_error(source: YamlFile, errors: ValidationError) -> StudyError:
     key = str(place[-1])
     where = source.where(place)
     more = f" ({errors.error_count() - 1} more after this one)" if errors.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
+    if first["type"] in ("extra_forbidden", "invalid_key"):
         return StudyError(
             f"unknown key {key!r}{more}", where=where, fix=suggestion(key, _fields_at(place[:-1]))
         )

@@ -19,6 +19,7 @@ MAX_BYTES = 4_000_000
 MAX_VALUES = 100_000
 """Values in a study after aliases are expanded; far above any real one."""
 
+MAX_DEPTH = 50
 PLAIN: dict[type[yaml.Node], tuple[str, ...]] = {
     yaml.MappingNode: ("map",),
     yaml.SequenceNode: ("seq",),
@@ -112,7 +113,9 @@ class _Walker:
         line = node.start_mark.line + 1
         self.lines[place] = line
         self.count += 1
-        if self.count > MAX_VALUES or len(place) > 50:
+        if len(place) > MAX_DEPTH:
+            raise self.error("the study is nested too deeply", line, f"more than {MAX_DEPTH} levels")
+        if self.count > MAX_VALUES:
             raise self.error("the study expands to too many values", line, f"more than {MAX_VALUES}")
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         if kind not in PLAIN[type(node)]:

@@ -139,6 +139,7 @@ class _Crew:
         self.started = 0
 
     def work(self) -> Iterator[tuple[Unit, bytes]]:
+        self.stop.heeded = True
         try:
             while (self.waiting and not self.stop.soft) or any(p.units for p in self.processes):
                 if self.stop.hard:
@@ -148,6 +149,7 @@ class _Crew:
                 yield from self._listen()
                 self._watch_over()
         finally:
+            self.stop.heeded = False
             for process in self.processes:
                 process.end()
 

@@ -26,7 +26,7 @@ def write_file(path: Path, data: bytes, *, flush: bool = True) -> None:
                 if flush:
                     os.fsync(file.fileno())
             temporary.replace(path)
-        except OSError:
+        except BaseException:  # Ctrl-C included
             temporary.unlink(missing_ok=True)
             raise
         if flush:

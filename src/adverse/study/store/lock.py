@@ -40,11 +40,15 @@ def locked(folder: Path) -> Iterator[str | None]:
         with storage_errors(path):
             os.ftruncate(handle, 0)
             os.pwrite(handle, text, 0)
-        yield (
-            f"took over the lock of process {left['pid']} on {left['host']}, which is gone" if left else None
-        )
-        with contextlib.suppress(OSError):
-            os.ftruncate(handle, 0)
+        try:
+            yield (
+                f"took over the lock of process {left['pid']} on {left['host']}, which is gone"
+                if left
+                else None
+            )
+        finally:
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, 0)
     finally:
         os.close(handle)
 

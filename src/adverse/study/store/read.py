@@ -34,6 +34,10 @@ class Frames:
     logs: tuple[str, ...]
     log: NDArray[np.int64]
     test: NDArray[np.bool_]
+    poses: NDArray[np.float64]
+    """world_from_camera (F,4,4); NaN where it is not known."""
+    cameras: NDArray[np.float64]
+    """fx fy cx cy width height baseline_m (F,7); NaN where it is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +48,10 @@ class TruthTable:
     boxes: NDArray[np.float64]
     labels: NDArray[np.int64]
     ignore: NDArray[np.bool_]
+    positions_m: NDArray[np.float64]
+    """Annotated world positions (T,3); NaN where there is none."""
+    place: NDArray[np.int64]
+    """Which of its frame's true objects it is, in the order of the data set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +68,7 @@ class Answers:
     boxes: NDArray[np.float32]
     scores: NDArray[np.float32]
     labels: NDArray[np.int64]
+    depths_m: NDArray[np.float32]
 
 
 class Store:
@@ -94,13 +103,15 @@ class Store:
     @cached_property
     def frames(self) -> Frames:
         """The frames of the validation and test split."""
-        table = pq.read_table(self.folder.frames, columns=["frame", "log", "split"])
+        table = pq.read_table(self.folder.frames)
         log = table["log"].combine_chunks().dictionary_encode()
         return Frames(
             tuple(table["frame"].to_pylist()),
             tuple(log.dictionary.to_pylist()),
             log.indices.to_numpy().astype(np.int64),
             pc.equal(table["split"], "test").to_numpy(),
+            _vectors(table["world_from_camera"], 16).reshape(-1, 4, 4),
+            _vectors(table["camera"], 7),
         )
 
     @cached_property
@@ -108,6 +119,7 @@ class Store:
         """The true objects of the targets."""
         table = pq.read_table(self.folder.truth)
         labels = _positions(table["label"], self.targets)
+        place = _place_in_group(_positions(table["frame"], self.frames.ids))[labels >= 0]
         table = table.filter(pa.array(labels >= 0))
         frame = _positions(table["frame"], self.frames.ids)
         boxes = table["box"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
@@ -117,12 +129,30 @@ class Store:
             boxes[order],
             labels[labels >= 0][order],
             table["ignore"].to_numpy()[order],
+            _vectors(table["position_m"], 3)[order],
+            place[order],
         )
+
+    def truth_depths_m(self) -> NDArray[np.float32]:
+        """Return the depth of each true object as the Localizer sees it; NaN where that is not known."""
+        baseline = next(iter(self.settings))
+        cells = self._cells.filter(pc.equal(self._cells["setting"], baseline))
+        cells = cells.filter(pc.equal(cells["sut"], self.suts[0]))
+        table = self._select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
+        found = np.full(len(self.truth.frame), np.nan, np.float32)
+        if table is None:
+            return found
+        rows = _positions(table["frame"], self.frames.ids).tolist()
+        by_frame = dict(zip(rows, table["truth_depths"].to_pylist(), strict=True))
+        for row, (frame, place) in enumerate(zip(self.truth.frame, self.truth.place, strict=True)):
+            if int(frame) in by_frame:
+                found[row] = by_frame[int(frame)][place]
+        return found
 
     def answers(self, sut: str) -> dict[str, Answers]:
         """Return what a SUT said, by setting."""
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
-        table = self._select("d.frame, d.setting, d.status, d.boxes, d.scores, d.labels", cells, "")
+        table = self._select("d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths", cells, "")
         if table is None:
             return {}
         setting = table["setting"].combine_chunks()
@@ -198,12 +228,28 @@ class Store:
             boxes=boxes[kept],
             scores=lists.flatten().to_numpy()[kept],
             labels=labels[kept],
+            depths_m=table["depths"].combine_chunks().flatten().to_numpy()[kept],
         )
 
 
 def open_store(path: Path) -> Store:
     """Open a run folder for reading."""
     return Store(existing_run(path))
+
+
+def _vectors(column: Any, width: int) -> NDArray[np.float64]:
+    """Return a column of lists as (N, width); NaN where a list is missing."""
+    rows = [[np.nan] * width if value is None else value for value in column.to_pylist()]
+    return np.array(rows, np.float64).reshape(-1, width)
+
+
+def _place_in_group(group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each entry how many of the same group stand before it."""
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], group[order], side="left")
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(group)) - starts
+    return place
 
 
 def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:

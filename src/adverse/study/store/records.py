@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from adverse.types import Detections
 
@@ -29,9 +30,11 @@ SCHEMA = pa.schema(
         ("pixels", pa.string()),  # blake2b of the decoded image before mutation
         ("notes", pa.string()),  # what decoding normalised: gray, palette, ...
         ("repeats", pa.bool_()),  # asked twice: did it give the same answer? null: asked once
+        ("truth_depths", pa.list_(pa.float32())),  # metres; of the true boxes, on un-mutated frames
         ("boxes", pa.list_(pa.list_(pa.float32(), 4))),  # x0 y0 x1 y1 pixels
         ("scores", pa.list_(pa.float32())),
         ("labels", pa.list_(pa.string())),
+        ("depths", pa.list_(pa.float32())),  # metres, of each box on the un-mutated depth map; NaN: none
     ]
 )
 
@@ -50,6 +53,8 @@ class Record:
     pixels: str | None = None
     notes: str | None = None
     repeats: bool | None = None
+    truth_depths: list[float] | None = None
+    depths: NDArray[np.float32] | None = None
 
 
 def to_parquet(records: Sequence[Record]) -> bytes:
@@ -61,7 +66,7 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     labels = pa.array([label for record in records for label in record.labels], pa.string())
     columns: list[Any] = [
         pa.array([getattr(record, name) for record in records], SCHEMA.field(name).type)
-        for name in SCHEMA.names[:8]
+        for name in SCHEMA.names[:9]
     ]
     columns.append(
         pa.ListArray.from_arrays(
@@ -70,6 +75,8 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     )
     columns.append(pa.ListArray.from_arrays(offsets, scores, type=SCHEMA.field("scores").type))
     columns.append(pa.ListArray.from_arrays(offsets, labels, type=SCHEMA.field("labels").type))
+    depths = _joined([_depths(record) for record in records])
+    columns.append(pa.ListArray.from_arrays(offsets, depths, type=SCHEMA.field("depths").type))
     return table_bytes(pa.Table.from_arrays(columns, schema=SCHEMA))
 
 
@@ -78,6 +85,10 @@ def table_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
+
+
+def _depths(record: Record) -> NDArray[np.float32]:
+    return np.full(len(record.detections), np.nan, np.float32) if record.depths is None else record.depths
 
 
 def _joined(parts: list[np.ndarray[Any, np.dtype[np.float32]]]) -> pa.Array:

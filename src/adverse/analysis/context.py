@@ -1,0 +1,128 @@
+"""What the context levels need to know of a run once, and what they need of each answer.
+
+Truth can be had in two ways: places that people annotated, and the Localizer applied to the true boxes, which
+fails where it fails for the SUT too. Whatever is there is reported, as `located/annotated` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.levels.located import located_outcomes
+from adverse.levels.loop import Playback, loop_outcomes, playbacks
+from adverse.levels.outcomes import Outcomes
+from adverse.levels.path import path_outcomes
+from adverse.levels.places import Places, by_depth, by_position, log_paths, path_distances_m
+from adverse.robot.profile import Robot
+from adverse.study.store.read import Answers, Store
+
+ANNOTATED, LOCALIZED = "annotated", "localized"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The detections of one SUT under one setting, on the ground and along the path."""
+
+    answers: Answers
+    places: Places
+    distance_m: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    places: Places
+    distance_m: NDArray[np.float64]
+    too_close_m: NDArray[np.float64]
+
+
+class Context:
+    """The context levels that a study asks for, over one run."""
+
+    def __init__(self, store: Store) -> None:
+        statistics = store.manifest["statistics"]
+        self.store = store
+        self.levels = [level for level in statistics["levels"] if level != "image"]
+        self.robot = Robot(**statistics["robot"]) if statistics.get("robot") else None
+        self.paths = log_paths(store.frames) if self.robot else {}
+        self.with_path = np.isin(store.frames.log, list(self.paths))
+        self.truths = {kind: self._truth(places) for kind, places in self._kinds().items()}
+
+    def seen(self, answers: Answers) -> Seen:
+        """Place the detections of one SUT under one setting."""
+        frame = np.repeat(answers.frame, np.diff(answers.offsets))
+        places = by_depth(self.store.frames, frame, answers.boxes, answers.depths_m)
+        return Seen(answers, places, self._along(places, self.robot.control_radius_m if self.robot else 0.0))
+
+    def outcomes(
+        self, seen: Seen, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
+    ) -> dict[str, Outcomes]:
+        """Return the outcomes of every context level that is asked for."""
+        frames, truth, answers = self.store.frames, self.store.truth, seen.answers
+        found: dict[str, Outcomes] = {}
+        for kind, true in self.truths.items():
+            if "located" in self.levels:
+                found[f"located/{kind}"] = located_outcomes(
+                    answers, seen.places, truth, true.places, frames, thresholds, counted
+                )
+            if "path" in self.levels:
+                found[f"path/{kind}"] = path_outcomes(
+                    answers,
+                    seen.distance_m,
+                    truth,
+                    true.distance_m,
+                    frames,
+                    thresholds,
+                    counted,
+                    self.with_path,
+                )
+            if "loop" in self.levels and self.robot is not None:
+                runs, left_out = self.playbacks(seen, kind, thresholds, counted)
+                found[f"loop/{kind}"] = loop_outcomes(runs, left_out, frames, len(thresholds), self.robot)
+        return found
+
+    def playbacks(
+        self, seen: Seen, kind: str, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
+    ) -> tuple[Mapping[int, Playback], Mapping[str, int]]:
+        """Return the logs that can be driven, by the given kind of truth, and how many cannot."""
+        if self.robot is None:
+            return {}, {}
+        true = self.truths[kind]
+        return playbacks(
+            seen.answers,
+            seen.distance_m,
+            self.store.truth,
+            true.distance_m,
+            true.too_close_m,
+            self.store.frames,
+            self.paths,
+            thresholds,
+            counted,
+            self.robot,
+        )
+
+    def _kinds(self) -> dict[str, Places]:
+        if not self.levels:
+            return {}
+        frames, truth = self.store.frames, self.store.truth
+        annotated = by_position(frames, truth.frame, truth.positions_m)
+        localized = by_depth(frames, truth.frame, truth.boxes, self.store.truth_depths_m())
+        kinds = {ANNOTATED: annotated, LOCALIZED: localized}
+        known = {name: places for name, places in kinds.items() if np.isfinite(places.points_m).any()}
+        return known or {LOCALIZED: localized}
+
+    def _truth(self, places: Places) -> _Truth:
+        if self.robot is None:
+            nowhere = np.full(len(places.frame), np.nan)
+            return _Truth(places, nowhere, nowhere)
+        return _Truth(
+            places,
+            self._along(places, self.robot.control_radius_m),
+            self._along(places, self.robot.safety_radius_m),
+        )
+
+    def _along(self, places: Places, radius_m: float) -> NDArray[np.float64]:
+        return path_distances_m(self.store.frames, self.paths, places, radius_m)

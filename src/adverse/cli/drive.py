@@ -1,0 +1,44 @@
+"""drive: one closed-loop run, step by step."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunPath = Annotated[Path, typer.Argument(help="A run folder with the level loop.")]
+LogName = Annotated[str, typer.Option("--log", help="The log to drive.")]
+SutName = Annotated[str, typer.Option("--sut", help="The SUT that tells the robot what is there.")]
+Level = Annotated[float, typer.Option("--sensitivity", help="Expected false positives per image.")]
+Setting = Annotated[str | None, typer.Option("--mutation", "-m", help="[default: un-mutated]")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="[default: drive.csv and .svg in the run]")]
+
+
+def drive(
+    folder: RunPath, log: LogName, sut: SutName, sensitivity: Level, mutation: Setting = None, out: Out = None
+) -> None:
+    """Drive one log in closed loop and write every step as CSV, and a picture of it beside.
+
+    \b
+    Example:
+        adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01 -m "haze(visibility_m=97.8)"
+    """
+    from adverse.analysis.drive import drive_log
+    from adverse.report.driving import picture, rows
+    from adverse.study.store.read import open_store
+
+    driven = drive_log(open_store(folder), log=log, sut=sut, sensitivity=sensitivity, setting=mutation)
+    table = out or folder / "results" / "drive.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows(rows(driven))
+    drawing = table.with_suffix(".svg")
+    drawing.write_text(picture(driven))
+    words = {True: "safe", False: "NOT SAFE", None: "nothing to stop for"}[driven.safe]
+    stops = int(driven.by_sut.stopped.sum())
+    typer.echo(
+        f"{words}: {stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m"
+    )
+    typer.echo(f"every step: {table}\npicture:    {drawing}")

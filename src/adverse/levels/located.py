@@ -1,0 +1,99 @@
+"""The located level: detections as places on the ground instead of boxes (001, section 8.2.1).
+
+A detection is right within 1 m of a true place, one detection for each person, the strongest first. Only
+people up to 10 m away count for safety, only detections located there for efficiency: further away neither
+would make the robot do anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from adverse.levels.image import as_float, first_per_frame, positive_logs
+from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.places import Places
+from adverse.levels.sensitivity import first_level
+from adverse.study.store.read import Answers, Frames, TruthTable
+
+RANGE_M = 10.0
+RIGHT_WITHIN_M = 1.0
+
+
+def located_outcomes(
+    answers: Answers,
+    detected: Places,
+    truth: TruthTable,
+    true: Places,
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+) -> Outcomes:
+    """Return the outcomes over the frames that count (a mask over all frames)."""
+    groups, levels = len(frames.logs), len(thresholds)
+    level = first_level(answers.scores, thresholds)
+    near = (detected.range_m <= RANGE_M) & counted[detected.frame]
+    meant = (true.range_m <= RANGE_M) & counted[truth.frame] & ~truth.ignore
+    hit = _right(answers, detected, truth, true, meant) & counted[detected.frame]
+    positive = positive_logs(truth, frames)
+    false = near & ~positive[frames.log[detected.frame]]
+    seen, strongest = first_per_frame(detected.frame[false], level[false])
+    images = as_float(np.bincount(frames.log[counted], minlength=groups))
+    return Outcomes(
+        frames.logs,
+        hits=counts_by_level(frames.log[detected.frame[hit]], level[hit], groups, levels),
+        truths=np.bincount(frames.log[truth.frame[meant]], minlength=groups),
+        cost=as_float(counts_by_level(frames.log[seen], strongest, groups, levels)),
+        exposure=np.where(positive, 0.0, images),
+    )
+
+
+def _right(
+    answers: Answers, detected: Places, truth: TruthTable, true: Places, meant: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return which detections are the first within 1 m of a person; ties go by place, never by storage."""
+    x, y = detected.points_m.T
+    order = np.lexsort((y, x, -answers.scores, detected.frame))
+    chosen = np.flatnonzero(meant)
+    known = chosen[np.lexsort((*true.points_m[chosen].T[::-1], truth.frame[chosen]))]
+    right: NDArray[np.bool_] = _match_points(
+        order,
+        detected.frame,
+        detected.points_m,
+        answers.labels,
+        np.searchsorted(truth.frame[known], detected.frame, side="left"),
+        np.searchsorted(truth.frame[known], detected.frame, side="right"),
+        true.points_m[known],
+        truth.labels[known],
+    )
+    return right
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _match_points(
+    order: Any,
+    frame: Any,
+    points: Any,
+    labels: Any,
+    first: Any,
+    last: Any,
+    true_points: Any,
+    true_labels: Any,
+) -> Any:  # pragma: no cover - compiled
+    right = np.zeros(len(frame), np.bool_)
+    taken = np.zeros(len(true_points), np.bool_)
+    for d in order:
+        best, nearest = -1, RIGHT_WITHIN_M
+        for t in range(first[d], last[d]):
+            if taken[t] or true_labels[t] != labels[d]:
+                continue
+            away = np.hypot(points[d, 0] - true_points[t, 0], points[d, 1] - true_points[t, 1])
+            if away < nearest or (away == nearest and best < 0):
+                best, nearest = t, away
+        if best >= 0:
+            taken[best] = True
+            right[d] = True
+    return right

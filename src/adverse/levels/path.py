@@ -1,0 +1,100 @@
+"""The path level: only what is in the way counts, and how soon (001, section 8.2.2).
+
+An image with a person less than 2 m of path away (strict) is a miss unless some detection asks for a stop no
+later than the person does. From 2 to 5 m (lenient) there is time for a second look: a miss is forgiven if the
+image before had seen the person, and a false alarm counts only when the image before raised one in that
+range too, at the strength of the weaker of the two. (The paper counts a miss "if there was also a miss in the
+previous frame"; where the previous frame had nobody in the way, or there is none, nothing was seen, and
+nothing is forgiven: a blind detector scores 0.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.levels.image import as_float, positive_logs
+from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.places import ROUNDING_M
+from adverse.levels.sensitivity import first_level
+from adverse.study.store.read import Answers, Frames, TruthTable
+
+STRICT_M = 2.0
+LENIENT_M = 5.0
+
+
+def path_outcomes(
+    answers: Answers,
+    detected_m: NDArray[np.float64],
+    truth: TruthTable,
+    true_m: NDArray[np.float64],
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+    with_path: NDArray[np.bool_],
+) -> Outcomes:
+    """Return the outcomes over the frames that count and whose log has a path (masks over all frames).
+
+    `detected_m` and `true_m` are the pathified distances of detections and true objects.
+    """
+    count, levels = len(frames.ids), len(thresholds)
+    counted = counted & with_path
+    frame = np.repeat(answers.frame, np.diff(answers.offsets))
+    level = first_level(answers.scores, thresholds)
+    needed = _least(count, truth.frame[~truth.ignore], true_m[~truth.ignore])
+    with np.errstate(invalid="ignore"):
+        enough = detected_m <= needed[frame] + ROUNDING_M
+        right = _earliest(count, frame[enough], level[enough], levels)
+        strict = detected_m < STRICT_M
+        lenient = (detected_m >= STRICT_M) & (detected_m < LENIENT_M)
+    soon = _earliest(count, frame[strict], level[strict], levels)
+    later = _earliest(count, frame[lenient], level[lenient], levels)
+    before = _previous(frames, counted)
+    positive = positive_logs(truth, frames)[frames.log]
+    judged = counted & (needed < LENIENT_M)
+    hit_level = np.where(needed < STRICT_M, right, _forgiving(right, needed, before))
+    alarm_level = np.minimum(soon, np.where(before >= 0, np.maximum(later, later[before]), levels))
+    negative = counted & ~positive
+    groups = len(frames.logs)
+    lost = len(set(frames.log[~with_path & frames.test].tolist()))
+    return Outcomes(
+        frames.logs,
+        hits=counts_by_level(frames.log[judged], hit_level[judged], groups, levels),
+        truths=np.bincount(frames.log[judged], minlength=groups),
+        cost=as_float(counts_by_level(frames.log[negative], alarm_level[negative], groups, levels)),
+        exposure=as_float(np.bincount(frames.log[negative], minlength=groups)),
+        left_out={"no pose": lost} if lost else {},
+    )
+
+
+def _forgiving(
+    right: NDArray[np.int64], needed: NDArray[np.float64], before: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the level from which a lenient image is no miss: its own, or that of the image before."""
+    somebody_before = (before >= 0) & np.isfinite(needed[before])
+    return np.where(somebody_before, np.minimum(right, right[before]), right)
+
+
+def _least(count: int, frame: NDArray[np.int64], distance_m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the smallest distance of each frame; inf where there is none."""
+    found = np.full(count, np.inf)
+    np.fmin.at(found, frame, distance_m)
+    return found
+
+
+def _earliest(
+    count: int, frame: NDArray[np.int64], level: NDArray[np.int64], levels: int
+) -> NDArray[np.int64]:
+    """Return the first level at which something in each frame counts; `levels` where nothing does."""
+    found = np.full(count, levels, np.int64)
+    np.minimum.at(found, frame, level)
+    return found
+
+
+def _previous(frames: Frames, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return for each frame the one before it in its log that counts; -1 for the first."""
+    before = np.full(len(frames.ids), -1, np.int64)
+    rows = np.flatnonzero(counted)
+    same = frames.log[rows[1:]] == frames.log[rows[:-1]]
+    before[rows[1:][same]] = rows[:-1][same]
+    return before

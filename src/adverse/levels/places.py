@@ -1,0 +1,81 @@
+"""Where detections and true objects are: on the ground of the world, seen from their frame, along its path.
+
+The rest of the context levels needs no boxes any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.robot.localizer import localize
+from adverse.robot.obstacles import pathified_distance_m
+from adverse.robot.trajectory import Trajectory, trajectory
+from adverse.study.store.read import Frames
+
+ROUNDING_M = 1e-4
+"""Depth is kept in float32; places that differ by less than this are the same."""
+FORWARD = np.array([0.0, 0.0, 1.0])
+"""Where a camera looks, in its own frame."""
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """N things on the ground: which frame saw each, where it is (NaN: not known), how far from the camera."""
+
+    frame: NDArray[np.int64]
+    points_m: NDArray[np.float64]
+    range_m: NDArray[np.float64]
+
+
+def by_depth(
+    frames: Frames, frame: NDArray[np.int64], boxes: NDArray[np.floating], depth_m: NDArray[np.floating]
+) -> Places:
+    """Place boxes by the Localizer."""
+    world = localize(boxes, depth_m, frames.cameras[frame], frames.poses[frame])
+    return by_position(frames, frame, world)
+
+
+def by_position(frames: Frames, frame: NDArray[np.int64], positions_m: NDArray[np.float64]) -> Places:
+    """Place things whose world position (N,3) is known."""
+    points = positions_m[:, :2]
+    away = points - frames.poses[frame, :2, 3]
+    return Places(frame, points, np.hypot(away[:, 0], away[:, 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class LogPath:
+    """The frames of one log (rows of Frames, in order) and the path they were taken on."""
+
+    rows: NDArray[np.int64]
+    path: Trajectory
+
+
+def log_paths(frames: Frames) -> Mapping[int, LogPath]:
+    """Return the path of every log of which all poses are known."""
+    found = {}
+    for log in range(len(frames.logs)):
+        rows = np.flatnonzero(frames.log == log)
+        poses = frames.poses[rows]
+        if len(rows) and not np.isnan(poses).any():
+            ahead = (poses[-1, :3, :3] @ FORWARD)[:2]
+            found[log] = LogPath(rows, trajectory(poses[:, :2, 3], ahead))
+    return found
+
+
+def path_distances_m(
+    frames: Frames, paths: Mapping[int, LogPath], places: Places, radius_m: float
+) -> NDArray[np.float64]:
+    """Return how far along its own path each thing comes within a radius: inf never, NaN no path."""
+    found = np.full(len(places.frame), np.nan)
+    log = frames.log[places.frame]
+    for number, one in paths.items():
+        mine = log == number
+        if mine.any():
+            at = np.searchsorted(one.rows, places.frame[mine])
+            stations = one.path.stations[at]
+            found[mine] = pathified_distance_m(one.path, stations, places.points_m[mine], radius_m)
+    return found

@@ -1,0 +1,201 @@
+"""Closed-loop control by log playback (001, section 6.3), one-dimensional along the path.
+
+An image becomes visible when the vehicle passes the place where it was taken. The nearest obstacle of the
+last image passed sets the safe speed, from which full braking stops in time; it stays where it is on the
+path, so the remaining distance shrinks as the vehicle moves on (`hold: obstacle`), or the safe speed of the
+moment the image was taken is kept (`hold: speed`, the paper's words). Both speeds zero is a stop. It ends a
+positive run; on a negative log the image's obstacles are cleared, and the vehicle goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from adverse.robot.profile import Robot
+from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, towards
+
+MAX_STOPS = 100_000
+"""Guards against a profile with which the vehicle never gets anywhere."""
+
+
+class Drives(NamedTuple):
+    """How K runs over one log went: where it stopped for good (NaN: never), time, stops, violations."""
+
+    stop_m: NDArray[np.float64]
+    time_s: NDArray[np.float64]
+    stops: NDArray[np.int64]
+    violated: NDArray[np.bool_]
+
+
+class Trace(NamedTuple):
+    """The state of one run at every step, (T,) each; `obstacle_m` is what is left to the nearest one."""
+
+    time_s: NDArray[np.float64]
+    position_m: NDArray[np.float64]
+    speed_mps: NDArray[np.float64]
+    safe_speed_mps: NDArray[np.float64]
+    obstacle_m: NDArray[np.float64]
+    stopped: NDArray[np.bool_]
+    violating: NDArray[np.bool_]
+
+
+def drive(
+    stations: NDArray[np.float64],
+    obstacles_m: NDArray[np.float64],
+    too_close_m: NDArray[np.float64],
+    end_m: float,
+    robot: Robot,
+    *,
+    positive: bool,
+) -> Drives:
+    """Play a log back K times.
+
+    `stations` (N,) is where the N images were taken; `obstacles_m` (N,K) the place on the path of the nearest
+    obstacle of each image at each of K sensitivities (inf: none); `too_close_m` (N,) the place at which the
+    safety radius of a true person of each image is entered (inf: none). A positive run ends at a stop or at
+    `end_m`, a negative one at `end_m`.
+    """
+    columns = np.ascontiguousarray(np.asarray(obstacles_m, np.float64).T)
+    result = _drive_all(
+        np.asarray(stations, np.float64),
+        columns,
+        np.asarray(too_close_m, np.float64),
+        end_m,
+        positive,
+        *_numbers(robot),
+    )
+    return Drives(*result)
+
+
+def trace(
+    stations: NDArray[np.float64],
+    obstacle_m: NDArray[np.float64],
+    too_close_m: NDArray[np.float64],
+    end_m: float,
+    robot: Robot,
+    *,
+    positive: bool,
+) -> Trace:
+    """Play a log back once, for one sensitivity, keeping the state at every step."""
+    steps = 1024
+    while True:
+        record = np.full((steps, 7), np.nan)
+        done = _drive(
+            np.asarray(stations, np.float64),
+            np.asarray(obstacle_m, np.float64),
+            np.asarray(too_close_m, np.float64),
+            end_m,
+            positive,
+            *_numbers(robot),
+            record,
+        )[4]
+        if done <= steps:
+            break
+        steps = 2 * done
+    time, position, speed, safe, obstacle, stopped, violating = record[:done].T
+    return Trace(time, position, speed, safe, obstacle, stopped > 0, violating > 0)
+
+
+def _numbers(robot: Robot) -> tuple[float, float, float, float, bool]:
+    return (
+        robot.max_speed_mps,
+        robot.max_acceleration_mps2,
+        robot.min_acceleration_mps2,
+        robot.step_s,
+        robot.hold == "obstacle",
+    )
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _drive_all(
+    stations: Any,
+    columns: Any,
+    too_close: Any,
+    end: float,
+    positive: bool,  # noqa: FBT001
+    top: float,
+    up: float,
+    down: float,
+    step: float,
+    shrink: bool,  # noqa: FBT001
+) -> Any:  # pragma: no cover - compiled
+    count = len(columns)
+    stop = np.empty(count)
+    time = np.empty(count)
+    stops = np.empty(count, np.int64)
+    violated = np.empty(count, np.bool_)
+    unrecorded = np.empty((0, 7))
+    for k in range(count):
+        if k > 0 and np.array_equal(columns[k], columns[k - 1]):  # one more level, nothing more seen
+            stop[k], time[k], stops[k], violated[k] = stop[k - 1], time[k - 1], stops[k - 1], violated[k - 1]
+            continue
+        stop[k], time[k], stops[k], violated[k], _ = _drive(
+            stations, columns[k], too_close, end, positive, top, up, down, step, shrink, unrecorded
+        )
+    return stop, time, stops, violated
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions are best kept whole
+    stations: Any,
+    obstacles: Any,
+    too_close: Any,
+    end: float,
+    positive: bool,  # noqa: FBT001
+    top: float,
+    up: float,
+    down: float,
+    step: float,
+    shrink: bool,  # noqa: FBT001
+    record: Any,
+) -> Any:  # pragma: no cover - compiled
+    position, speed, time = 0.0, top, 0.0
+    image, stops, steps = -1, 0, 0
+    obstacle, held, person = np.inf, top, np.inf
+    violated = False
+    while stops < MAX_STOPS:
+        while image + 1 < len(stations) and stations[image + 1] <= position + TOUCHING_M:
+            image += 1
+            obstacle = obstacles[image]
+            held = safe_speed(obstacle - stations[image], down, top)
+            person = too_close[image]
+        wanted = safe_speed(obstacle - position, down, top) if shrink else held
+        violating = speed > 0.0 and position > person
+        violated = violated or violating
+        stopped = wanted == 0.0 and speed == 0.0
+        if steps < len(record):
+            record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
+            record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
+            record[steps, 5], record[steps, 6] = stopped, violating
+        steps += 1
+        if stopped:
+            stops += 1
+            if positive:
+                return position, time, stops, violated, steps
+            obstacle, held = np.inf, top
+            continue
+        left = step
+        while left > 0.0:
+            if shrink:
+                spent, rate = piece(speed, obstacle - position, left, up, down, top)
+            else:
+                spent, rate = towards(speed, held, left, up, down)
+            driven = (speed + 0.5 * rate * spent) * spent
+            if position + driven >= end:
+                gap = end - position
+                after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
+                return np.nan, time + 2.0 * gap / (speed + after), stops, violated, steps
+            position += driven
+            time += spent
+            left -= spent
+            speed = max(speed + rate * spent, 0.0)
+            if rate < 0.0 and left > 0.0:  # the braking is over: at rest, or at the speed that is held
+                speed = 0.0 if shrink else held
+            if speed == 0.0 and (not shrink or obstacle - position <= TOUCHING_M):
+                break
+    return np.nan, time, stops, violated, steps

@@ -1,0 +1,98 @@
+"""The robot: how close is too close, how fast it drives, brakes and accelerates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from adverse.errors import StudyError, suggestion
+
+
+@dataclass(frozen=True)
+class Robot:
+    """What closed-loop control needs to know of a vehicle.
+
+    Nobody within `control_radius_m` of the path may be approached without stopping; `safety_radius_m` is the
+    part of it that must never be entered while moving. The paper's vehicle (001, section 6.3) is the default
+    for the rest. `stop_cost_s` is what a needless stop costs beyond the time it takes (nu).
+    """
+
+    control_radius_m: float
+    safety_radius_m: float
+    max_speed_mps: float = 3.0
+    max_acceleration_mps2: float = 1.524
+    min_acceleration_mps2: float = -4.572
+    step_s: float = 0.05
+    stop_cost_s: float = 0.0
+    stop_tolerance_m: float = 0.0
+    hold: Literal["obstacle", "speed"] = "obstacle"
+    max_gap_m: float = 2.0
+    """Frames further apart along the path than this are too sparse to play back."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.safety_radius_m <= self.control_radius_m:
+            raise _wrong("safety_radius_m", self.safety_radius_m, "0 < safety_radius_m <= control_radius_m")
+        for name in ("max_speed_mps", "max_acceleration_mps2", "step_s", "max_gap_m"):
+            if not getattr(self, name) > 0:
+                raise _wrong(name, getattr(self, name), "a number > 0")
+        if not self.min_acceleration_mps2 < 0:
+            raise _wrong("min_acceleration_mps2", self.min_acceleration_mps2, "a number < 0: it brakes")
+        for name in ("stop_cost_s", "stop_tolerance_m"):
+            if not getattr(self, name) >= 0:
+                raise _wrong(name, getattr(self, name), "a number >= 0")
+        if self.hold not in ("obstacle", "speed"):
+            raise _wrong("hold", self.hold, "obstacle or speed")
+
+
+PROFILES: Mapping[str, Mapping[str, float]] = {
+    "orchard-tractor": {
+        "max_speed_mps": 3.0,
+        "max_acceleration_mps2": 1.524,
+        "min_acceleration_mps2": -4.572,
+        "step_s": 0.05,
+    }
+}
+"""Vehicles by name (001, section 6.3: 15 ft/s^2 of legally required braking, 5 ft/s^2 of acceleration)."""
+
+
+def read_robot(section: Mapping[str, Any], *, where: str = "robot") -> Robot:
+    """Make a robot of what a study says, over the profile it names.
+
+    >>> read_robot({"profile": "orchard-tractor", "control_radius_m": 2, "safety_radius_m": 1}).step_s
+    0.05
+    """
+    profile = section.get("profile")
+    if profile is not None and profile not in PROFILES:
+        raise StudyError(
+            f"there is no robot profile {profile!r}", where=where, fix=suggestion(str(profile), PROFILES)
+        )
+    told = {key: value for key, value in section.items() if key != "profile"}
+    known = {field.name for field in fields(Robot)}
+    for key, value in told.items():
+        if key not in known:
+            raise StudyError(
+                f"a robot has no {key!r}", where=f"{where}.{key}", fix=suggestion(key, {*known, "profile"})
+            )
+        if key != "hold" and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise _wrong(key, value, "a number", where)
+    whole: dict[str, Any] = {**(PROFILES[profile] if profile else {}), **told}
+    for key in ("control_radius_m", "safety_radius_m"):
+        if key not in whole:
+            raise StudyError(
+                f"the robot needs {key}",
+                where=where,
+                wanted="how near a person may come to the path, in metres",
+                fix="Write robot: {control_radius_m: 2.0, safety_radius_m: 1.0}; it is yours to decide.",
+            )
+    return Robot(**whole)
+
+
+def _wrong(name: str, got: Any, wanted: str, where: str = "robot") -> StudyError:
+    return StudyError(
+        f"{name} has a value it cannot take",
+        where=f"{where}.{name}",
+        got=repr(got),
+        wanted=wanted,
+        fix="Correct it in the study's robot section.",
+    )

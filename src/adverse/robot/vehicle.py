@@ -1,0 +1,55 @@
+"""Vehicle and controller in one dimension, solved exactly over a piece of time.
+
+The controller drives towards the safe speed at the full rate. Before an obstacle the safe speed itself falls
+as the vehicle moves on, along the very curve of full braking; so the vehicle speeds up, holds its top speed,
+meets the curve and brakes down it to a stop at the obstacle. Every such piece has a closed form, which makes
+the place of a stop independent of the step.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+TOUCHING_M = 1e-6
+"""An obstacle nearer than this is reached."""
+ON_CURVE = 1e-12
+"""Relative slack in telling that a speed is the safe one."""
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def safe_speed(distance: float, down: float, top: float) -> float:
+    """Return the fastest speed from which full braking (`down` < 0) stops within a distance (001, eq. 7)."""
+    if distance <= TOUCHING_M:
+        return 0.0
+    return min(math.sqrt(-2.0 * down * distance), top)
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def piece(
+    speed: float, distance: float, left: float, up: float, down: float, top: float
+) -> tuple[float, float]:
+    """Return (time, acceleration) of the next piece of constant acceleration, at most `left` seconds long.
+
+    `distance` is what is left to the obstacle (inf: none).
+    """
+    curve = math.sqrt(-2.0 * down * max(distance, 0.0))
+    if speed >= curve * (1 - ON_CURVE):  # on the braking curve, or too fast to get back to it
+        return min(-speed / down, left), down
+    if speed < top * (1 - ON_CURVE):
+        reach = (top - speed) / up
+        if distance < math.inf:
+            lack = (speed * speed + 2.0 * down * distance) / (up - down)
+            reach = min(reach, (math.sqrt(speed * speed - up * lack) - speed) / up)
+        return min(reach, left), up
+    return min((distance + top * top / (2.0 * down)) / top, left), 0.0
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def towards(speed: float, wanted: float, left: float, up: float, down: float) -> tuple[float, float]:
+    """Return (time, acceleration) of the next piece towards a speed that does not change."""
+    if speed == wanted:
+        return left, 0.0
+    rate = up if wanted > speed else down
+    return min((wanted - speed) / rate, left), rate

@@ -1,0 +1,136 @@
+"""A drive towards a person, whose every figure is known at every level of context."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adverse
+from adverse.data.write import write_image
+
+WIDTH, HEIGHT, FOCAL = 96, 72, 60.0
+STEP_M, FRAMES, PERSON_M, WALL_M = 0.4, 30, 14.4, 3.0
+LEVELS = ["image", "located", "path", "loop"]
+ROBOT = {"control_radius_m": 2.0, "safety_radius_m": 1.0}
+
+
+def write_drives(root: Path) -> None:
+    """Write a log that drives up to somebody and one with nobody; a wall is always 3 m ahead."""
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for log in ("meeting", "empty"):
+        (root / log / "images").mkdir(parents=True)
+        (root / log / "depth").mkdir()
+        with (root / log / "poses.csv").open("w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["frame", "time_s", "x_m", "y_m", "z_m", "qw", "qx", "qy", "qz"])
+            for frame in range(FRAMES):
+                x = STEP_M * frame
+                table.writerow([f"{frame:03d}", frame / 7.5, x, 0, 1, 0.5, -0.5, 0.5, -0.5])
+        for frame in range(FRAMES):
+            image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+            depth = np.full((HEIGHT, WIDTH), WALL_M, np.float32)
+            name = f"{log}/images/{frame:03d}.png"
+            images.append({"id": len(images), "file_name": name, "width": WIDTH, "height": HEIGHT})
+            if log == "meeting":
+                away = PERSON_M - STEP_M * frame
+                half = max(round(0.4 * FOCAL / away), 2)
+                box = [WIDTH // 2 - half, HEIGHT // 2 - half, 2 * half, 2 * half]
+                rows, columns = slice(box[1], box[1] + box[3]), slice(box[0], box[0] + box[2])
+                image[rows, columns] = 255
+                depth[rows, columns] = away
+                annotations.append(
+                    {
+                        "id": len(images),
+                        "image_id": len(images) - 1,
+                        "category_id": 1,
+                        "bbox": box,
+                        "position_m": [PERSON_M, 0, 1],
+                    }
+                )
+            write_image(root / name, image)
+            np.save(root / log / "depth" / f"{frame:03d}.npy", depth)
+    truth = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "person"}]}
+    (root / "truth.json").write_text(json.dumps(truth))
+    camera = {"fx": FOCAL, "fy": FOCAL, "cx": WIDTH / 2 - 0.5, "cy": HEIGHT / 2 - 0.5}
+    (root / "camera.json").write_text(json.dumps({**camera, "width": WIDTH, "height": HEIGHT}))
+
+
+def perfect(images: Any) -> list[Any]:
+    answers = []
+    for image in images:
+        ys, xs = np.nonzero(image[..., 0] > 200)
+        boxes = [[xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]] if len(ys) else []
+        answers.append((boxes, [0.9] * len(boxes), [0] * len(boxes)))
+    return answers
+
+
+def blind(images: Any) -> list[Any]:
+    return [([], [], []) for _ in images]
+
+
+def always(images: Any) -> list[Any]:
+    """Answer the person, if there is one, and something on the wall, straight ahead."""
+    wall = [WIDTH // 2 - 30, 2, WIDTH // 2 + 30, 6]
+    answers = []
+    for boxes, _, _ in perfect(images):
+        found = [*boxes, wall]
+        answers.append((found, [0.8] * len(found), [0] * len(found)))
+    return answers
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("drives")
+    write_drives(folder / "data")
+    study = {
+        "name": "drives",
+        "data": {"format": "folder", "root": str(folder / "data")},
+        "mutations": ["brightness(scale=0)"],
+        "levels": LEVELS,
+        "robot": ROBOT,
+        "sensitivity": {"levels": 5, "lowest": 0.01, "highest": 2.0},
+    }
+    detectors = {"perfect": perfect, "blind": blind, "always": always}
+    return adverse.run(study, folder / "run", detectors=detectors).rows
+
+
+def areas(rows: list[dict[str, Any]], sut: str, setting: str = "identity") -> dict[str, float]:
+    return {row["level"]: row["area"] for row in rows if (row["sut"], row["setting"]) == (sut, setting)}
+
+
+def test_every_level_is_there_with_both_truths(rows: list[dict[str, Any]]) -> None:
+    wanted = {"image/ROC_A", "image/ROC_B"}
+    wanted |= {f"{level}/{kind}" for level in LEVELS[1:] for kind in ("annotated", "localized")}
+    assert set(areas(rows, "perfect")) == wanted
+    assert {row["status"] for row in rows} == {"ok"}
+
+
+def test_a_perfect_detector_is_perfect_at_every_level(rows: list[dict[str, Any]]) -> None:
+    assert areas(rows, "perfect") == pytest.approx(dict.fromkeys(areas(rows, "perfect"), 1.0))
+
+
+def test_darkness_makes_it_blind_at_every_level(rows: list[dict[str, Any]]) -> None:
+    assert set(areas(rows, "perfect", "brightness(scale=0)").values()) == {0.0}
+    assert set(areas(rows, "blind").values()) == {0.0}
+
+
+def test_firing_always_is_worth_nothing_but_for_the_time_it_leaves(rows: list[dict[str, Any]]) -> None:
+    found = areas(rows, "always")
+    for level in ("image/ROC_B", "located/annotated", "path/annotated"):
+        assert found[level] == pytest.approx(0.0, abs=1e-12)
+    assert 0 < found["loop/annotated"] < 0.8
+
+
+def test_counts_are_of_what_each_level_is_about(rows: list[dict[str, Any]]) -> None:
+    found = {row["level"]: row for row in rows if (row["sut"], row["setting"]) == ("perfect", "identity")}
+    ranges = PERSON_M - STEP_M * np.arange(FRAMES)
+    assert found["image/ROC_A"]["truths"] == FRAMES
+    assert found["located/annotated"]["truths"] == (ranges <= 10 + 1e-9).sum()
+    assert found["path/annotated"]["truths"] == (ranges - 2 < 5 - 1e-9).sum()
+    assert found["loop/annotated"]["truths"] == 1
