@@ -67,3 +67,10 @@ def test_where_the_choice_changes_in_words() -> None:
     rankings["path", "baseline"] = best("B", "A")
     across = changes(rankings, ("image", "path"), ("baseline", "Any"))[1]
     assert (across.before, across.after) == (("image", "baseline"), ("path", "baseline"))
+
+
+def test_a_tie_changes_nothing() -> None:
+    """All worth nothing under Any: whoever is named first there is no better choice than before."""
+    tied = Ranking((Place("A", 0.0, 0.5, 1.0), Place("B", 0.0, 0.5, None)), 1.0)
+    rankings = {("image", "baseline"): best("B", "A"), ("image", "Any"): tied}
+    assert changes(rankings, ("image",), ("baseline", "Any")) == []

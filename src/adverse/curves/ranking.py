@@ -90,7 +90,8 @@ def changes(
     """Return where the best SUT changes from one condition to the next, and from one level to the next.
 
     `rankings` is by (level, condition); conditions are ordered from mild to hard (baseline, AnyMild, Any),
-    levels from little context to much. Pairs that are missing or empty are passed over.
+    levels from little context to much. Pairs that are missing or empty are passed over. Where the SUT that
+    was best is still as good as any, nothing changes.
     """
     return [
         Change(
@@ -103,8 +104,13 @@ def changes(
         )
         for before, after in _neighbours(levels, conditions)
         if (one := rankings.get(before)) and (other := rankings.get(after))
-        if one.places and other.places and one.places[0].sut != other.places[0].sut
+        if one.places and other.places and not _still_best(one.places[0].sut, other)
     ]
+
+
+def _still_best(sut: str, ranking: Ranking) -> bool:
+    values = {place.sut: place.value for place in ranking.places}
+    return values.get(sut) == ranking.places[0].value
 
 
 def _neighbours(
