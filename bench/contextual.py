@@ -231,8 +231,9 @@ def needs_section() -> list[str]:
     worst = max(used, key=lambda row: float(row[1]))
     return [
         f"Measured on {report.machine()}. A fresh process imports the library, loads its",
-        f"compiled code and has its first fog after {start_seconds():.2f} s of CPU time. Working space beside",
-        f"input and output, in float32 images of the same size (3000x2000), is {worst[1]} at most ({worst[0]}):",
+        f"compiled code and has its first fog after {start_seconds():.2f} s of CPU time. Working space",
+        "beside input and output, in float32 images of the same size (3000x2000), is",
+        f"{worst[1]} at most ({worst[0]}):",
         "",
         *report.table(["mutation", "float32 images"], used),
     ]
