@@ -118,13 +118,17 @@ class Log:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Logs and what the labels mean. `notes` counts what a reader saw and accepted."""
+    """Logs and what the labels mean. `notes` counts what a reader saw and accepted.
+
+    `robot` holds what the data tell about the robot that took them: control_radius_m, safety_radius_m.
+    """
 
     name: str
     categories: tuple[str, ...]
     logs: tuple[Log, ...]
     annotations: tuple[Path, ...] = ()
     notes: Mapping[str, int] = field(default_factory=dict)
+    robot: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,20 @@ from adverse.data.write import write_image
 from bad_input.command import adverse_here
 from small_study import write_study
 
-COMMANDS = ("plan", "run", "analyze", "drive", "predict", "verify", "list", "mutate", "check-plugin", "demo")
+COMMANDS = (
+    "plan",
+    "run",
+    "analyze",
+    "drive",
+    "predict",
+    "verify",
+    "list",
+    "mutate",
+    "check-plugin",
+    "world",
+    "models",
+    "demo",
+)
 GOOD = """
 import numpy as np
 from adverse import mutation
@@ -108,9 +121,12 @@ def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
 
 
 def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "LOGS", 2)
-    monkeypatch.setattr(demo, "STUDY", demo.STUDY.replace("  - {name: hog, adapter: opencv-hog}\n", ""))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # render here, too
+    monkeypatch.setattr(demo, "LOGS", {"validation": 1, "test": 2})
+    monkeypatch.setattr(demo, "SIZE", (96, 72))
+    monkeypatch.setattr(demo, "MUTATIONS", ("haze(visibility_m=97.8)",))
     said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0")
-    assert said.code == 0, said.text
+    assert said.code in (0, 3), said.text  # three logs support few figures
     assert "haze(visibility_m=97.8)" in said.text
     assert "look next at" in said.text

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, mutate, predict, runs
+from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
 \b
-    adverse demo                          a whole study on drawn scenes
+    adverse demo                          a whole study on rendered scenes
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse verify RUN                    re-check every hash
@@ -52,4 +52,6 @@ app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
+app.command("world")(world.world)
+app.command("models")(models.models)
 app.command("demo")(demo.demo)

@@ -9,40 +9,46 @@ import typer
 
 from adverse.cli.runs import Workers, run_and_show
 
-Folder = Annotated[Path, typer.Option("--out", "-o", help="Where data, study and run are written.")]
-LOGS = 12
-SEED = 1
-STUDY = """\
-name: demo
-seed: 7
-data: {format: folder, root: data, split: {validation: val, test: test}}
-suts:
-  - {name: blobs, adapter: contrast-blobs}
-  - {name: hog, adapter: opencv-hog}
-mutations: [first-look, first-look-depth]
-levels: [image]
-"""
+Folder = Annotated[Path, typer.Option("--out", "-o", help="Where models, study and run are written.")]
+Full = Annotated[bool, typer.Option("--full", help="More logs, and riot-2018 besides field-2021.")]
+LOGS = {"validation": 6, "test": 8}
+FULL_LOGS = {"validation": 24, "test": 48}
+SIZE = (320, 240)
+MUTATIONS, FULL_MUTATIONS = ("field-2021",), ("field-2021", "riot-2018")
+LEVELS = ("image", "located", "path", "loop")
+MODELS = "models"
 
 
-def demo(out: Folder = Path("demo"), workers: Workers = None) -> None:
-    """Draw a small data set, run a study on it, and print what came out.
+def demo(out: Folder = Path("demo"), workers: Workers = None, full: Full = False) -> None:  # noqa: FBT002
+    """Render an orchard, show it to the bundled detectors under field-2021, and print what came out.
 
     \b
-    Example:
+    Examples:
         adverse demo --out demo
+        adverse demo --out demo-full --full
     """
-    from adverse.data.drawn import draw_logs
+    import yaml
 
-    data = out / "data"
-    if not (data / "truth.json").exists():
-        typer.echo(
-            f"drawing {2 * LOGS} logs into {data} (synthetic: they show the machinery, not any product)"
-        )
-        draw_logs(data, logs=LOGS, seed=SEED)
-    study = out / "study.yaml"
+    from adverse.suts import bundled
+
+    study, run = out / "study.yaml", out / "run"
+    bundled.copy_models(out / MODELS)
     if not study.exists():
-        study.write_text(STUDY)
-    run = out / "run"
+        whole = {
+            "name": "demo",
+            "seed": 7,
+            "data": {
+                "format": "orchard-world",
+                "logs": FULL_LOGS if full else LOGS,
+                "size": list(SIZE),
+                "seed": 1,
+            },
+            "suts": [one.section(name, MODELS) for name, one in bundled.MODELS.items()],
+            "mutations": list(FULL_MUTATIONS if full else MUTATIONS),
+            "levels": list(LEVELS),
+        }
+        study.write_text(yaml.safe_dump(whole, sort_keys=False, default_flow_style=None))
+    typer.echo("an orchard is rendered on first use (synthetic: it shows the machinery, not any product)")
     code = run_and_show(study, run, workers)
     typer.echo(f"the study file: {study}\nlook next at:   {run}/results, or change the study and run")
     typer.echo(f"                adverse run {study} --out {run}")

@@ -1,12 +1,14 @@
-"""The `folder` format: sub-folders are logs; depth, a right image, poses and truth are optional.
+"""The `folder` format: sub-folders are logs; depth, a right image, labels, poses and truth are optional.
 
 root/
   truth.json              COCO ground truth; file_name is relative to root        (optional)
   camera.json             calibration of all logs that have none of their own     (optional)
+  robot.json              control_radius_m and safety_radius_m                    (optional)
   <log>/
     images/000123.png     or the images directly in <log>/
     depth/000123.npy      metres; or .png, 16-bit, with depth_scale_m             (optional)
     right/000123.png      the right image of a stereo pair                        (optional)
+    labels/000123.png     class ids, 8-bit gray                                   (optional)
     poses.csv             frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz                    (optional)
     camera.json                                                                   (optional)
 """
@@ -18,11 +20,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from adverse.data import cameras, poses, splits
+from adverse.data import cameras, poses, robots, splits
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.layout import DEPTH, RIGHT, LogFolder, companions, log_folders
+from adverse.data.labels import LabelFile
+from adverse.data.layout import DEPTH, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.errors import DataError
 from adverse.plugins import Positive, dataset
@@ -62,8 +65,11 @@ def folder(
         raise _no_images(root, "images, but none that the truth file lists" if known else "no image files")
     _check_log_ids(root, logs)
     categories = known.categories if known else ()
-    files = (*((known.path,) if known else ()), *sorted(reading.side_files))
-    return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes))
+    robot_file = root / robots.FILE_NAME
+    robot = robots.read_robot(robot_file) if robot_file.is_file() else None
+    side_files = {*reading.side_files, *((robot_file,) if robot else ())}
+    files = (*((known.path,) if known else ()), *sorted(side_files))
+    return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes), robot)
 
 
 @dataclass(frozen=True)
@@ -102,12 +108,14 @@ class _Reading:
         placed = self._poses(one)
         depths = companions(one, DEPTH, self.notes)
         rights = companions(one, RIGHT, self.notes)
+        labels = companions(one, LABELS, self.notes)
         frames = []
         for index, path in enumerate(images):
             frame_id = f"{log_id}/{path.stem}"
             truth, fault, image_id, size = self._truth(path, frame_id)
             image = ImageFile(path, self.policy, _agreed(path, size, camera))
-            depth, right, pose = depths.get(path.stem), rights.get(path.stem), placed.get(path.stem)
+            depth, right, label = (files.get(path.stem) for files in (depths, rights, labels))
+            pose = placed.get(path.stem)
             frame = Frame(
                 id=frame_id,
                 log_id=log_id,
@@ -120,6 +128,7 @@ class _Reading:
                 world_from_camera=pose.world_from_camera if pose else None,
                 right=ImageFile(right, self.policy, image.size) if right else None,
                 depth_m=DepthFile(depth, image, self.scale_m, self.resample) if depth else None,
+                labels=LabelFile(label, image) if label else None,
                 fault=fault,
             )
             frames.append(frame)

@@ -1,7 +1,7 @@
 """Which files of a folder belong to which log: the layout of the `folder` format, without reading them.
 
-A log is a folder with images directly in it or in its `images/`. Beside them may be `depth/`, `right/`
-(files named as the images), `poses.csv` and `camera.json`.
+A log is a folder with images directly in it or in its `images/`. Beside them may be `depth/`, `right/`,
+`labels/` (files named as the images), `poses.csv` and `camera.json`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adverse.data import depth
+from adverse.data import depth, labels
 from adverse.data.files import inside
 from adverse.data.images import SUFFIXES
 from adverse.errors import DataError
 
-IMAGES, DEPTH, RIGHT = "images", "depth", "right"
-RESERVED = frozenset({IMAGES, DEPTH, RIGHT, "labels", "instances"})
+IMAGES, DEPTH, RIGHT, LABELS = "images", "depth", "right", "labels"
+RESERVED = frozenset({IMAGES, DEPTH, RIGHT, LABELS, "instances"})
 """Names of folders that belong to the log above them and are never logs themselves."""
 _DIGITS = re.compile(r"(\d+)")
 
@@ -51,8 +51,8 @@ def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[Log
 
 
 def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, Path]:
-    """Return the depth or right files of a log by image name without ending; count what has no partner."""
-    suffixes = depth.SUFFIXES if kind == DEPTH else SUFFIXES
+    """Return the depth, right or label files of a log by image name; count those without one."""
+    suffixes = {DEPTH: depth.SUFFIXES, LABELS: labels.SUFFIXES}.get(kind, SUFFIXES)
     folder = log.folder / kind
     stems = {path.stem for path in log.images}
     found: dict[str, Path] = {}

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from adverse.errors import DataError
 from adverse.types import Image
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 JPEG_QUALITY = 95
+Pixels = Image | NDArray[np.uint16]
 
 
-def write_image(path: Path, image: Image) -> None:
-    """Write RGB or gray as PNG (exact) or JPEG (quality 95), by the file's ending."""
+def write_image(path: Path, image: Pixels) -> None:
+    """Write RGB or gray as PNG (exact, 8 or 16 bits) or JPEG (quality 95), by the file's ending."""
     data = image_bytes(image, path)
     try:
         path.write_bytes(data)
@@ -28,7 +30,7 @@ def write_image(path: Path, image: Image) -> None:
         ) from error
 
 
-def image_bytes(image: Image, path: Path) -> bytes:
+def image_bytes(image: Pixels, path: Path) -> bytes:
     """Return an image as the bytes of the file it is to be written to: PNG or JPEG by its ending."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

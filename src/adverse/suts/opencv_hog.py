@@ -1,4 +1,4 @@
-"""OpenCV's classical person detector: histograms of oriented gradients and a linear SVM (Dalal, Triggs 2005).
+"""The classical person detector: histograms of oriented gradients and a linear SVM (Dalal, Triggs 2005).
 
 Weak beside today's models, but everywhere, and it fails in its own way.
 """
@@ -6,6 +6,7 @@ Weak beside today's models, but everywhere, and it fails in its own way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import cv2
@@ -14,28 +15,26 @@ from pydantic import Field
 
 from adverse.errors import SutError
 from adverse.plugins import Fraction, sut
+from adverse.suts.hog_model import HogModel, built_in, read_hog_model
 from adverse.suts.nms import nms
 from adverse.types import Detections, Detector, Image
-
-WINDOW_PX = (64, 128)
-PERSON_WIDTH = 0.6
-PERSON_HEIGHT = 0.75
-"""The part of the window that a person fills: 96 of its 128 rows, with a margin as in the training images,
-and as wide as a walking person is on average, 0.4 of the height."""
 
 
 @sut(name="opencv-hog", libraries=("numpy", "opencv-python-headless"))
 def opencv_hog(
     *,
+    model: Path | None = None,
+    enlarge: Annotated[float, Field(ge=1, le=4)] = 1.0,
     hit_threshold: Annotated[float, Field(allow_inf_nan=False)] = -1.0,
-    win_stride: Literal[8, 16, 32] = 8,
+    win_stride: Literal[4, 8, 16, 32] = 8,
     padding: Annotated[int, Field(ge=0, le=64, multiple_of=8)] = 8,
     scale: Annotated[float, Field(gt=1, le=2)] = 1.05,
     nms_iou: Fraction = 0.45,
     max_detections: Annotated[int, Field(gt=0)] = 300,
 ) -> Detector:
-    """Find people with OpenCV's built-in HOG detector; needs no model file.
+    """Find people with a HOG detector: OpenCV's built-in one, or `model`, a file of weights (JSON).
 
+    `enlarge` scales images up first, so that people smaller than the window can be found.
     The score is the distance to the SVM's border, which may be negative. The threshold of -1 is the
     SVM's own margin, where training put what is clearly no person, so curves reach far beyond its usual 0.
     """
@@ -47,7 +46,8 @@ def opencv_hog(
             wanted="OpenCV 4",
             fix='pip install "opencv-python-headless<5", or take opencv-hog out of the study.',
         )
-    return HogDetector(hit_threshold, win_stride, padding, scale, nms_iou, max_detections)
+    learnt = built_in() if model is None else read_hog_model(model)
+    return HogDetector(learnt, enlarge, hit_threshold, win_stride, padding, scale, nms_iou, max_detections)
 
 
 class HogDetector:
@@ -57,6 +57,8 @@ class HogDetector:
 
     def __init__(
         self,
+        model: HogModel,
+        enlarge: float,
         hit_threshold: float,
         win_stride: int,
         padding: int,
@@ -64,8 +66,9 @@ class HogDetector:
         nms_iou: float,
         max_detections: int,
     ) -> None:
-        self._hog = cv2.HOGDescriptor()
-        self._hog.setSVMDetector(np.asarray(cv2.HOGDescriptor.getDefaultPeopleDetector()))
+        self._model = model
+        self._hog = model.descriptor()
+        self._enlarge = enlarge
         self._hit_threshold = hit_threshold
         self._win_stride = (win_stride, win_stride)
         self._padding = (padding, padding)
@@ -74,12 +77,14 @@ class HogDetector:
         self._max_detections = max_detections
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Return one answer for each image, in order; nothing is found in one smaller than 64x128."""
+        """Return one answer for each image, in order; nothing is found in one smaller than the window."""
         return [self._look(image) for image in images]
 
     def _look(self, image: Image) -> Detections:
         height, width = image.shape[:2]
-        if width < WINDOW_PX[0] or height < WINDOW_PX[1]:
+        if self._enlarge != 1:
+            image = cv2.resize(image, None, fx=self._enlarge, fy=self._enlarge).astype(np.uint8, copy=False)
+        if image.shape[1] < self._model.window[0] or image.shape[0] < self._model.window[1]:
             return Detections.none()  # OpenCV writes outside its memory here (seen with 4.14)
         windows, weights = self._hog.detectMultiScale(
             np.ascontiguousarray(image[:, :, ::-1]),
@@ -89,9 +94,9 @@ class HogDetector:
             scale=self._scale,
             groupThreshold=0,
         )
-        x, y, w, h = np.asarray(windows, np.float32).reshape(-1, 4).T
+        x, y, w, h = np.asarray(windows, np.float32).reshape(-1, 4).T / np.float32(self._enlarge)
         scores = np.asarray(weights, np.float32).reshape(-1)
-        half_w, half_h = w * (PERSON_WIDTH / 2), h * (PERSON_HEIGHT / 2)
+        half_w, half_h = w * (self._model.person[0] / 2), h * (self._model.person[1] / 2)
         centre_x, centre_y = x + w / 2, y + h / 2
         sides = (centre_x - half_w, centre_y - half_h, centre_x + half_w, centre_y + half_h)
         boxes = np.clip(np.stack(sides, axis=1), 0, [width, height, width, height]).astype(np.float32)

@@ -1,0 +1,49 @@
+"""Label maps: 8-bit gray PNG, one class id for each pixel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data import codecs
+from adverse.data.files import read_bytes
+from adverse.data.images import MAX_MEGAPIXELS, ImageFile
+from adverse.errors import DataError
+
+SUFFIXES = (".png",)
+_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) + 2**20
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """A label map on disk; call it to get (H,W) uint8 class ids of the image's size, or DataError."""
+
+    path: Path
+    image: ImageFile
+
+    @property
+    def recipe(self) -> str:
+        """How the bytes become class ids."""
+        return f"labels {self.image.recipe}"
+
+    def __call__(self) -> NDArray[np.uint8]:
+        """Read and check the file."""
+        where = f"label file {self.path}"
+        data = read_bytes(self.path, what="label", limit=_LIMIT_BYTES)
+        header = codecs.inspect(data, where=where)
+        size = header.width, header.height
+        if header.format != "PNG" or header.bits != 8 or header.notes != ("gray",) or header.frames != 1:
+            kind = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
+            raise _refused("the label map is not an 8-bit gray PNG", kind, "8-bit gray PNG", where)
+        if size != self.image.measure():
+            wanted = f"{'x'.join(map(str, self.image.measure()))}, as {self.image.path.name}"
+            raise _refused("the label map is not of the image's size", f"{size[0]}x{size[1]}", wanted, where)
+        return np.ascontiguousarray(codecs.decode(data, header, where=where)[..., 0])
+
+
+def _refused(what: str, got: str, wanted: str, where: str) -> DataError:
+    fix = "Write one class id (0..255) for each pixel as gray PNG, or take the file out of the data set."
+    return DataError(what, where=where, got=got, wanted=wanted, fix=fix)

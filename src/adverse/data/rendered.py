@@ -1,0 +1,59 @@
+"""The formats `orchard-world` and `street-world`: rendered on first use, then read as `folder`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from adverse.data.folder import folder
+from adverse.plugins import dataset
+from adverse.types import Dataset, Split
+
+if TYPE_CHECKING:
+    from adverse.data.worlds.writing import World
+
+Pixels = Annotated[int, Field(ge=64, le=4096)]
+Logs = Annotated[int, Field(ge=0, le=10_000)]
+DEFAULT_LOGS: dict[Split, int] = {"validation": 12, "test": 24}
+
+
+@dataset(name="orchard-world")
+def orchard_world(
+    *,
+    logs: dict[Split, Logs] = DEFAULT_LOGS,
+    size: tuple[Pixels, Pixels] = (320, 240),
+    seed: Annotated[int, Field(ge=0)] = 1,
+) -> Dataset:
+    """Render orchard logs (synthetic): a tractor among trees that drives up to people and stops.
+
+    `logs` says how many for each split, half of them without people; `size` is [width, height].
+    """
+    return _world("orchard", logs, size, seed)
+
+
+@dataset(name="street-world")
+def street_world(
+    *,
+    logs: dict[Split, Logs] = DEFAULT_LOGS,
+    size: tuple[Pixels, Pixels] = (320, 240),
+    seed: Annotated[int, Field(ge=0)] = 1,
+) -> Dataset:
+    """Render street logs (synthetic): houses, cars of many colours, trees, people, labelled per pixel.
+
+    `logs` says how many for each split, half of them without people; `size` is [width, height].
+    """
+    return _world("street", logs, size, seed)
+
+
+def _world(world: World, logs: dict[Split, int], size: tuple[int, int], seed: int) -> Dataset:
+    from adverse.data.worlds.cached import cached_world  # noqa: PLC0415 - numba is slow to import
+    from adverse.data.worlds.writing import SPLITS, WorldSpec  # noqa: PLC0415
+
+    wanted = tuple((split, logs[split]) for split in SPLITS if logs.get(split, 0) > 0)
+    spec = WorldSpec(world, wanted, *size, seed)
+    root = cached_world(spec, workers=os.cpu_count() or 1)
+    read = folder(root, split={split: split for split, _ in wanted})
+    return replace(read, name=f"{world} world (synthetic)")

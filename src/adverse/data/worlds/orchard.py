@@ -1,0 +1,132 @@
+"""The orchard: a tractor drives between two rows of trees, up to people, and stops before them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from adverse.data.worlds import classes, textures, trees
+from adverse.data.worlds.colours import picked
+from adverse.data.worlds.driving import Drive
+from adverse.data.worlds.people import STILL, Posture, drawn_person
+from adverse.data.worlds.scripts import Script, Walker
+from adverse.data.worlds.solids import Builder, Look, Solids, joined
+from adverse.data.worlds.things import drawn_thing
+from adverse.data.worlds.weather import drawn_day
+from adverse.seeds import generator
+from adverse.types import LogKind
+
+ROBOT = {"control_radius_m": 1.5, "safety_radius_m": 1.0}
+"""A tractor 1.6 m wide: it should stop for people within the first and must never have them in the second."""
+SPEED = 3.0
+CRUISE_M = (3.0, 12.0)
+"""How far a log goes at full speed, before the driver brakes if he must."""
+ROW_ASIDE_M = 2.7
+ROW_APART_M = 5.4
+VIEW_M = 62.0
+"""How far beyond the end of the drive trees are planted."""
+IN_WAY_M = 0.8
+"""People in the way stand this near to the path, well within the control radius."""
+BESIDE_M = (1.9, 2.4)
+"""Those who are not, between these: outside the control radius, at the trees."""
+GAP_M = (2.1, 3.4)
+"""What a careful driver leaves between camera and person."""
+
+
+def orchard_log(seed: int, log_id: str, kind: LogKind) -> Script:
+    """Draw a log; it depends on seed, id and kind only."""
+    rng = generator(seed, "orchard", log_id, kind)
+    in_way = kind == "positive" and rng.random() < 0.8
+    brake_s = float(rng.uniform(2.6, 3.6)) if in_way else 0.0
+    drive = Drive(
+        speed=SPEED,
+        cruise_m=float(rng.uniform(*CRUISE_M)),
+        brake_s=brake_s,
+        eye_m=float(rng.uniform(1.7, 2.1)),
+        pitch=math.radians(rng.uniform(4.0, 8.0)),
+        wander_m=float(rng.uniform(0.03, 0.12)),
+        phase=float(rng.uniform(0, 6.28)),
+    )
+    spacing = float(rng.uniform(2.2, 2.9))
+    actors = _actors(rng, drive, in_way=in_way) if kind == "positive" else ()
+    day = drawn_day(rng, textures.ORCHARD_GROUND)
+    still = joined([*_rows(rng, drive, spacing), *_things(rng, drive, actors), _far_edge(rng, drive)])
+    return Script(still, actors, drive, day.sun, day.light, day.exposure)
+
+
+def _actors(rng: np.random.Generator, drive: Drive, *, in_way: bool) -> tuple[Walker, ...]:
+    end_s = drive.duration_s
+    first = drive.length_m + rng.uniform(*GAP_M)
+    if in_way:
+        aside = drive.aside_m(first) + rng.uniform(-IN_WAY_M, IN_WAY_M)
+        actors = [_someone(rng, (first, aside), end_s, 1, walks=rng.random() < 0.45)]
+    else:  # beside the path, passed or about to be passed at the end
+        place = (drive.length_m + rng.uniform(-1.0, 8.0), _beside(rng))
+        actors = [_someone(rng, place, end_s, 1, walks=False)]
+    if rng.random() < 0.4:
+        far = (first + rng.uniform(2.0, 12.0), _beside(rng) if rng.random() < 0.6 else rng.uniform(-1.5, 1.5))
+        actors.append(_someone(rng, far, end_s, 2, walks=in_way and rng.random() < 0.4))
+    return tuple(actors)
+
+
+def _someone(
+    rng: np.random.Generator, at_end: tuple[float, float], end_s: float, instance: int, *, walks: bool
+) -> Walker:
+    """Draw a person who is at a place at the end of the drive."""
+    posture: Posture = (
+        "walking" if walks else STILL[int(rng.choice(len(STILL), p=(0.35, 0.15, 0.15, 0.2, 0.15)))]
+    )
+    heading = float(rng.uniform(0, 2 * math.pi))
+    velocity = (0.0, 0.0)
+    if walks:
+        heading = (math.pi / 2, -math.pi / 2, 0.0, math.pi)[int(rng.choice(4, p=(0.35, 0.35, 0.15, 0.15)))]
+        heading += rng.uniform(-0.15, 0.15)
+        speed = rng.uniform(0.7, 1.3)
+        velocity = (float(speed * math.cos(heading)), float(speed * math.sin(heading)))
+    start = (float(at_end[0] - velocity[0] * end_s), float(at_end[1] - velocity[1] * end_s))
+    return Walker(drawn_person(rng), posture, start, velocity, heading, instance)
+
+
+def _beside(rng: np.random.Generator) -> float:
+    return float(rng.choice((-1, 1)) * rng.uniform(*BESIDE_M))
+
+
+def _rows(rng: np.random.Generator, drive: Drive, spacing: float) -> Iterator[Solids]:
+    fruit = picked(rng, trees.FRUITS)
+    height = rng.uniform(2.6, 3.4)
+    end = drive.length_m + VIEW_M
+    for row in (-3, -2, -1, 1, 2, 3):
+        y = math.copysign(ROW_ASIDE_M + (abs(row) - 1) * ROW_APART_M, row)
+        for x in np.arange(rng.uniform(-3.0, -1.0), end, spacing):
+            if rng.random() < 0.07:
+                continue  # trees die
+            at = x + rng.uniform(-0.2, 0.2), y + rng.uniform(-0.15, 0.15)
+            tall = height * rng.uniform(0.85, 1.12)
+            near = abs(row) == 1 and x < drive.length_m + 30
+            yield trees.fruit_tree(rng, *at, tall, fruit) if near else trees.far_tree(rng, *at, tall)
+            if abs(row) == 1 and near:
+                for _ in range(3):
+                    yield trees.tuft(rng, x + rng.uniform(-1.2, 1.2), y + rng.uniform(-0.5, 0.5))
+
+
+def _things(rng: np.random.Generator, drive: Drive, actors: tuple[Walker, ...]) -> Iterator[Solids]:
+    """Yield things beside the path; none where a person stands in the end."""
+    taken = [actor.ground_m(drive.duration_s) for actor in actors]
+    for _ in range(int(rng.integers(3, 8)) if not actors else int(rng.integers(0, 4))):
+        x = rng.uniform(5.0, drive.length_m + 14)
+        y = rng.choice((-1, 1)) * rng.uniform(1.7, 2.6)
+        thing = drawn_thing(rng, x, y)
+        if all(math.hypot(x - px, y - py) > 1.0 for px, py in taken):
+            yield thing
+
+
+def _far_edge(rng: np.random.Generator, drive: Drive) -> Solids:
+    """Return the wood at the end of the rows."""
+    made = Builder(classes.VEGETATION)
+    x = drive.length_m + VIEW_M + 25
+    for y in np.arange(-70.0, 71.0, 7.0):
+        leaves = Look(textures.LEAVES, (84, 104, 60), (84, 104, 60), int(rng.integers(1 << 20)))
+        made.ball((x + rng.uniform(-4, 4), y, 1.0), (5.0, 5.5, rng.uniform(4.0, 8.0)), leaves)
+    return made.solids()

@@ -1,0 +1,133 @@
+"""How much light each pixel receives: texture, the sun with cast shadows, the sky, a little gloss."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data.worlds import textures
+from adverse.data.worlds.casting import GROUND, SKY, Owners
+from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.shadows import SunGrid, sunlit
+from adverse.data.worlds.solids import Solids, outward
+from adverse.data.worlds.textures import LEAVES
+
+Floats = NDArray[np.float64]
+LEAF_DEPTH_M = 0.05
+"""How far a ray to the sun starts above foliage, so that a leaf does not shade itself."""
+SURFACE_M = 2e-3
+INSIDE = 0.6
+"""Share of the sky that reaches the inside of a crown."""
+SHADOW_PIXEL = 1e-3
+"""Gaps in foliage as the sun sees them: fully sharp at any distance that matters."""
+
+
+class Light(NamedTuple):
+    """The day: strength of the sun and of the sky as RGB, share of clouds, which ground, seed of it all."""
+
+    sun: Floats
+    sky: Floats
+    cloud: float
+    place: int
+    seed: int
+
+
+@compiled
+def shade(
+    solids: Solids,
+    grid: SunGrid,
+    light: Light,
+    eye: Floats,
+    turn: Floats,
+    lens: Floats,
+    depth_m: Floats,
+    owner: Owners,
+    radiance: Floats,
+    on_way: NDArray[np.bool_],
+) -> None:
+    """Fill radiance (H, W, 3), linear, where depth and owner are known; mark the ground that is the way."""
+    height, width = owner.shape
+    colour, point, normal, local = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for v in range(height):
+        y = (v - lens[3]) / lens[1]
+        for u in range(width):
+            x = (u - lens[2]) / lens[0]
+            dx = turn[0, 0] * x + turn[0, 1] * y + turn[0, 2]
+            dy = turn[1, 0] * x + turn[1, 1] * y + turn[1, 2]
+            dz = turn[2, 0] * x + turn[2, 1] * y + turn[2, 2]
+            length = math.sqrt(dx * dx + dy * dy + dz * dz)
+            index, t = owner[v, u], depth_m[v, u]
+            if index == SKY:
+                textures.sky(dx / length, dy / length, dz / length, light.cloud, light.seed, colour)
+                for channel in range(3):
+                    radiance[v, u, channel] = colour[channel] * light.sky[channel]
+                continue
+            point[0], point[1], point[2] = eye[0] + t * dx, eye[1] + t * dy, eye[2] + t * dz
+            pixel_m = t * length / lens[0]
+            gloss, leafy, open_sky, facing = 0.0, False, 1.0, -1.0
+            if index == GROUND:
+                normal[0], normal[1], normal[2] = 0.0, 0.0, 1.0
+                pixel_m *= math.sqrt(min(length * t / eye[2], 8.0))  # seen at a slant, a pixel is longer
+                on_way[v, u] = textures.ground(light.place, point[0], point[1], pixel_m, light.seed, colour)
+            else:
+                gloss = _solid_at(solids, index, point, pixel_m, colour, normal, local)
+                leafy = solids.material[index] == LEAVES
+                facing = (normal[0] * dx + normal[1] * dy + normal[2] * dz) / length
+                if facing > 0:  # the far side, seen through a gap
+                    normal[0], normal[1], normal[2] = -normal[0], -normal[1], -normal[2]
+                    open_sky = INSIDE
+            direct = _direct(solids, grid, point, normal, leafy)
+            around = open_sky * (0.55 + 0.45 * normal[2])  # what hides the sky gives some light too
+            mirror = _mirror(gloss, 1 - abs(facing), normal[2])
+            for channel in range(3):
+                lit = light.sun[channel] * direct + light.sky[channel] * around
+                radiance[v, u, channel] = colour[channel] * lit + mirror * light.sky[channel]
+
+
+@compiled
+def _solid_at(
+    solids: Solids, index: int, point: Floats, pixel_m: float, colour: Floats, normal: Floats, local: Floats
+) -> float:
+    """Write colour and outward normal of a solid at a point of its surface; return its gloss."""
+    m = solids.inverse[index]
+    for axis in range(3):
+        local[axis] = 0.0
+        for other in range(3):
+            local[axis] += m[axis, other] * (point[other] - solids.centre_m[index, other])
+    nx, ny, nz = outward(solids.kind[index], solids.taper[index], m, local[0], local[1], local[2])
+    normal[0], normal[1], normal[2] = nx, ny, nz
+    for axis in range(3):
+        local[axis] *= solids.size_m[index, axis]
+    return textures.surface(
+        solids.material[index],
+        solids.colour[index],
+        solids.second[index],
+        solids.seed[index],
+        local,
+        pixel_m,
+        colour,
+    )
+
+
+@compiled
+def _direct(solids: Solids, grid: SunGrid, point: Floats, normal: Floats, leafy: bool) -> float:  # noqa: FBT001
+    """Return the share of the sun's light that a surface takes up; leaves let light through."""
+    facing: float = normal[0] * grid.sun[0] + normal[1] * grid.sun[1] + normal[2] * grid.sun[2]
+    if facing <= 0 and not leafy:
+        return 0.0
+    above = LEAF_DEPTH_M if leafy else SURFACE_M
+    if facing < 0:
+        above = -above
+    x, y, z = point[0] + above * normal[0], point[1] + above * normal[1], point[2] + above * normal[2]
+    if not sunlit(solids, grid, x, y, z, SHADOW_PIXEL):
+        return 0.0
+    return 0.3 + 0.7 * abs(facing) if leafy else facing
+
+
+@compiled
+def _mirror(gloss: float, slant: float, upward: float) -> float:
+    """Return the share of the sky that a glossy surface mirrors: more at a slant (after Fresnel, Schlick)."""
+    return gloss * (0.08 + 0.92 * slant * slant * slant) * (0.4 + 0.6 * max(upward, 0.0))

@@ -1,0 +1,148 @@
+"""What surfaces look like close up: colour as a function of the place on a solid, in metres along its axes.
+
+Every pattern fades to its mean where a pixel is too large to show it (`noise.sharpness`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.noise import chance, flat_noise, noise, sharpness
+
+PLAIN, LEAVES, BARK, CLOTH, CHECKS, BANDS, PLANKS, FACADE, PAINT, GLASS, SACKING = range(11)
+"""Materials. BANDS are the reflecting stripes of a safety vest; PLANKS have gaps; FACADE has windows."""
+ORCHARD_GROUND, STREET_GROUND = 0, 1
+FRUIT_M = 0.09
+STOREY_M = 3.1
+WINDOW_EVERY_M = 2.3
+Floats = NDArray[np.float64]
+Shade = tuple[float, float, float]
+
+
+@compiled
+def mottled(x: float, y: float, z: float, size_m: float, pixel_m: float, seed: int) -> float:
+    """Return noise around 0.5 with two octaves, the finer one half as strong."""
+    coarse = (noise(x / size_m, y / size_m, z / size_m, seed) - 0.5) * sharpness(size_m, pixel_m)
+    finer = 3.1 / size_m
+    fine = (noise(x * finer, y * finer, z * finer, seed + 1) - 0.5) * sharpness(1 / finer, pixel_m)
+    return 0.5 + 0.66 * coarse + 0.34 * fine
+
+
+@compiled
+def surface(
+    material: int, colour: Floats, second: Floats, seed: int, p: Floats, pixel_m: float, shade: Floats
+) -> float:
+    """Write the reflectance at `p` (metres along the solid's axes) into `shade`; return the gloss, 0..1."""
+    x, y, z = p[0], p[1], p[2]
+    gloss, mix = 0.0, 0.0
+    if material == LEAVES:
+        light = 0.35 + 1.3 * mottled(x, y, z, 0.09, pixel_m, seed)
+        mix = _fruit(x / FRUIT_M, y / FRUIT_M, z / FRUIT_M, seed) * sharpness(FRUIT_M, pixel_m)
+    elif material == BARK:
+        light = 0.5 + mottled(x * 3, y * 3, z * 0.5, 0.08, pixel_m, seed)
+    elif material == CLOTH:
+        light = 0.72 + 0.56 * mottled(x, y, z * 0.6, 0.11, pixel_m, seed)
+    elif material == CHECKS:
+        light = 0.8 + 0.4 * mottled(x, y, z, 0.1, pixel_m, seed)
+        across = (math.floor(z / 0.05) + math.floor((x + y) / 0.05)) & 1
+        mix = 0.5 + (across - 0.5) * sharpness(0.05, pixel_m)
+    elif material == BANDS:
+        light = 0.85 + 0.3 * mottled(x, y, z, 0.12, pixel_m, seed)
+        mix = 1.0 if abs(abs(z) - 0.08) < 0.025 else 0.0
+        gloss = 0.3 * mix
+    elif material == PLANKS:
+        light = 0.55 + 0.9 * mottled(x * 2, y * 0.4, z * 2, 0.08, pixel_m, seed)
+        gap = z / 0.11 - math.floor(z / 0.11)
+        light *= 1 - 0.7 * sharpness(0.03, pixel_m) if gap < 0.22 else 1.0
+    elif material == FACADE:
+        light, mix = _facade(x + y, z, pixel_m, seed)
+        gloss = 0.25 * mix
+    elif material == SACKING:
+        light = 0.6 + 0.8 * mottled(x, y, z, 0.05, pixel_m, seed)
+    else:
+        light = 0.85 + 0.3 * mottled(x, y, z, 0.15, pixel_m, seed)
+        gloss = 0.3 if material == PAINT else 0.8 if material == GLASS else 0.0
+    for channel in range(3):
+        shade[channel] = light * (colour[channel] * (1 - mix) + second[channel] * mix)
+    return gloss
+
+
+@compiled
+def ground(place: int, x: float, y: float, pixel_m: float, seed: int, shade: Floats) -> bool:
+    """Write the reflectance of the ground at (x, y); return whether it is the way (dirt track, road)."""
+    if place == STREET_GROUND:
+        return _road(x, y, pixel_m, seed, shade)
+    edge = 0.35 * (flat_noise(x / 0.7, y / 0.7, seed + 7) - 0.5) + 0.5 * (
+        flat_noise(x / 3.0, y / 3.0, seed + 8) - 0.5
+    )
+    track = abs(abs(y) - 0.85) + edge < 0.36  # two wheel tracks, grass between them and beside
+    fine = flat_noise(x / 0.05, y / 0.022, seed) - 0.5  # blades and grains
+    middle = flat_noise(x / 0.16, y / 0.11, seed + 1) - 0.5
+    coarse = flat_noise(x / 1.3, y / 1.3, seed + 2) - 0.5
+    detail = 1.3 * fine * sharpness(0.03, pixel_m) + 0.8 * middle * sharpness(0.13, pixel_m)
+    if track:
+        light = 1 + 0.7 * detail + 0.4 * coarse
+        shade[0], shade[1], shade[2] = 0.25 * light, 0.175 * light, 0.105 * light
+    else:
+        light = 1 + 1.3 * detail + 0.5 * coarse
+        dry = min(max(flat_noise(x / 2.1, y / 2.1, seed + 3) * 1.6 - 0.45, 0.0), 1.0)
+        shade[0] = (0.095 + 0.125 * dry) * light
+        shade[1] = (0.140 + 0.060 * dry) * light
+        shade[2] = (0.042 + 0.031 * dry) * light
+    return track
+
+
+@compiled
+def sky(dx: float, dy: float, dz: float, cloud: float, seed: int, shade: Floats) -> None:
+    """Write the light of the sky in a direction (unit vector); `cloud` is the share that clouds cover."""
+    up = max(dz, 0.0)
+    fade = 1 / (1 + 4.5 * up)
+    shade[0] = 0.16 + 0.50 * fade
+    shade[1] = 0.33 + 0.42 * fade
+    shade[2] = 0.68 + 0.20 * fade
+    x, y = dx / (up + 0.12), dy / (up + 0.12)
+    n = 0.6 * flat_noise(x * 0.8, y * 0.8, seed) + 0.3 * flat_noise(x * 2.1, y * 2.1, seed + 1)
+    n += 0.1 * flat_noise(x * 6, y * 6, seed + 2)
+    white = min(max((n - 1 + cloud) * 4 + 0.5, 0.0), 1.0)
+    for channel in range(3):
+        shade[channel] += (0.92 - shade[channel]) * white * 0.85
+
+
+@compiled
+def _fruit(x: float, y: float, z: float, seed: int) -> float:
+    """Return 1 inside the round fruit that hang in some cells of a lattice, else 0."""
+    cx, cy, cz = math.floor(x), math.floor(y), math.floor(z)
+    if chance(int(cx), int(cy), int(cz), seed) < 0.975:
+        return 0.0
+    u, v, w = x - cx - 0.5, y - cy - 0.5, z - cz - 0.5
+    return 1.0 if u * u + v * v + w * w < 0.2 else 0.0
+
+
+@compiled
+def _facade(along: float, z: float, pixel_m: float, seed: int) -> tuple[float, float]:
+    light = 0.85 + 0.3 * mottled(along, along * 0.3, z, 0.4, pixel_m, seed)
+    column, storey = math.floor(along / WINDOW_EVERY_M), math.floor(z / STOREY_M)
+    u, v = along / WINDOW_EVERY_M - column, z / STOREY_M - storey
+    if not (0.25 < u < 0.75 and 0.28 < v < 0.82):
+        sill = 0.2 < u < 0.8 and 0.23 < v <= 0.28
+        return light * (1.25 if sill else 1.0), 0.0
+    if abs(u - 0.5) < 0.02 or abs(v - 0.6) < 0.015:
+        return light, 0.0
+    return 0.4 + 0.9 * chance(int(column), int(storey), 1, seed), 1.0
+
+
+@compiled
+def _road(x: float, y: float, pixel_m: float, seed: int, shade: Floats) -> bool:
+    fine = (flat_noise(x / 0.03, y / 0.03, seed) - 0.5) * sharpness(0.03, pixel_m)
+    middle = (flat_noise(x / 0.25, y / 0.25, seed + 1) - 0.5) * sharpness(0.25, pixel_m)
+    worn = flat_noise(x / 3.0, y / 0.8, seed + 2) - 0.5
+    light = 0.085 * (1 + 0.5 * fine + 0.3 * middle + 0.4 * worn)
+    dash = x / 6 - math.floor(x / 6) < 0.5
+    if abs(y) < 0.07 and dash and flat_noise(x / 0.1, y / 0.1, seed + 3) > 0.2:
+        light = 0.55
+    shade[0], shade[1], shade[2] = light, light, light * 1.05
+    return True

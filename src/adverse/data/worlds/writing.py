@@ -1,0 +1,175 @@
+"""Worlds on disk, in the layout that the `folder` format reads (docs/data-formats.md).
+
+A data set is cut into logs, and every log is rendered on its own from seed and name, by any thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from adverse.data.worlds import classes
+from adverse.data.worlds.driving import quaternion, stereo_camera
+from adverse.data.worlds.extents import Instance
+from adverse.data.worlds.orchard import ROBOT as TRACTOR
+from adverse.data.worlds.orchard import orchard_log
+from adverse.data.worlds.rendering import Rendered, render, right_of
+from adverse.data.worlds.scripts import Script
+from adverse.data.worlds.street import ROBOT as CAR
+from adverse.data.worlds.street import street_log
+from adverse.data.write import write_image
+from adverse.seeds import generator
+from adverse.types import Camera, LogKind, Split
+
+World = Literal["orchard", "street"]
+Watch = Callable[[int, int], None]
+"""Is told how many logs are done, of how many."""
+SCRIPTS: Mapping[World, Callable[[int, str, LogKind], Script]] = {
+    "orchard": orchard_log,
+    "street": street_log,
+}
+ROBOTS: Mapping[World, Mapping[str, float]] = {"orchard": TRACTOR, "street": CAR}
+CATEGORIES: Mapping[World, tuple[int, ...]] = {
+    "orchard": (classes.PERSON,),
+    "street": (classes.PERSON, classes.CAR),
+}
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+SHARES: Mapping[Split, float] = {"train": 0.25, "validation": 0.25, "test": 0.5}
+SMALL_PX, HIDDEN = 16, 0.25
+"""Lower than so many pixels, or less of it visible than this share: nobody is asked to find it (`ignore`)."""
+NOTICE = "synthetic: rendered by adverse; results on it prove the machinery, not a product's safety"
+
+
+@dataclass(frozen=True)
+class WorldSpec:
+    """All that decides a data set: which world, how many logs in each split, the image size, the seed."""
+
+    world: World
+    logs: tuple[tuple[Split, int], ...]
+    width: int
+    height: int
+    seed: int
+
+    def log_names(self) -> list[tuple[str, LogKind]]:
+        """Return the logs, as split/name, and their kinds; every second one is negative."""
+        kinds: tuple[LogKind, LogKind] = ("positive", "negative")
+        return [
+            (f"{split}/{kinds[number % 2]}{number // 2:03d}", kinds[number % 2])
+            for split, count in self.logs
+            for number in range(count)
+        ]
+
+
+def shared_out(logs: int) -> tuple[tuple[Split, int], ...]:
+    """Cut a number of logs into train, validation and test, a quarter, a quarter and the rest.
+
+    >>> shared_out(40)
+    (('train', 10), ('validation', 10), ('test', 20))
+    """
+    first = [(split, int(logs * SHARES[split])) for split in SPLITS[:2]]
+    return (*first, ("test", logs - sum(count for _, count in first)))
+
+
+def write_world(root: Path, spec: WorldSpec, *, workers: int = 1, watch: Watch | None = None) -> int:
+    """Render a data set into a folder and return its number of frames; the result depends on `spec` alone."""
+    root.mkdir(parents=True, exist_ok=True)
+    camera = stereo_camera(spec.width, spec.height)
+    (root / "camera.json").write_text(json.dumps(asdict(camera), indent=1))
+    (root / "robot.json").write_text(json.dumps(ROBOTS[spec.world], indent=1))
+    names = spec.log_names()
+    parts: list[list[dict[str, Any]]] = []
+    for part in _rendered(root, spec, workers):
+        parts.append(part)
+        if watch is not None:
+            watch(len(parts), len(names))
+    truth = _truth([frame for part in parts for frame in part], camera, CATEGORIES[spec.world])
+    (root / "truth.json").write_text(
+        json.dumps({"info": {"description": NOTICE, **_described(spec)}, **truth})
+    )
+    return len(truth["images"])
+
+
+def write_log(root: Path, spec: WorldSpec, name: str, kind: LogKind) -> list[dict[str, Any]]:
+    """Render one log into root/name; return for each frame its file and the annotations of its instances."""
+    script = SCRIPTS[spec.world](spec.seed, name, kind)
+    scene, camera = script.scene(), stereo_camera(spec.width, spec.height)
+    folder = root / name
+    for kind_of_file in ("images", "right", "depth", "labels", "instances"):
+        (folder / kind_of_file).mkdir(parents=True, exist_ok=True)
+    poses = ["frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz"]
+    frames = []
+    for number, time_s in enumerate(script.drive.times_s()):
+        pose = script.drive.pose(time_s)
+        frame = f"{number:04d}"
+        left, right = (
+            render(scene, camera, view, time_s, generator(spec.seed, spec.world, name, frame, eye))
+            for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0.0)))
+        )
+        _write_frame(folder, frame, left, right)
+        place = [time_s, *pose[:3, 3], *quaternion(pose[:3, :3])]
+        poses.append(",".join([frame, *(repr(float(value)) for value in place)]))
+        centres = {actor.instance: actor.centre_m(time_s) for actor in script.actors}
+        things = [_annotation(thing, centres[thing.id]) for thing in left.things]
+        frames.append({"file_name": f"{name}/images/{frame}.png", "annotations": things})
+    (folder / "poses.csv").write_text("\n".join(poses) + "\n")
+    return frames
+
+
+def _rendered(root: Path, spec: WorldSpec, workers: int) -> Iterable[list[dict[str, Any]]]:
+    jobs = [(root, spec, name, kind) for name, kind in spec.log_names()]
+    if workers <= 1:
+        yield from (write_log(*job) for job in jobs)
+        return
+    with ThreadPoolExecutor(workers) as pool:  # the compiled loops and the encoders release the GIL
+        yield from pool.map(write_log, *zip(*jobs, strict=True))
+
+
+def _write_frame(folder: Path, frame: str, left: Rendered, right: Rendered) -> None:
+    write_image(folder / "images" / f"{frame}.png", left.image)
+    write_image(folder / "right" / f"{frame}.png", right.image)
+    write_image(folder / "labels" / f"{frame}.png", left.labels)
+    write_image(folder / "instances" / f"{frame}.png", left.instances)
+    np.save(folder / "depth" / f"{frame}.npy", left.depth_m)
+
+
+def _annotation(thing: Instance, centre_m: tuple[float, float, float]) -> dict[str, Any]:
+    x0, y0, x1, y1 = thing.visible
+    fx0, fy0, fx1, fy1 = thing.full
+    small = y1 - y0 < SMALL_PX or thing.pixels < HIDDEN * thing.full_pixels
+    return {
+        "category_id": thing.label,
+        "bbox": [x0, y0, x1 - x0, y1 - y0],
+        "bbox_full": [fx0, fy0, fx1 - fx0, fy1 - fy0],
+        "visible": round(thing.pixels / thing.full_pixels, 4),
+        "area": thing.pixels,
+        "ignore": int(small),
+        "iscrowd": 0,
+        "instance": classes.instance_value(thing.label, thing.id),
+        "position_m": list(centre_m),
+    }
+
+
+def _truth(
+    frames: Iterable[dict[str, Any]], camera: Camera, labels: Iterable[int]
+) -> dict[str, list[dict[str, Any]]]:
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for frame in frames:
+        image_id = len(images) + 1
+        images.append(
+            {"id": image_id, "file_name": frame["file_name"], "width": camera.width, "height": camera.height}
+        )
+        for annotation in frame["annotations"]:
+            annotations.append({"id": len(annotations) + 1, "image_id": image_id, **annotation})
+    categories = [{"id": label, "name": classes.WITH_INSTANCES[label]} for label in labels]
+    return {"images": images, "annotations": annotations, "categories": categories}
+
+
+def _described(spec: WorldSpec) -> dict[str, Any]:
+    return {"world": spec.world, "seed": spec.seed, "logs": dict(spec.logs)}

@@ -1,0 +1,62 @@
+"""Small models that come with the package, trained on the rendered worlds' train split (training/).
+
+They are files like anybody's: a study uses them through the ordinary adapters, wherever they were copied to.
+Synthetic through and through: they make curves to look at, and are good for nothing else.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from adverse.errors import SutError, suggestion
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """A model file, its family in words, and what a study says to use it."""
+
+    file: str
+    family: str
+    adapter: str
+    options: Mapping[str, Any]
+
+    def section(self, name: str, folder: str) -> dict[str, Any]:
+        """Return the study's entry for the model where it lies in a folder beside the study."""
+        return {"name": name, "adapter": self.adapter, "model": f"{folder}/{self.file}", **self.options}
+
+
+_PERSON = {"classes": ["person"]}
+MODELS: Mapping[str, Bundled] = {
+    "anchor": Bundled("orchard-anchor.onnx", "one stage, anchors", "onnx", {"decoder": "yolo", **_PERSON}),
+    "centre": Bundled(
+        "orchard-centre.onnx", "one stage, centre points", "onnx", {"decoder": "yolo-v8", **_PERSON}
+    ),
+    "two-stage": Bundled(
+        "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.45, **_PERSON}
+    ),
+    "hog": Bundled("orchard-hog.json", "HOG and a linear SVM", "opencv-hog", {"enlarge": 2, "scale": 1.15}),
+}
+
+
+def copy_models(folder: Path) -> list[Path]:
+    """Copy all bundled models and their cards into a folder; what is there already is written again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    home = resources.files(__name__)
+    made = []
+    for entry in sorted(home.iterdir(), key=lambda one: one.name):
+        if entry.name.endswith((".onnx", ".json", ".md")):
+            with resources.as_file(entry) as path:
+                made.append(Path(shutil.copyfile(path, folder / entry.name)))
+    return made
+
+
+def model(name: str) -> Bundled:
+    """Return a bundled model by its name."""
+    if name not in MODELS:
+        raise SutError(f"there is no bundled model {name!r}", fix=suggestion(name, MODELS))
+    return MODELS[name]

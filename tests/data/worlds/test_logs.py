@@ -1,0 +1,98 @@
+"""How logs go: careful driving, people who walk without jumps, splits that share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from adverse.data.poses import rotation
+from adverse.data.worlds import orchard
+from adverse.data.worlds.driving import FRAME_RATE_HZ, quaternion
+from adverse.data.worlds.orchard import orchard_log
+from adverse.data.worlds.people import STILL
+from adverse.data.worlds.scripts import Script, Walker
+from adverse.data.worlds.street import street_log
+from adverse.types import LogKind
+from data.worlds.views import SEED
+
+LOGS = {f"test/{number}": orchard_log(SEED, f"test/{number}", "positive") for number in range(30)}
+WALKING = [name for name, log in LOGS.items() if getattr(log.actors[0], "posture", None) == "walking"]
+COMFORT = 1.9
+"""m/s^2: harder braking is felt as an emergency; the robot itself may brake at 4.572."""
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_driver_stops_before_people_in_the_way_and_brakes_gently(name: str) -> None:
+    log = LOGS[name]
+    times = np.linspace(0, log.drive.duration_s, 400)
+    way = np.array([log.drive.travelled_m(time) for time in times])
+    speed = np.gradient(way, times)
+    assert speed[:50] == pytest.approx(orchard.SPEED, rel=1e-6)
+    assert (np.diff(way) > -1e-12).all()
+    assert np.abs(np.gradient(speed, times)).max() < COMFORT
+    if log.drive.brake_s:
+        assert speed[-1] < 0.05
+        end = log.drive.pose(log.drive.duration_s)[:2, 3]
+        first = log.actors[0].centre_m(log.drive.duration_s)
+        gap = np.hypot(*(np.array(first[:2]) - end))
+        assert orchard.ROBOT["control_radius_m"] < orchard.GAP_M[0] <= gap
+        assert abs(first[1] - log.drive.aside_m(first[0])) < orchard.ROBOT["safety_radius_m"]
+
+
+def test_logs_have_people_in_the_way_beside_it_walking_and_still() -> None:
+    postures = {actor.posture for log in LOGS.values() for actor in log.actors if isinstance(actor, Walker)}
+    assert postures >= {"walking", *STILL}
+    stops = [log.drive.brake_s > 0 for log in LOGS.values()]
+    assert 0.5 < np.mean(stops) < 1
+    assert {len(log.actors) for log in LOGS.values()} == {1, 2}
+
+
+@pytest.mark.parametrize("name", WALKING)
+def test_walking_people_move_continuously(name: str) -> None:
+    walker = LOGS[name].actors[0]
+    assert isinstance(walker, Walker)
+    step_s = 1 / FRAME_RATE_HZ
+    places = [walker.solids(number * step_s).centre_m for number in range(30)]
+    moves = np.array([np.sqrt(((b - a) ** 2).sum(axis=1)) for a, b in pairwise(places)])
+    speed = float(np.hypot(*walker.velocity))
+    assert moves.max() < 3.2 * speed * step_s  # a foot swings at about three times the walking speed
+    middle = np.array([walker.ground_m(number * step_s) for number in range(30)])
+    assert np.hypot(*np.diff(middle, axis=0).T) == pytest.approx(speed * step_s)
+    halves = [walker.solids(number * step_s / 8).centre_m for number in range(9)]
+    assert np.abs(np.diff(halves, axis=0)).max() < moves.max() / 3
+
+
+def test_feet_touch_the_ground_in_every_posture() -> None:
+    for log in LOGS.values():
+        for actor in log.actors:
+            solids = actor.solids(0.3)
+            bottom = (solids.centre_m[:, 2] - solids.reach_m).min()
+            assert -0.12 < bottom < 0.12
+
+
+@pytest.mark.parametrize("draw", [orchard_log, street_log])
+def test_negative_logs_have_nobody(draw: Callable[[int, str, LogKind], Script]) -> None:
+    assert any(isinstance(actor, Walker) for actor in draw(SEED, "test/n", "positive").actors)
+    assert not any(isinstance(actor, Walker) for actor in draw(SEED, "test/n", "negative").actors)
+
+
+def test_seed_split_and_kind_all_change_the_geometry_and_nothing_else_does() -> None:
+    base = orchard_log(1, "test/a", "positive")
+    again = orchard_log(1, "test/a", "positive")
+    for one, two in zip(base.still, again.still, strict=True):
+        np.testing.assert_array_equal(one, two)
+    for other in (
+        orchard_log(2, "test/a", "positive"),
+        orchard_log(1, "train/a", "positive"),
+        orchard_log(1, "test/a", "negative"),
+    ):
+        assert not np.isin(other.still.centre_m[:, 0], base.still.centre_m[:, 0]).any()
+
+
+def test_poses_survive_as_quaternions() -> None:
+    turn = LOGS["test/0"].drive.pose(1.0)[:3, :3]
+    np.testing.assert_allclose(rotation(np.array(quaternion(turn))), turn, atol=1e-12)
+    assert np.linalg.det(turn) == pytest.approx(1)
