@@ -26,7 +26,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "analysis": ("curves", "levels", "robot", SEAM, *GROUND),
     "report": ("analysis", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
-    "cli": ("report", "analysis", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
+    "cli": ("report", "analysis", "curves", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
 }
 """What each room may import besides itself."""
 

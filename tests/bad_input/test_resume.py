@@ -144,6 +144,15 @@ def test_detections_changed_by_hand_are_run_again_once(coco: GoodStudy) -> None:
     assert "changed or lost" not in said.text
 
 
+def test_detections_that_are_lost_and_no_longer_needed(done: GoodStudy) -> None:
+    """A model that changed makes its old detections worthless; damage to them must not matter for ever."""
+    for path in (done.run / "detections").iterdir():
+        path.write_bytes(b"")
+    another_model(done)
+    done.adverse().expect(PASS, "was changed or lost", "SUT probe changed", "32/32 images done")
+    done.adverse("verify").expect(PASS)
+
+
 def test_a_manifest_changed_by_hand(done: GoodStudy) -> None:
     manifest = done.run / "manifest.json"
     manifest.write_text(manifest.read_text().replace("bad day", "good day"))

@@ -21,6 +21,7 @@ COMMANDS = (
     "run",
     "analyze",
     "drive",
+    "predict",
     "verify",
     "list",
     "mutate",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from adverse.curves import area
+from adverse.curves import area, hypervolume
 
 UNIT = st.floats(0, 1)
 CURVES = st.lists(st.tuples(UNIT, UNIT), max_size=12)
@@ -59,3 +59,48 @@ def test_known_curves() -> None:
 def test_what_is_no_curve_is_refused(bad: tuple[list[float], list[float]]) -> None:
     with pytest.raises(ValueError, match="safety and efficiency"):
         area(*bad)
+
+
+def by_cells(points: list[tuple[float, ...]], objectives: int) -> float:
+    """Union of boxes, cell by cell of the grid of all coordinates: slow, and for any number of objectives."""
+    axes = [sorted({0.0, *(point[axis] for point in points)}) for axis in range(objectives)]
+    total = 0.0
+    for cell in itertools.product(*(itertools.pairwise(axis) for axis in axes)):
+        if any(all(p >= high for p, (_, high) in zip(point, cell, strict=True)) for point in points):
+            total += float(np.prod([high - low for low, high in cell]))
+    return total
+
+
+def by_inclusion_and_exclusion(points: list[tuple[float, ...]]) -> float:
+    """Union of boxes as the alternating sum of their intersections, which are boxes too."""
+    total = 0.0
+    for size in range(1, len(points) + 1):
+        for chosen in itertools.combinations(points, size):
+            total += (-1) ** (size + 1) * float(np.prod(np.min(chosen, axis=0)))
+    return total
+
+
+@given(st.integers(2, 4).flatmap(lambda m: st.lists(st.tuples(*[UNIT] * m), min_size=1, max_size=6)))
+def test_hypervolume_equals_both_slow_ways(points: list[tuple[float, ...]]) -> None:
+    got = hypervolume(points)
+    assert got == pytest.approx(by_cells(points, len(points[0])), abs=1e-12)
+    assert got == pytest.approx(by_inclusion_and_exclusion(points), abs=1e-12)
+
+
+@given(CURVES)
+def test_hypervolume_of_two_objectives_is_the_area(points: list[tuple[float, float]]) -> None:
+    assert hypervolume(np.array(points).reshape(-1, 2)) == pytest.approx(area(*split(points)), abs=1e-15)
+
+
+@given(st.lists(st.tuples(UNIT, UNIT, UNIT), max_size=8), st.permutations(range(3)))
+def test_hypervolume_does_not_depend_on_the_order_of_objectives(
+    points: list[tuple[float, float, float]], order: list[int]
+) -> None:
+    array = np.array(points).reshape(-1, 3)
+    assert hypervolume(array[:, order]) == pytest.approx(hypervolume(array), abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [[[1.0]], [1.0, 2.0], [[1.0, float("nan")]], [[-1.0, 1.0]], [[1.0, np.inf]]])
+def test_what_has_no_hypervolume_is_refused(bad: object) -> None:
+    with pytest.raises(ValueError, match="points must be"):
+        hypervolume(bad)  # type: ignore[arg-type]

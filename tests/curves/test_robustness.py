@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.curves import area, robustness, robustness_roc
+from adverse.curves import area, expected_curve, mean_over_mutations, robustness, robustness_roc
 
 Curve = tuple[list[float], list[float], list[float]]
 LEVELS = st.sampled_from([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0])
@@ -74,3 +74,58 @@ def test_what_is_no_curve_is_refused() -> None:
         robustness_roc([([1, 1], [0, 1], [1, 0])])
     with pytest.raises(ValueError, match="same length"):
         robustness_roc([([1, 2], [0], [1])])
+
+
+def test_never_better_on_thousands_of_random_curves() -> None:
+    rng = np.random.default_rng(3)
+    levels = np.geomspace(1e-4, 1, 20)
+    for _ in range(5000):
+        kept = [np.sort(rng.choice(20, rng.integers(1, 21), replace=False)) for _ in range(3)]
+        many = [(levels[k], rng.random(len(k)), rng.random(len(k))) for k in kept]
+        worst = robustness_roc(many)
+        assert area(*worst[1:]) <= min(area(s, e) for _, s, e in many) + 1e-12
+
+
+def test_the_mean_counts_each_family_once() -> None:
+    assert mean_over_mutations({"a": [1.0, 1.0, 1.0], "b": [0.0]}) == 0.5
+    assert np.isnan(mean_over_mutations({"a": [1.0, float("nan")]}))
+    assert np.isnan(mean_over_mutations({"a": [1.0], "b": []}))
+    assert np.isnan(mean_over_mutations({}))
+
+
+def counted(logs: list[tuple[int, int, int, int]], levels: int = 1) -> Curve:
+    """Recall and false positives per image of pooled (hits, truths, alarms, images)."""
+    hits, truths, alarms, images = np.sum(logs, axis=0)
+    return [0.1] * levels, [hits / truths], [alarms / images]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), min_size=1, max_size=4))
+def test_the_expected_curve_is_that_of_all_conditions_pooled(conditions: list[tuple[int, int]]) -> None:
+    """With as many people and images in each condition, averaging rates is the same as pooling counts."""
+    logs = [(hits, 9, alarms, 100) for hits, alarms in conditions]
+    shares = np.full(len(logs), 1 / len(logs))
+    got = expected_curve([counted([log]) for log in logs], shares, fpr_max=0.1)
+    _, safety, rate = counted(logs)
+    assert got.safety == pytest.approx(safety)
+    assert got.efficiency == pytest.approx([max(0.0, 1 - rate[0] / 0.1)], abs=1e-12)
+
+
+def test_the_expected_curve_of_a_sure_condition_is_its_own() -> None:
+    calm, storm = ([0.1, 1], [0.5, 0.9], [0.9, 0.4]), ([0.1, 1], [0.1, 0.2], [0.8, 0.1])
+    got = expected_curve([calm, storm], [1, 0])
+    for part, wanted in zip(got, calm, strict=True):
+        np.testing.assert_array_equal(part, wanted)
+
+
+@pytest.mark.parametrize(
+    ("second", "chances", "words"),
+    [
+        (([0.1], [1], [1]), [0.5, 0.6], "sum to 1"),
+        (([0.1], [1], [1]), [1.5, -0.5], ">= 0"),
+        (([0.1], [1], [1]), [1.0], "as many"),
+        (([0.2], [1], [1]), [0.5, 0.5], "share"),
+    ],
+)
+def test_what_has_no_expected_curve_is_refused(second: Curve, chances: list[float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        expected_curve([([0.1], [1], [1]), second], chances)

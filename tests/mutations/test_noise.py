@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from adverse import mutations
-from adverse.mutations import corruptions, fields, noise, pixel_kernels
+from adverse.mutations import corruptions, fields, layout, noise, pixel_kernels
 from pictures import each_level, photo
 
 DRAWS = 200_000
@@ -115,5 +115,5 @@ def test_salt_and_pepper_take_whole_pixels_and_an_exact_share() -> None:
 
 def test_noise_of_no_scale_rounds_to_the_image() -> None:
     image = photo(20, 30)
-    made = noise.gaussian(image, 0.0, noise.ROUND, np.random.default_rng(0))
+    made = noise.gaussian(image, 0.0, layout.ROUND, np.random.default_rng(0))
     assert np.array_equal(made, image)

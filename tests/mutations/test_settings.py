@@ -72,6 +72,24 @@ def test_every_battery_can_be_read_and_holds_what_the_papers_say() -> None:
     assert (len(CORRUPTIONS), len(HOLDOUT), len(TRANSFORMATIONS)) == (15, 4, 8)
 
 
+def test_the_battery_of_2018_is_table_four() -> None:
+    table = {
+        "gaussian_blur(sigma_px={})": (0.5, 1, 1.5, 2, 2.5, 3),
+        "alpha_blend(alpha={})": (0.1, 0.25, 0.5, 0.75),
+        "jpeg(quality={})": (40, 20, 10),
+        "brightness(scale={})": (2, 1.333, 1.143, 0.875, 0.75, 0.5),
+        "salt_pepper(fraction={})": (0.01, 0.02, 0.05),
+        "channel_dropout(channel={})": ("Cb", "Cr", "R", "G", "B"),
+        "signal_noise(psi=0.5, sigma_u=0.5, sigma_w={})": (5, 15),
+        "signal_noise(psi=0.7, sigma_u=0.5, sigma_w={})": (5,),
+        "signal_noise(psi=0.5, sigma_u={}, sigma_w=5)": (1.5, 2.5),
+        "haze(visibility_m={})": (978, 326, 97.8),
+        **{f"defocus(focus_m={focus}, kappa={{}})": (2, 2.8, 3.6) for focus in (10, 5, 2, 1)},
+    }
+    wanted = {text.format(value) for text, values in table.items() for value in values}
+    assert {setting.id for setting in expanded("riot-2018")} == wanted
+
+
 def test_severe_settings_of_the_field_study() -> None:
     severe = {setting.id for setting in expanded("field-2021") if setting.group == "severe"}
     assert severe == {

@@ -52,6 +52,19 @@ def test_plasma_noise_is_uniform_and_new_at_every_point() -> None:
     assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 0.02
 
 
+@pytest.mark.parametrize("decay", [2.0, 1.7, 1.4])
+def test_plasma_noise_decays_from_step_to_step(decay: float) -> None:
+    heights = weather.plasma(256, (256, 256), decay, generator()).heights.astype(np.float64)
+    for stride in (2, 4, 8):  # the finest step is the eighth, whose noise is at most (100 / decay**7) squared
+        corners = heights[::stride, ::stride]
+        across = corners + np.roll(corners, -1, axis=1)
+        noise = (
+            heights[stride // 2 :: stride, stride // 2 :: stride] - (across + np.roll(across, -1, axis=0)) / 4
+        )
+        most = (100 / decay ** (8 - np.log2(stride))) ** 2
+        assert abs(noise.std() / (most / np.sqrt(3)) - 1) < 0.1
+
+
 @pytest.mark.parametrize("severity", range(1, 6))
 @pytest.mark.parametrize("channels", [1, 3])
 def test_fog_is_the_formula(severity: int, channels: int) -> None:

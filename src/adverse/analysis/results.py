@@ -9,9 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from adverse.analysis.confidence import bounds, confidence, ratios, resamples_of
 from adverse.analysis.context import Context
-from adverse.analysis.score import Scored, SutScores, score_sut
+from adverse.analysis.score import ANY, ANY_MILD, Scored, SutScores, score_sut
+from adverse.curves.quantities import Ratios
 from adverse.errors import DataError, IncompleteError
+from adverse.levels.image import positive_logs
 from adverse.study.store.durable import write_file
 from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import write_manifest
@@ -72,6 +75,8 @@ def analyze(path: Path) -> Summary:
     scores = [score_sut(store, sut, context) for sut in store.suts]
     troubles = store.troubles()
     summary = {**_summary(store, counts, scores), "troubles": _by_frame(troubles)}
+    if store.manifest["statistics"]["bootstrap"]:
+        _add_confidence(summary, store, scores)
     results = store.folder.results
     write_file(results / "curves.parquet", _curves(scores))
     write_file(results / "outcomes.parquet", _outcomes(scores))
@@ -79,6 +84,33 @@ def analyze(path: Path) -> Summary:
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
+
+
+def _add_confidence(summary: dict[str, Any], store: Store, scores: list[SutScores]) -> None:
+    """Give every figure its interval, and the summary its rankings."""
+    statistics = store.manifest["statistics"]
+    positive = positive_logs(store.truth, store.frames).tolist()
+    resamples = resamples_of(store, positive, statistics["bootstrap"])
+    curves: dict[tuple[str, str, str], Ratios] = {}
+    worst: dict[tuple[str, str, str], list[str]] = {}
+    for scored in (scored for one in scores for scored in one.scored if scored.row.area is not None):
+        row = scored.row
+        if scored.outcomes is not None:
+            curves[row.sut, row.level, row.setting] = ratios(scored.outcomes, statistics["fpr_max"])
+        else:
+            groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
+            covered = [setting for setting, group in store.settings.items() if group in groups]
+            worst[row.sut, row.level, row.setting] = covered
+    found = confidence(curves, worst, next(iter(store.settings)), [ANY_MILD, ANY], resamples)
+    for row in summary["rows"]:
+        key = (row["sut"], row["level"], row["setting"])
+        for name, intervals in (("area", found.area), ("robustness", found.robustness)):
+            row[f"{name}_interval"] = bounds(intervals[key]) if key in intervals else None
+    summary["rankings"] = [
+        {"level": level, "condition": condition, **asdict(ranking)}
+        for (level, condition), ranking in found.rankings.items()
+    ]
+    summary["ranking_changes"] = [str(change) for change in found.changes]
 
 
 def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:

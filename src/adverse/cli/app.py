@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, models, mutate, runs, world
+from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -18,6 +18,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse verify RUN                    re-check every hash
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse predict scores.csv --simple gaussian_blur --contextual defocus
 
 Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
 """
@@ -50,6 +51,7 @@ app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
+app.command("predict")(predict.predict)
 app.command("world")(world.world)
 app.command("models")(models.models)
 app.command("demo")(demo.demo)

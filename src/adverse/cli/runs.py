@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from adverse.cli import show_error
 from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
+
+if TYPE_CHECKING:
+    from adverse.study.engines import Stop
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML).")]
 RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -160,17 +163,19 @@ def _analyze_and_show(folder: Path, console: Console) -> int:
 
 
 @contextlib.contextmanager
-def _interrupts(stop: object) -> Iterator[None]:
+def _interrupts(stop: Stop) -> Iterator[None]:
     """Let Ctrl-C (and a polite kill) stop the run softly the first time and at once the second.
 
     At once means wherever we are: also while files are hashed or a SUT hangs in this very process.
     """
 
     def heard(_number: int, _frame: FrameType | None) -> None:
-        if stop.soft:  # type: ignore[attr-defined]
-            stop.hard = True  # type: ignore[attr-defined]
+        if stop.soft:
+            stop.hard = True
+            if stop.heeded:
+                return
             raise KeyboardInterrupt
-        stop.soft = True  # type: ignore[attr-defined]
+        stop.soft = True
         with contextlib.suppress(OSError):  # straight to the terminal: a handler must not import or lock
             os.write(2, STOPPING)
 

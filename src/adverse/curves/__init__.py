@@ -1,6 +1,46 @@
-"""Trade-off curves: their area, and what is left of them in the worst case."""
+"""Trade-off curves: their area, what is left of them under mutation, and how sure that is."""
 
-from adverse.curves.curve import area
-from adverse.curves.robustness import robustness, robustness_roc
+from adverse.curves.adr import adr
+from adverse.curves.bootstrap import Sample, estimate
+from adverse.curves.curve import area, hypervolume
+from adverse.curves.interval import Interval
+from adverse.curves.predict import predict_contextual
+from adverse.curves.quantities import Area, Difference, Mean, Ratios, Share
+from adverse.curves.ranking import changes, rank
+from adverse.curves.rates import clopper_pearson, korn_graubard
+from adverse.curves.required import required_rates
+from adverse.curves.resample import Resamples, draw
+from adverse.curves.robustness import expected_curve, mean_over_mutations, robustness, robustness_roc
+from adverse.curves.studentized import interval, intervals
+from adverse.curves.table import ScoreTable, read_table, riot_2018
 
-__all__ = ["area", "robustness", "robustness_roc"]
+__all__ = [
+    "Area",
+    "Difference",
+    "Interval",
+    "Mean",
+    "Ratios",
+    "Resamples",
+    "Sample",
+    "ScoreTable",
+    "Share",
+    "adr",
+    "area",
+    "changes",
+    "clopper_pearson",
+    "draw",
+    "estimate",
+    "expected_curve",
+    "hypervolume",
+    "interval",
+    "intervals",
+    "korn_graubard",
+    "mean_over_mutations",
+    "predict_contextual",
+    "rank",
+    "read_table",
+    "required_rates",
+    "riot_2018",
+    "robustness",
+    "robustness_roc",
+]

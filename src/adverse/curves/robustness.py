@@ -1,8 +1,12 @@
-"""The Robustness ROC: the worst of several curves at every sensitivity (001, section 8.3, algorithm 1)."""
+"""What is left of a curve under several conditions: the worst, the mean, or what is to be expected.
+
+The Robustness ROC is the worst of several curves at every sensitivity (001, section 8.3, algorithm 1). The
+other two are the alternatives 001 names in 8.3.2: the mean of the areas, and the curve of averaged rates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +52,51 @@ def robustness(baseline: CurveLike, *mutated: CurveLike) -> float:
     whole = area(plain.safety, plain.efficiency)
     worst = robustness_roc([plain, *mutated])
     return area(worst.safety, worst.efficiency) / whole if whole > 0 else float("nan")
+
+
+def mean_over_mutations(scores: Mapping[str, Sequence[float]]) -> float:
+    """Return the mean over families of the mean over each family's settings, as mPC does (001, 8.3.2; 002).
+
+    `scores` are areas (or any score) by family. A family counts once however many settings it has. NaN when
+    there is nothing, or when any score is NaN: what did not run is not averaged away.
+
+    >>> mean_over_mutations({"haze": [0.5, 0.7], "gaussian_blur": [0.2]})
+    0.4
+    """
+    if not scores or any(len(family) == 0 for family in scores.values()):
+        return float("nan")
+    return float(np.mean([np.mean(family) for family in scores.values()]))
+
+
+def expected_curve(
+    curves: Sequence[CurveLike], probabilities: ArrayLike, *, fpr_max: float | None = None
+) -> Points:
+    """Return the curve of a world where condition i prevails with probability i (001, 8.3.2).
+
+    At every sensitivity the miss rates and the false-positive rates are averaged, weighted by probability,
+    and only then turned into safety and efficiency. So with `fpr_max` the curves are (sensitivity, safety,
+    false positives per image), and efficiency is 1 - min(mean rate / fpr_max, 1): a condition with many
+    more alarms than fpr_max costs all of them, not just its own share of the efficiency. Without `fpr_max`
+    the third array is an efficiency that is not made from a rate (loop level), and is averaged as it is.
+
+    The curves must share their sensitivities; the probabilities must sum to 1.
+
+    >>> calm, hazy = ([0.1], [0.9], [0.02]), ([0.1], [0.5], [0.12])
+    >>> expected_curve([calm, hazy], [0.75, 0.25], fpr_max=0.1).efficiency
+    array([0.55])
+    """
+    given = [_points(curve) for curve in curves]
+    weights = np.asarray(probabilities, np.float64).ravel()
+    if not given or len(weights) != len(given):
+        raise ValueError(f"{len(given)} curves need as many probabilities, not {len(weights)}")
+    if not ((weights >= 0).all() and abs(weights.sum() - 1) < 1e-9):
+        raise ValueError("probabilities must be >= 0 and sum to 1")
+    if any(not np.array_equal(curve.sensitivity, given[0].sensitivity) for curve in given):
+        raise ValueError("an expected curve needs curves that share their sensitivities")
+    safety = weights @ np.stack([curve.safety for curve in given])
+    third = weights @ np.stack([curve.efficiency for curve in given])
+    efficiency = third if fpr_max is None else 1.0 - np.minimum(third / fpr_max, 1.0)
+    return Points(given[0].sensitivity, safety, efficiency)
 
 
 def _points(curve: CurveLike) -> Points:

@@ -40,7 +40,7 @@ def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at
     """
     if sigma_px == 0:
         return image.copy()
-    return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=0.5)
+    return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=layout.ROUND)
 
 
 def blurred(image: Image, sigma_px: float, *, border: int, offset: float) -> Image:
@@ -95,12 +95,11 @@ def gaussian_taps(sigma_px: float, truncate: float) -> NDArray[np.float32]:
     return normed
 
 
-def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float) -> Image:
+def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float, weight: float = 1.0) -> Image:
     """Average over a disc whose rim is smoothed by a small Gaussian; truncates, mirrors at the border.
 
-    The disc is summed column by column and then smoothed, which is the same as one large kernel. Where the
-    disc touches the rim of the reference's grid (radius 8 and more), the reference's kernel is cut off and
-    weighs a little more than 1; the weight is kept here, the four cut tips are not.
+    The disc is summed column by column and then smoothed, which is the same as one large kernel. The mean is
+    multiplied by `weight`.
     """
     if radius_px == 0:
         return image.copy()
@@ -109,15 +108,13 @@ def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float) -> Image:
     source = layout.pixels(image)
     margin = radius_px + len(taps) - 1
     padded = cv2.copyMakeBorder(source, margin, margin, margin, margin, cv2.BORDER_REFLECT_101)
-    gain = math.sqrt(
-        _kernel_weight(radius_px, alias_sigma_px) / int(2 * (2 * half + 1).sum() - 2 * half[0] - 1)
-    )
+    gain = math.sqrt(weight / int(2 * (2 * half + 1).sum() - 2 * half[0] - 1))
     out = np.empty_like(source)
     weights = (taps * gain).astype(np.float32)
     flat, made, channels = layout.rows(padded), layout.rows(out), source.shape[2]
     for first in range(0, made.shape[1], STRIP_PX * channels):
         last = min(first + STRIP_PX * channels, made.shape[1])
-        area_kernels.blur_discs(flat, half, weights, channels, 1e-3, first, last, made)
+        area_kernels.blur_discs(flat, half, weights, channels, layout.HAIR, first, last, made)
     return out.reshape(image.shape)
 
 
@@ -129,8 +126,15 @@ def _alias_taps(radius_px: int, sigma_px: float) -> NDArray[np.float64]:
 
 
 @functools.lru_cache(maxsize=32)
-def _kernel_weight(radius_px: int, sigma_px: float) -> float:
-    """Return the sum of the reference's kernel: a disc on its grid, smoothed with mirrored rims."""
+def reference_disc_weight(radius_px: int, sigma_px: float) -> float:
+    """Return the sum of the reference's kernel: a disc on its grid, smoothed with mirrored rims.
+
+    Where the disc touches the rim of the grid (radius 8 and more), its four tips are cut off and the mirror
+    adds more than was lost.
+
+    >>> reference_disc_weight(6, 0.5), round(reference_disc_weight(8, 0.5), 3)
+    (1.0, 1.013)
+    """
     side = max(radius_px, DISC_GRID_RADIUS)
     row, column = np.mgrid[-side : side + 1, -side : side + 1]
     disc = (row**2 + column**2 <= radius_px**2).astype(np.float64)

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from adverse.mutations import blur, digital, light, motion, noise, warp, weather
+from adverse.mutations import blur, digital, layout, light, motion, noise, warp, weather
 from adverse.mutations import frost as ice
 from adverse.mutations.weather import Flakes, Splash
 from adverse.plugins import mutation
@@ -58,7 +58,7 @@ SATURATE = ((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2))
 @mutation(name="c.gaussian_noise")
 def gaussian_noise(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Add normal noise, as of a sensor in low light."""
-    return noise.gaussian(image, 255 * GAUSSIAN_NOISE[severity - 1], noise.TRUNCATE, rng)
+    return noise.gaussian(image, 255 * GAUSSIAN_NOISE[severity - 1], layout.TRUNCATE, rng)
 
 
 @mutation(name="c.shot_noise")
@@ -76,20 +76,21 @@ def impulse_noise(image: Image, *, severity: Severity, rng: np.random.Generator)
 @mutation(name="c.speckle_noise")
 def speckle_noise(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Add normal noise in proportion to the signal."""
-    return noise.gaussian(image, noise.LEVELS * SPECKLE_NOISE[severity - 1], noise.TRUNCATE, rng)
+    return noise.gaussian(image, layout.LEVELS * SPECKLE_NOISE[severity - 1], layout.TRUNCATE, rng)
 
 
 @mutation(name="c.gaussian_blur")
 def gaussian_blur(image: Image, *, severity: Severity) -> Image:
     """Blur with a Gaussian, replicating the border."""
-    return blur.blurred(image, GAUSSIAN_BLUR[severity - 1], border=cv2.BORDER_REPLICATE, offset=1e-3)
+    return blur.blurred(image, GAUSSIAN_BLUR[severity - 1], border=cv2.BORDER_REPLICATE, offset=layout.HAIR)
 
 
 @mutation(name="c.defocus_blur")
 def defocus_blur(image: Image, *, severity: Severity) -> Image:
     """Blur with a disc, as a lens out of focus does, the same at all depths."""
     radius, alias_sigma = DEFOCUS_BLUR[severity - 1]
-    return blur.disc_blur(image, radius_px=int(radius), alias_sigma_px=alias_sigma)
+    weight = blur.reference_disc_weight(int(radius), alias_sigma)
+    return blur.disc_blur(image, radius_px=int(radius), alias_sigma_px=alias_sigma, weight=weight)
 
 
 @mutation(name="c.glass_blur")
@@ -105,7 +106,7 @@ def motion_blur(image: Image, *, severity: Severity, rng: np.random.Generator) -
     radius, sigma = MOTION_BLUR[severity - 1]
     rows, columns = image.shape[:2]
     path = motion.track(radius, sigma, float(rng.uniform(-45, 45)), (rows, columns))
-    return motion.motion_blur(image, path, offset=1e-3)
+    return motion.motion_blur(image, path, offset=layout.HAIR)
 
 
 @mutation(name="c.zoom_blur")
@@ -145,7 +146,7 @@ def brightness(image: Image, *, severity: Severity) -> Image:
 @mutation(name="c.contrast")
 def contrast(image: Image, *, severity: Severity) -> Image:
     """Move every channel towards its mean."""
-    return light.reduce_contrast(image, CONTRAST[severity - 1], offset=noise.TRUNCATE)
+    return light.reduce_contrast(image, CONTRAST[severity - 1], offset=layout.TRUNCATE)
 
 
 @mutation(name="c.elastic_transform")

@@ -57,7 +57,7 @@ def haze(
     np.exp(clear, out=clear)
     veil = np.array(colour_for(image, color), np.float32)
     out = np.empty_like(source)
-    pixel_kernels.blend_colour(source, clear, veil, 0.5, out)
+    pixel_kernels.blend_colour(source, clear, veil, layout.ROUND, out)
     return out.reshape(image.shape)
 
 

@@ -1,4 +1,4 @@
-"""How images lie in memory: the shapes that OpenCV and the kernels want, and back."""
+"""How images lie in memory and become whole levels: what OpenCV and the kernels want, and back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.types import Image
+
+LEVELS = np.arange(256)
+"""All values that a channel can have, for tables."""
+
+ROUND = 0.5
+TRUNCATE = 0.0
+HAIR = 1e-3
+"""What is added to a value before its fraction is cut off: to round it, nothing, or just enough that a whole
+number which float32 made a little too small stays what it is."""
 
 
 def pixels(image: Image) -> Image:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from adverse.mutations import layout, pixel_kernels
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
+from adverse.mutations.layout import LEVELS
 from adverse.plugins import Colour, Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
-
-LEVELS = np.arange(256)
 
 
 @mutation

@@ -47,18 +47,11 @@ def motion_blur(image: NDArray[Any], path: Track, *, gain: float = 1.0, offset: 
     for down, across, weight in zip(path.down.tolist(), path.right.tolist(), path.weight, strict=True):
         place = (top - down, (left - across) * source.shape[2])
         shifts[place] = shifts.get(place, 0.0) + float(weight) * gain
-    while len(shifts) % 4:
-        shifts[len(shifts) % (top + bottom + 1), -len(shifts)] = 0.0
-    row, column = np.array(list(shifts)).T
+    spare = -len(shifts) % 4  # the kernel takes four at a time
+    row, column = np.array([*shifts, *[(0, 0)] * spare]).T.copy()
+    weights = np.pad(np.array(list(shifts.values()), np.float32), (0, spare))
     out = np.empty(source.shape, np.uint8)
-    area_kernels.sum_shifted(
-        values,
-        np.ascontiguousarray(row),
-        np.maximum(column, 0),
-        np.array(list(shifts.values()), np.float32),
-        offset,
-        layout.rows(out),
-    )
+    area_kernels.sum_shifted(values, row, column, weights, offset, layout.rows(out))
     return out.reshape(image.shape)
 
 
@@ -71,7 +64,7 @@ def zoom_blur(image: Image, factors: list[float]) -> Image:
         if factor != 1:
             add_zoomed(values, factor, total)
     total *= np.float32(1 / (len(factors) + 1))
-    total += np.float32(1e-3)
+    total += np.float32(layout.HAIR)
     return layout.truncated(total, image.shape)
 
 

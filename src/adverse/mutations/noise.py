@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adverse.mutations import fields, pixel_kernels
+from adverse.mutations.layout import LEVELS, ROUND
 from adverse.plugins import Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
-
-LEVELS = np.arange(256)
-ROUND, TRUNCATE = 0.5, 0.0
-"""What is added to a value before its fraction is cut off."""
 
 
 @mutation

@@ -59,7 +59,7 @@ def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> 
 @mutation(name="t.contrast")
 def contrast(image: Image, *, strength: Strength) -> Image:
     """Move every channel towards its mean; at strength 1 nothing else is left."""
-    return light.reduce_contrast(image, 1 - strength, offset=noise.ROUND)
+    return light.reduce_contrast(image, 1 - strength, offset=layout.ROUND)
 
 
 @mutation(name="t.defocus_blur")
@@ -117,7 +117,7 @@ def jpeg(image: Image, *, strength: Strength) -> Image:
 @mutation(name="t.gaussian_noise")
 def gaussian_noise(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add normal noise; more strength amplifies the same noise."""
-    return noise.gaussian(image, 255 * NOISE_SIGMA * strength, noise.ROUND, rng)
+    return noise.gaussian(image, 255 * NOISE_SIGMA * strength, layout.ROUND, rng)
 
 
 def _hue(angle: float) -> NDArray[np.float64]:

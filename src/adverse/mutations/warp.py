@@ -31,10 +31,10 @@ def glass(image: Image, *, sigma_px: float, reach_px: int, rounds: int, rng: np.
     The reference means to swap two pixels but copies one over the other, since both are views of one array;
     published results come from the copy, so this copies too.
     """
-    moved = layout.pixels(blurred(image, sigma_px, border=cv2.BORDER_REPLICATE, offset=1e-3))
+    moved = layout.pixels(blurred(image, sigma_px, border=cv2.BORDER_REPLICATE, offset=layout.HAIR))
     for _ in range(rounds):
         area_kernels.copy_neighbours(moved, reach_px, fields.stream(rng))
-    return blurred(moved, sigma_px, border=cv2.BORDER_REPLICATE, offset=1e-3).reshape(image.shape)
+    return blurred(moved, sigma_px, border=cv2.BORDER_REPLICATE, offset=layout.HAIR).reshape(image.shape)
 
 
 def elastic(image: Image, *, alpha: float, rng: np.random.Generator) -> Image:

@@ -99,7 +99,7 @@ def snow(image: Image, flakes: Flakes, *, rng: np.random.Generator) -> Image:
     layer += np.float32(flakes.mean)
     bright = _at_least(np.minimum(layer, 1), flakes.least)
     path = motion.track(flakes.radius, flakes.sigma, float(rng.uniform(-135, -45)), (rows, columns))
-    fallen = motion.motion_blur(bright, path, gain=255.0, offset=0.5)
+    fallen = motion.motion_blur(bright, path, gain=255.0, offset=layout.ROUND)
     out = np.empty_like(source)
     pixel_kernels.snow_over(source, fallen.reshape(rows, columns), flakes.keep, out)
     return out.reshape(image.shape)
@@ -119,19 +119,19 @@ def spatter(image: Image, splash: Splash, *, rng: np.random.Generator) -> Image:
         )
         clear = 1 - _at_least(cover, MUD_EDGE)
         colour = np.array(colour_for(image, MUD_COLOUR), np.float32)
-        pixel_kernels.blend_colour(source, clear, colour, 1e-3, out)
+        pixel_kernels.blend_colour(source, clear, colour, layout.HAIR, out)
     else:
-        drops = _drops(liquid, splash.least) * np.float32(splash.strength)
+        drops = _drops(liquid, splash.least)
         colour = np.array(colour_for(image, WATER_COLOUR), np.float32)
-        pixel_kernels.add_colour(source, drops, colour, out)
+        pixel_kernels.add_colour(source, drops, colour * np.float32(splash.strength), out)
     return out.reshape(image.shape)
 
 
 def _drops(liquid: NDArray[np.float32], least: float) -> NDArray[np.float32]:
     """Return how much light each pixel's water adds, 0 to 1: brightest inside the rims, lit from one side."""
     thick = (_at_least(liquid, least) * np.float32(255)).astype(np.uint8)
-    inside = cv2.distanceTransform(255 - cv2.Canny(thick, 50, 150), cv2.DIST_L2, 5)
-    near = cv2.blur(np.minimum(inside, 20), (3, 3)).astype(np.uint8)
+    inside = cv2.distanceTransform(cv2.bitwise_not(cv2.Canny(thick, 50, 150)), cv2.DIST_L2, 5)
+    near = cv2.blur(cv2.threshold(inside, 20, 20, cv2.THRESH_TRUNC)[1], (3, 3)).astype(np.uint8)
     relief = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
     lit = cv2.blur(cv2.filter2D(cv2.equalizeHist(near), cv2.CV_8U, relief), (3, 3))
     light = cv2.multiply(thick, lit, dtype=cv2.CV_32F).astype(np.float32, copy=False)

@@ -9,8 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY, ANY_MILD
 
 Row = Mapping[str, Any]
+GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
+"""The parts of a table, in order, with the words that head them."""
 SHOWN = 5
 """Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
 
@@ -23,7 +26,7 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    lines = _of_sensitivity(summary)
+    lines = [*summary.data.get("ranking_changes", ()), *_of_sensitivity(summary)]
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             lines.append(
@@ -98,20 +101,21 @@ def _table(level: str, rows: list[Row]) -> Table:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
     table = Table(title=f"{level}: area, and share of the baseline that survives", title_justify="left")
     table.add_column("mutation", overflow="fold")
-    table.add_column("group")
     for sut in suts:
-        table.add_column(sut, justify="right")
-    for setting in dict.fromkeys(str(row["setting"]) for row in rows):
-        cells = {row["sut"]: row for row in rows if row["setting"] == setting}
-        group = str(next(iter(cells.values()))["group"])
-        worst = setting in ("Any", "AnyMild")
-        table.add_row(
-            Text(setting, style="bold" if worst or group == "baseline" else ""),
-            "" if worst else group,
-            *(_cell(cells.get(sut)) for sut in suts),
-            end_section=group == "baseline",
-        )
+        table.add_column(sut, justify="right", overflow="fold")
+    for group, words in GROUPS.items():
+        mine = dict.fromkeys(str(row["setting"]) for row in rows if _group(row) == group)
+        if words and mine:
+            table.add_row(Text(words, style="italic dim"))
+        for number, setting in enumerate(mine, start=1):
+            cells = {row["sut"]: row for row in rows if row["setting"] == setting}
+            name = Text(setting, style="" if words else "bold")
+            table.add_row(name, *(_cell(cells.get(sut)) for sut in suts), end_section=number == len(mine))
     return table
+
+
+def _group(row: Row) -> str:
+    return "worst" if row["setting"] in (ANY, ANY_MILD) else str(row["group"])
 
 
 def _cell(row: Row | None) -> Text:

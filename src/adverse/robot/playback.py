@@ -164,11 +164,11 @@ def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions 
             obstacle = obstacles[image]
             held = safe_speed(obstacle - stations[image], down, top)
             person = too_close[image]
-        wanted = safe_speed(obstacle - position, down, top) if shrink else held
         violating = speed > 0.0 and position > person
         violated = violated or violating
-        stopped = wanted == 0.0 and speed == 0.0
+        stopped = speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
         if steps < len(record):
+            wanted = safe_speed(obstacle - position, down, top) if shrink else held
             record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
             record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
             record[steps, 5], record[steps, 6] = stopped, violating

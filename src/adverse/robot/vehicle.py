@@ -34,16 +34,22 @@ def piece(
 
     `distance` is what is left to the obstacle (inf: none).
     """
-    curve = math.sqrt(-2.0 * down * max(distance, 0.0))
-    if speed >= curve * (1 - ON_CURVE):  # on the braking curve, or too fast to get back to it
-        return min(-speed / down, left), down
+    room = -2.0 * down * max(distance, 0.0)  # the square of the speed on the braking curve
+    if speed * speed >= room * (1 - ON_CURVE) ** 2:  # on the curve, or too fast to get back to it
+        return (left if speed + down * left > 0.0 else min(-speed / down, left)), down
     if speed < top * (1 - ON_CURVE):
+        after = speed + up * left
+        if after < top and after * after < (room + 2.0 * down * (speed + after) * 0.5 * left) * (
+            1 - ON_CURVE
+        ):
+            return left, up  # neither the top speed nor the curve is met in this piece
         reach = (top - speed) / up
         if distance < math.inf:
             lack = (speed * speed + 2.0 * down * distance) / (up - down)
             reach = min(reach, (math.sqrt(speed * speed - up * lack) - speed) / up)
         return min(reach, left), up
-    return min((distance + top * top / (2.0 * down)) / top, left), 0.0
+    cruise = distance + top * top / (2.0 * down)
+    return (left if cruise >= top * left else cruise / top), 0.0
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

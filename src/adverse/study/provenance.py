@@ -73,6 +73,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,
+            "bootstrap": study.robustness.bootstrap,
             "quarantine_budget": study.quarantine_budget,
         },
         "engine": {"name": engine, "workers": workers},

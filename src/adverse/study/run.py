@@ -104,8 +104,8 @@ def _prepare(
     journal = Journal(folder.journal)
     if journal.torn:
         watch.note("the last line of the journal was never finished; its unit is run again")
-        journal.mend()
-    plan = make_plan(file, hashes, _intact(folder, journal, watch))
+    _forget_lost(folder, journal, watch)
+    plan = make_plan(file, hashes, journal.files_by_cell())
     if plan.blocked:
         raise plan.blocked[0]
     hashes.remember()
@@ -116,6 +116,7 @@ def _prepare(
         changed = input_differences(before, now) if before else []
         for difference in [*changed, *differences(read_manifest(folder), manifest)]:
             watch.note(f"since the last run in this folder: {difference}")
+    journal.mend()
     write_file(folder.study, to_yaml(file.study).encode())
     write_file(folder.frames, frames_table(plan.dataset.logs))
     write_file(folder.truth, truth_table(plan.dataset.logs, plan.dataset.categories))
@@ -124,13 +125,13 @@ def _prepare(
     return plan, journal, manifest
 
 
-def _intact(folder: RunFolder, journal: Journal, watch: Watcher) -> dict[str, Entry]:
-    """Return the finished cells whose file is still what was acknowledged."""
+def _forget_lost(folder: RunFolder, journal: Journal, watch: Watcher) -> None:
+    """Drop the finished units whose file is no longer what was acknowledged."""
     latest = {entry.file: entry for entry in journal.entries}
     lost = {name for name, entry in latest.items() if content_hash(folder.detections / name) != entry.sha256}
     for name in sorted(lost):
         watch.note(f"detections/{name} was changed or lost; its part is run again")
-    return {key: entry for key, entry in journal.files_by_cell().items() if entry.file not in lost}
+    journal.forget(lost)
 
 
 def _keep(folder: RunFolder, journal: Journal, plan: Plan, unit: Unit, data: bytes) -> None:

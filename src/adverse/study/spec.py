@@ -77,6 +77,12 @@ class SensitivitySection(_Section):
         return self
 
 
+class RobustnessSection(_Section):
+    """How sure figures are worked out."""
+
+    bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 1000
+
+
 class Study(_Section):
     """A whole study, as its file says it."""
 
@@ -89,6 +95,7 @@ class Study(_Section):
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     sensitivity: SensitivitySection = SensitivitySection()
+    robustness: RobustnessSection = RobustnessSection()
     fpr_max: Positive = 0.1
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
@@ -216,6 +223,7 @@ def _fields_at(place: Where) -> list[str]:
         "data": DataSection,
         "suts": SutSection,
         "sensitivity": SensitivitySection,
+        "robustness": RobustnessSection,
     }
     model = sections.get(str(place[0]), Study) if place else Study
     return list(model.model_fields)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LOAD_LIMIT_S = 900.0
+"""Longest time that loading a SUT may take."""
 STEP_LIMIT_S = 300.0
 """Longest time that decoding or mutating one frame may take."""
 

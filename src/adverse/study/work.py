@@ -8,7 +8,7 @@ from adverse import plugins
 from adverse.study.asking import Loaded, Queue
 from adverse.study.plan import Job, Unit
 from adverse.study.prepare import Prepared
-from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
+from adverse.study.stages import LOAD_LIMIT_S, NOTHING_TO_AVOID, Avoid, Stage
 from adverse.study.store.records import Record, to_parquet
 from adverse.suts.build import build, is_recorded, watches_itself
 from adverse.suts.isolated import isolated
@@ -79,8 +79,8 @@ class Worker:
         plugin = self.registry.get("sut", task.adapter)
         guarded = watches_itself(plugin)
         alone = alone and not guarded and not is_recorded(plugin)
-        stage = Stage(f"loading SUT {task.name!r}", sut=None if alone or guarded else index, limit_s=None)
-        self.tell(stage)
+        suspect, limit_s = (None, None) if alone or guarded else (index, LOAD_LIMIT_S)
+        self.tell(Stage(f"loading SUT {task.name!r}", sut=suspect, limit_s=limit_s))
         default_class = self.job.targets[0]
         if alone:
             sut: Detector | Recorded = isolated(

@@ -82,3 +82,12 @@ def test_the_latest_entry_of_a_cell_wins(path: Path) -> None:
     newer = Entry("again.parquet", "another", (("key 1", "haze(visibility_m=50)", "Füße"),))
     journal.append(newer)
     assert Journal(path).files_by_cell() == {"key 0": entry(0), "key 1": newer, "key 2": entry(2)}
+
+
+def test_a_forgotten_file_is_gone_after_mending(path: Path) -> None:
+    journal = Journal(path)
+    journal.forget({"1.parquet"})
+    assert Journal(path).entries == [entry(0), entry(1), entry(2)]  # nothing is written yet
+    journal.mend()
+    journal.append(entry(3))
+    assert Journal(path).entries == journal.entries == [entry(0), entry(2), entry(3)]

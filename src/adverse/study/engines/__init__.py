@@ -13,11 +13,15 @@ from adverse.study.plan import Job, Unit
 
 
 class Stop:
-    """A wish to stop: `soft` finishes what is under way, `hard` does not wait."""
+    """A wish to stop: `soft` finishes what is under way, `hard` does not wait.
+
+    `heeded` tells that someone looks at it all the time; else only an exception can stop at once.
+    """
 
     def __init__(self) -> None:
         self.soft = False
         self.hard = False
+        self.heeded = False
 
 
 class Watcher(Protocol):

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ import psutil
 from adverse.errors import AdverseError
 from adverse.processes import ONE_THREAD, python_path
 from adverse.study.engines import Stop, Watcher
+from adverse.study.engines.board import SIZE_BYTES, Board
 from adverse.study.plan import Job, Unit
 from adverse.study.stages import Avoid, Stage
 
@@ -61,14 +63,17 @@ class _Process:
         ours, theirs = Pipe()
         self.connection: Connection = ours
         self.units: deque[Unit] = deque()
-        self.stage: Stage | None = None
-        self.since = time.monotonic()
+        self.busy_since = time.monotonic()
+        page = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, the mapping stays
+        page.truncate(SIZE_BYTES)
+        self.board = Board(page.fileno())
         self.log = engine.log_folder / f"worker-{number}.log"
         command = [
             sys.executable,
             "-m",
             "adverse.study.engines.worker_process",
             str(theirs.fileno()),
+            str(page.fileno()),
             str(engine.memory_limit_mb),
         ]
         with self.log.open("ab") as log:
@@ -77,23 +82,36 @@ class _Process:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), page.fileno()],
                 env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), "PYTHONPATH": python_path()},
                 start_new_session=True,  # Ctrl-C is for us, not for the workers
             )
         theirs.close()
+        page.close()
         self._send(job.plugin_files)
         self._send(job)
 
     def give(self, unit: Unit, isolate: frozenset[int], avoid: Avoid) -> None:
         if not self.units:
-            self.since = time.monotonic()
+            self.busy_since = time.monotonic()
         self.units.append(unit)
         self._send((unit, isolate, avoid))
 
-    def overdue(self) -> bool:
-        limit = self.stage.limit_s if self.stage is not None and self.units else None
-        return limit is not None and time.monotonic() - self.since > limit
+    def overdue(self) -> Stage | None:
+        """Return the step that has taken longer than it may, if there is one."""
+        found = self.board.read() if self.units else None
+        if found is None:
+            return None
+        since, stage = found
+        spent = time.monotonic() - max(since, self.busy_since)
+        late = stage.limit_s is not None and spent > stage.limit_s
+        return stage if late else None
+
+    @property
+    def stage(self) -> Stage | None:
+        """What it said last."""
+        found = self.board.read()
+        return None if found is None else found[1]
 
     def memory_mb(self) -> float:
         try:
@@ -139,6 +157,7 @@ class _Crew:
         self.started = 0
 
     def work(self) -> Iterator[tuple[Unit, bytes]]:
+        self.stop.heeded = True
         try:
             while (self.waiting and not self.stop.soft) or any(p.units for p in self.processes):
                 if self.stop.hard:
@@ -148,6 +167,7 @@ class _Crew:
                 yield from self._listen()
                 self._watch_over()
         finally:
+            self.stop.heeded = False
             for process in self.processes:
                 process.end()
 
@@ -169,10 +189,7 @@ class _Crew:
             except (EOFError, OSError):
                 self._lost(process, None)
                 continue
-            process.since = time.monotonic()
-            if kind == "stage":
-                process.stage = value
-            elif kind == "done":
+            if kind == "done":
                 self.starts_lost = 0
                 yield process.units.popleft(), value
             elif kind == "failed":
@@ -187,9 +204,9 @@ class _Crew:
 
     def _watch_over(self) -> None:
         for process in list(self.processes):
-            if process.overdue():
-                limit = process.stage.limit_s if process.stage else 0
-                self._lost(process, f"gave no answer in {limit:g} s")
+            late = process.overdue()
+            if late is not None:
+                self._lost(process, f"gave no answer in {late.limit_s:g} s")
             elif process.memory_mb() > self.engine.memory_limit_mb:
                 self._lost(process, f"used more than {self.engine.memory_limit_mb} MB of memory")
 

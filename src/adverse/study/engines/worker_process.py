@@ -1,8 +1,8 @@
 """The life of a worker process: told what to do over a connection, doing it, telling what it does.
 
 Messages to it: plug-in files, the job, then (unit, SUTs to isolate, steps to avoid) again and again.
-Messages from it: ("stage", Stage), ("done", bytes), ("failed", error that no retry can mend),
-("bug", text).
+Messages from it: ("done", bytes), ("failed", error that no retry can mend), ("bug", text). What it is about
+to do it writes on a board.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from adverse import plugins
 from adverse.errors import AdverseError
 from adverse.processes import die_with_parent
-from adverse.study.stages import Stage
+from adverse.study.engines.board import Board
 from adverse.study.work import Worker
 
 
@@ -26,14 +26,11 @@ def main() -> None:
     """Serve the connection whose file descriptor is the first argument, until it closes."""
     die_with_parent()
     connection: Connection = Connection(int(sys.argv[1]))
-
-    def tell(stage: Stage) -> None:
-        connection.send(("stage", stage))
-
+    board = Board(int(sys.argv[2]))
     try:
         for path in connection.recv():
             plugins.load_file(path)
-        worker = Worker(connection.recv(), tell, memory_limit_mb=int(sys.argv[2]))
+        worker = Worker(connection.recv(), board.write, memory_limit_mb=int(sys.argv[3]))
         work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(connection, work), daemon=True).start()
         while (message := work.get()) is not None:

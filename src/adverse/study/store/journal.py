@@ -8,6 +8,7 @@ holds the folder's lock calls `mend` before adding to it.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +33,20 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: list[Entry] = []
-        self._whole = b""
         raw = path.read_bytes() if path.exists() else b""
         self.torn = not self._read(raw.splitlines(keepends=True))
+        self._stale = self.torn
+
+    def forget(self, files: Collection[str]) -> None:
+        """Let the units of lost files count no more; the file on disk follows with `mend`."""
+        self.entries = [entry for entry in self.entries if entry.file not in files]
+        self._stale = self._stale or bool(files)
 
     def mend(self) -> None:
-        """Cut off a last line that was never finished."""
-        if self.torn:
-            write_file(self.path, self._whole)
-            self.torn = False
+        """Write the journal anew without a last line that was never finished and without lost units."""
+        if self._stale:
+            write_file(self.path, b"".join(_line(entry) for entry in self.entries))
+            self._stale = self.torn = False
 
     def append(self, entry: Entry) -> None:
         """Record a finished unit durably."""
@@ -65,7 +71,6 @@ class Journal:
                     fix="Restore the folder from a copy, or run again with --fresh.",
                 )
             self.entries.append(entry)
-            self._whole += line
         return True
 
 

@@ -23,9 +23,14 @@ NAMED = 3
 """Files that are named when many changed."""
 
 
+FORMAT = 1
+"""Of the run folder; raised when what is in it changes its meaning."""
+
+
 def write_manifest(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
     """Write the manifest with the hashes of the folder's files and of itself."""
     body = {key: value for key, value in manifest.items() if key not in ("files", "digest")}
+    body["format"] = FORMAT
     sealed = _sealed_files(folder, running=manifest["status"] == "running")
     body["files"] = {str(path.relative_to(folder.path)): file_sha256(path) for path in sealed}
     body["digest"] = _own_digest(body)

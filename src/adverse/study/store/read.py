@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import StoreError
 from adverse.study.store.folder import RunFolder, existing_run
-from adverse.study.store.manifest import read_manifest
+from adverse.study.store.manifest import FORMAT, read_manifest
 
 OK, FAULT, QUARANTINED = 0, 1, 2
 STATUSES = ("ok", "fault", "quarantined")
@@ -77,6 +77,14 @@ class Store:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self.manifest = read_manifest(folder)
+        if self.manifest.get("format") != FORMAT:
+            raise StoreError(
+                "the run was made by another version of adverse",
+                where=str(folder.manifest),
+                got=f"format {self.manifest.get('format')}",
+                wanted=f"format {FORMAT}",
+                fix="Run the study again in the same folder: what is still good is used again.",
+            )
         if not folder.cells.exists():
             raise StoreError(
                 "the run has not got far enough to be looked at",

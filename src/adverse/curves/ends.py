@@ -1,0 +1,85 @@
+"""The rule of three for curves: what may be hidden where no log differs from another.
+
+Where every log is perfect, or every log fails, or no log changes under a mutation, resampling shows no
+spread at all. That is no certainty: what happens in one log of a hundred was perhaps just not recorded.
+What was seen in none of N trials may still have a rate of about 3 / N. So the whole curve is moved by that
+much, down and up, and the quantity worked out again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.curves.curve import areas
+from adverse.curves.quantities import Area, Array, Difference, Quantity, Ratios, Share
+from adverse.curves.rates import none_seen
+
+ROUNDING = 1e-12
+
+
+def ends(quantity: Quantity, tail: float, *, still_only: bool = False) -> tuple[float, float]:
+    """Return the least and the most a quantity may be, each but for the chance `tail`.
+
+    With `still_only`, only what is the same in all logs is moved: the safety of a curve, or its efficiency;
+    when neither is, both ends are the value itself. The chance is shared between the two. A difference
+    moves one side at a time: both were seen on the same logs.
+    """
+    if isinstance(quantity, Area):
+        return _area(quantity, -tail, still_only=still_only), _area(quantity, tail, still_only=still_only)
+    if isinstance(quantity, Share):
+        whole = _area(quantity.whole, 0.0)
+        low, high = ends(quantity.part, tail, still_only=still_only)
+        return low / whole, min(high / whole, 1.0)
+    if isinstance(quantity, Difference):
+        first, second = quantity.first, quantity.second
+        value = _value(first) - _value(second)
+        both = [(one, ends(one, tail, still_only=still_only)) for one in (first, second)]
+        falls = [_value(one) - low for one, (low, _) in both]
+        rises = [high - _value(one) for one, (_, high) in both]
+        return value - max(falls[0], rises[1]), value + max(rises[0], falls[1])
+    pairs = [ends(part, tail, still_only=still_only) for part in quantity.parts]
+    low, high = np.asarray(quantity.weights) @ np.asarray(pairs)
+    return float(low), float(high)
+
+
+def _value(quantity: Area | Share) -> float:
+    if isinstance(quantity, Share):
+        return _area(quantity.part, 0.0) / _area(quantity.whole, 0.0)
+    return _area(quantity, 0.0)
+
+
+def _area(quantity: Area, tail: float, *, still_only: bool = False) -> float:
+    """Return the area with every curve moved down (tail < 0), up (tail > 0), or left where it is (0)."""
+    moved = [_moved(curve, tail, still_only=still_only) for curve in quantity.curves]
+    safety = np.min([one[0] for one in moved], axis=0)
+    return float(areas(safety, np.min([one[1] for one in moved], axis=0)))
+
+
+def _moved(curve: Ratios, tail: float, *, still_only: bool) -> tuple[Array, Array]:
+    safety, efficiency = curve.observed()
+    if tail == 0:
+        return safety, efficiency
+    sign = 1.0 if tail > 0 else -1.0
+    if not still_only or _still(curve.num_s, curve.den_s):
+        safety = np.clip(safety + sign * none_seen(curve.den_s, tail=abs(tail) / 2), 0, 1)
+    if not still_only or _still(curve.num_e, curve.den_e):
+        efficiency = np.clip(efficiency + sign * _unseen_loss(curve, abs(tail) / 2), 0, 1)
+    return safety, efficiency
+
+
+def _unseen_loss(curve: Ratios, tail: float) -> float:
+    """Return how much efficiency may differ by what was seen in no log."""
+    if curve.efficiency == "rate":
+        return none_seen(curve.den_e, tail=tail) / curve.fpr_max
+    return none_seen(curve.recorded_e(), tail=tail)  # a share of logs, each of which may lose everything
+
+
+def _still(numerator: NDArray[Any], denominator: NDArray[Any]) -> bool:
+    """Tell whether the ratio is the same in all logs, at every sensitivity."""
+    num, den = (np.asarray(part, np.float64).reshape(len(part), -1) for part in (numerator, denominator))
+    counts = (den > 0).all(axis=1)
+    ratio = num[counts] / den[counts]
+    return bool(np.ptp(ratio, axis=0).max(initial=0.0) < ROUNDING) if counts.any() else False

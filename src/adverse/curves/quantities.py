@@ -1,0 +1,114 @@
+"""What can be estimated from logs: areas, worst cases, shares of areas, differences and means.
+
+A curve is a ratio of sums over logs, kept here as numerators and denominators per log. The rest are
+expressions over curves; what they share is shared by being the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios:
+    """The outcomes of L logs at K sensitivities, as numerators and denominators; knows nothing of levels.
+
+    Safety is sum(num_s) / sum(den_s): `num_s` (L, K), `den_s` (L,). With `efficiency` "rate", num_e / den_e
+    is a rate of alarms and efficiency 1 - min(rate / fpr_max, 1); with "ratio", it is the efficiency itself
+    (loop level: times). `num_e` and `den_e` are (L, K) or, where equal at all sensitivities, (L,).
+    """
+
+    num_s: NDArray[np.float64] | NDArray[np.int64]
+    den_s: NDArray[np.float64] | NDArray[np.int64]
+    num_e: NDArray[np.float64] | NDArray[np.int64]
+    den_e: NDArray[np.float64] | NDArray[np.int64]
+    efficiency: Literal["rate", "ratio"] = "rate"
+    fpr_max: float = 0.1
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.num_s) != 2 or np.shape(self.den_s) != np.shape(self.num_s)[:1]:
+            raise ValueError("num_s must be (logs, levels) and den_s (logs,)")
+        for part in (self.num_e, self.den_e):
+            if np.shape(part) not in (np.shape(self.num_s), np.shape(self.den_s)):
+                raise ValueError("num_e and den_e must be (logs, levels) or (logs,)")
+
+    def observed(self) -> tuple[Array, Array]:
+        """Return safety and efficiency (K,) of the logs as they are; NaN where that is 0 / 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            safety = np.sum(self.num_s, axis=0) / np.sum(self.den_s)
+            ratio = np.sum(self.num_e, axis=0) / np.sum(self.den_e, axis=0)
+        return safety, np.broadcast_to(self.efficiency_of(ratio), safety.shape)
+
+    def efficiency_of(self, ratio: Array) -> Array:
+        """Turn num_e / den_e into efficiency."""
+        if self.efficiency == "ratio":
+            return ratio
+        clipped: Array = 1.0 - np.minimum(ratio / self.fpr_max, 1.0)
+        return clipped
+
+    def recorded_s(self) -> NDArray[np.bool_]:
+        """Tell which logs (L,) say anything about safety."""
+        return np.asarray(self.den_s) > 0
+
+    def recorded_e(self) -> NDArray[np.bool_]:
+        """Tell which logs (L,) say anything about efficiency."""
+        den_e = np.asarray(self.den_e)
+        return np.asarray(np.any(den_e.reshape(len(den_e), -1) > 0, axis=1), np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """The area of a curve; of several curves, that of their Robustness ROC (they share their levels)."""
+
+    curves: tuple[Ratios, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What is left of an area: robustness is Share(Area((baseline, mutated)), Area((baseline,)))."""
+
+    part: Area
+    whole: Area
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """The first less the second, over the same logs."""
+
+    first: Area | Share
+    second: Area | Share
+
+
+@dataclass(frozen=True, eq=False)
+class Mean:
+    """The weighted mean of areas or shares; the weights sum to 1."""
+
+    parts: tuple[Area | Share, ...]
+    weights: tuple[float, ...]
+
+
+Quantity = Area | Share | Difference | Mean
+
+
+def curves_of(quantity: Quantity) -> Iterator[Ratios]:
+    """Yield the curves that a quantity is made of, some of them more than once."""
+    if isinstance(quantity, Area):
+        yield from quantity.curves
+    elif isinstance(quantity, Mean):
+        for part in quantity.parts:
+            yield from curves_of(part)
+    else:
+        pair = (
+            (quantity.part, quantity.whole)
+            if isinstance(quantity, Share)
+            else (quantity.first, quantity.second)
+        )
+        for one in pair:
+            yield from curves_of(one)

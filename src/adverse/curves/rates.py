@@ -1,0 +1,106 @@
+"""Intervals of a rate: hits out of trials, where the trials of one log are alike.
+
+Clopper-Pearson is exact for independent trials. Korn and Graubard (Survey Methodology 24, 1998) put in the
+effective number of trials: the number divided by the design effect, and reduced further for the few degrees
+of freedom that a few logs give. A handful of logs may show no correlation by chance, so we never assume
+less than a floor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from adverse.curves.interval import Interval, given, refused
+
+ICC_FLOOR = 0.05
+"""The least intra-class correlation that is assumed between trials of one log."""
+
+METHOD = "Korn-Graubard"
+
+
+def clopper_pearson(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact interval of a rate; `hits` and `trials` may be effective numbers, not whole.
+
+    0 of n has the low end 0 and n of n the high end 1, exactly; 0 of 0 is (0, 1).
+
+    >>> [round(end, 4) for end in clopper_pearson(0, 20)]
+    [0.0, 0.1684]
+    """
+    if not 0 <= hits <= trials:
+        raise ValueError(f"hits must lie between 0 and the trials, not {hits} of {trials}")
+    if not 0 < level < 1:
+        raise ValueError(f"a confidence level lies between 0 and 1, not {level}")
+    tail = (1 - level) / 2
+    low = float(special.betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(special.betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+    return low, high
+
+
+def korn_graubard(
+    hits: ArrayLike, trials: ArrayLike, *, level: float = 0.95, icc_floor: float = ICC_FLOOR
+) -> Interval:
+    """Return the interval of sum(hits) / sum(trials) over logs: `hits` (L,) of `trials` (L,).
+
+    Logs without trials say nothing and are left out. Refused with no trials, where the rate is undefined,
+    and with a single log, which cannot say how logs differ.
+
+    >>> found = korn_graubard([9, 10, 10, 7], [10, 10, 10, 10])
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.477, 0.999)
+    """
+    h, n = np.asarray(hits, np.float64), np.asarray(trials, np.float64)
+    if h.shape != n.shape or h.ndim != 1 or not ((h >= 0) & (h <= n)).all():
+        raise ValueError("hits and trials must be (L,), with 0 <= hits <= trials in every log")
+    h, n = h[n > 0], n[n > 0]
+    logs, total = len(n), float(n.sum())
+    if logs == 0:
+        return refused(float("nan"), "there is nothing to take a rate of", level=level, method=METHOD, logs=0)
+    rate = float(h.sum()) / total
+    if logs == 1:
+        return refused(rate, "one log cannot say how logs differ", level=level, method=METHOD, logs=1)
+    effect = max(_design_effect(h, n, rate), _least_design_effect(n, icc_floor))
+    effective = _for_degrees_of_freedom(total / effect, total, logs, level)
+    low, high = clopper_pearson(min(rate * effective, effective), effective, level)
+    return given(rate, low, high, level=level, method=METHOD, logs=logs)
+
+
+def none_seen(trials: ArrayLike, *, tail: float, icc_floor: float = ICC_FLOOR) -> float:
+    """Return the rate below which something is that was seen in none of `trials` (L,), but for chance `tail`.
+
+    The rule of three for logs: with N effective trials, 1 - tail^(1/N). 1 for fewer than two logs.
+
+    >>> round(none_seen(np.ones(100), tail=0.05), 4)
+    0.0295
+    """
+    n = np.asarray(trials, np.float64)
+    n = n[n > 0]
+    if len(n) < 2:
+        return 1.0
+    total = float(n.sum())
+    effective = total / _least_design_effect(n, icc_floor)
+    effective = _for_degrees_of_freedom(effective, total, len(n), 1 - 2 * tail)
+    return float(1 - tail ** (1 / effective))
+
+
+def _design_effect(hits: NDArray[np.float64], trials: NDArray[np.float64], rate: float) -> float:
+    """Return the variance between logs over that of as many independent trials; 0 at a rate of 0 or 1."""
+    logs, total = len(trials), float(trials.sum())
+    if not 0 < rate < 1:
+        return 0.0
+    variance = logs / (logs - 1) * float(np.sum((hits - rate * trials) ** 2)) / total**2
+    return variance / (rate * (1 - rate) / total)
+
+
+def _least_design_effect(trials: NDArray[np.float64], icc: float) -> float:
+    """Return 1 + (m - 1) icc, where m is the size of the log that a trial finds itself in, on average."""
+    size = float(np.sum(trials**2)) / float(trials.sum())
+    return max(1.0, 1.0 + (size - 1.0) * icc)
+
+
+def _for_degrees_of_freedom(effective: float, total: float, logs: int, level: float) -> float:
+    """Reduce the effective trials by (t of all trials / t of the logs) squared."""
+    upper = 1 - (1 - level) / 2
+    ratio = special.stdtrit(max(total - 1, 1), upper) / special.stdtrit(logs - 1, upper)
+    return effective * float(ratio) ** 2

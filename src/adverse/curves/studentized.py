@@ -1,0 +1,92 @@
+"""From a bootstrap sample to an interval, or to a refusal; chosen by measured coverage (docs/statistics.md).
+
+The studentized bootstrap takes the quantiles of (resampled value - value) / resampled standard error. Where
+few logs carry the spread those quantiles are themselves uncertain, so neither side is ever shorter than
+that of Student's t with degrees of freedom to match. And as worst cases are biased - the minimum of two
+noisy curves is below both - the side from which the estimate fled is moved out by the bias that the
+resamples show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from scipy import special
+
+from adverse.curves.bootstrap import Sample, estimate
+from adverse.curves.ends import ends
+from adverse.curves.interval import Interval, given, refused
+from adverse.curves.quantities import Array, Difference, Quantity, curves_of
+from adverse.curves.resample import Resamples
+
+METHOD = "studentized bootstrap"
+AT_THE_END = "rule of three"
+LEAST_LOGS = 3
+"""With fewer logs behind safety or efficiency no interval is given: coverage was not measured there."""
+
+UNDEFINED_SHARE = 0.05
+"""Refused when the quantity is undefined in more than this share of the resamples."""
+
+NO_SPREAD = 1e-9
+"""A standard error below this is rounding."""
+
+
+def intervals(
+    quantities: Mapping[str, Quantity], resamples: Resamples, *, level: float = 0.95
+) -> dict[str, Interval]:
+    """Return the interval of each quantity from the same resamples of logs."""
+    return {name: interval(one, level=level) for name, one in estimate(quantities, resamples).items()}
+
+
+def interval(sample: Sample, *, level: float = 0.95) -> Interval:
+    """Return the interval of one quantity, clipped to what it can be ([0, 1], a difference [-1, 1])."""
+    logs = least_logs(sample.quantity)
+    if math.isnan(sample.value):
+        return refused(sample.value, "not defined on these logs", level=level, method=METHOD, logs=logs)
+    if logs < LEAST_LOGS:
+        why = f"fewer than {LEAST_LOGS} logs behind safety or efficiency"
+        return refused(sample.value, why, level=level, method=METHOD, logs=logs)
+    undefined = float(np.mean(np.isnan(sample.values)))
+    if undefined > UNDEFINED_SHARE:
+        why = f"not defined in {undefined:.0%} of the resamples"
+        return refused(sample.value, why, level=level, method=METHOD, logs=logs)
+    tail = (1 - level) / 2
+    if sample.error < NO_SPREAD:
+        low, high = ends(sample.quantity, tail)
+        method = AT_THE_END
+    else:
+        low, high = _studentized(sample, tail, logs)
+        least, most = ends(sample.quantity, tail, still_only=True)
+        low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
+        method = METHOD
+    floor = -1.0 if isinstance(sample.quantity, Difference) else 0.0
+    return given(sample.value, max(low, floor), min(high, 1.0), level=level, method=method, logs=logs)
+
+
+def least_logs(quantity: Quantity) -> int:
+    """Return how many logs there are behind the safety, or the efficiency, of the curve that has fewest."""
+    kinds = [kind for curve in curves_of(quantity) for kind in (curve.recorded_s(), curve.recorded_e())]
+    return min(int(np.count_nonzero(kind)) for kind in kinds)
+
+
+def effective_logs(influence: Array) -> float:
+    """Return how many logs carry the spread: as many as there are when all weigh the same, 1 when one does.
+
+    >>> effective_logs(np.array([1.0, -1.0, 1.0, -1.0])), effective_logs(np.array([5.0, 0.0, 0.0]))
+    (4.0, 1.0)
+    """
+    squares = influence**2
+    return float(np.sum(squares) ** 2 / np.sum(squares**2))
+
+
+def _studentized(sample: Sample, tail: float, logs: int) -> tuple[float, float]:
+    freedom = max(1.0, min(effective_logs(sample.influence), logs) - 2)
+    least = float(special.stdtrit(freedom, 1 - tail))
+    usable = np.isfinite(sample.values) & (sample.errors > NO_SPREAD)
+    pivots = (sample.values[usable] - sample.value) / sample.errors[usable]
+    below, above = np.quantile(pivots, [tail, 1 - tail]) if pivots.size else (0.0, 0.0)
+    bias = float(np.nanmean(sample.values)) - sample.value
+    low = sample.value - max(float(above), least) * sample.error - max(bias, 0.0)
+    return low, sample.value + max(-float(below), least) * sample.error - min(bias, 0.0)

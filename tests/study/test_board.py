@@ -1,0 +1,41 @@
+"""The board tells what was written last, whole or not at all."""
+
+from __future__ import annotations
+
+import tempfile
+
+from adverse.study.engines.board import HEADER, SIZE_BYTES, Board
+from adverse.study.stages import Stage
+
+
+def test_what_is_written_is_read_by_another_mapping() -> None:
+    with tempfile.TemporaryFile() as page:
+        page.truncate(SIZE_BYTES)
+        writer, reader = Board(page.fileno()), Board(page.fileno())
+        assert reader.read() is None
+        for stage in (Stage("decoding", "frame"), Stage("asking", "frame", "blur", 2, 60.0)):
+            writer.write(stage)
+            found = reader.read()
+            assert found is not None
+            assert found[1] == stage
+
+
+def test_a_page_in_the_middle_of_writing_says_nothing() -> None:
+    with tempfile.TemporaryFile() as page:
+        page.truncate(SIZE_BYTES)
+        board = Board(page.fileno())
+        board.write(Stage("decoding", "frame"))
+        page.seek(HEADER.size + 20)
+        page.write(b"?")
+        page.flush()
+        assert board.read() is None
+
+
+def test_names_too_long_for_the_page_are_left_out() -> None:
+    with tempfile.TemporaryFile() as page:
+        page.truncate(SIZE_BYTES)
+        board = Board(page.fileno())
+        board.write(Stage("asking", "f" * 9000, "blur", 3, 5.0))
+        found = board.read()
+        assert found is not None
+        assert (found[1].sut, found[1].limit_s) == (3, 5.0)
