@@ -12,6 +12,7 @@ from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 
 Row = Mapping[str, Any]
+SHOWN_CHANGES = 4
 GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
 """The parts of a table, in order, with the words that head them."""
 SHOWN = 5
@@ -26,7 +27,7 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    lines = [*summary.data.get("ranking_changes", ()), *_of_sensitivity(summary)]
+    lines = [*_of_rankings(summary), *_of_sensitivity(summary)]
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             lines.append(
@@ -46,6 +47,14 @@ def remarks(summary: Summary) -> list[str]:
     lines += _unanswered(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
+
+
+def _of_rankings(summary: Summary) -> list[str]:
+    """Say where another SUT becomes the best choice; the first few, the rest are in the summary."""
+    changes = list(summary.data.get("ranking_changes", ()))
+    more = len(changes) - SHOWN_CHANGES
+    tail = [f"{more} more changes of the best SUT: ranking_changes in summary.json"] if more > 0 else []
+    return [*changes[:SHOWN_CHANGES], *tail]
 
 
 def _of_sensitivity(summary: Summary) -> list[str]:
