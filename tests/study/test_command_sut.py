@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections import Counter
 from pathlib import Path
 
 import cv2
@@ -17,6 +16,7 @@ from adverse.study.engines.local import LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from small_study import write_study
+from study.test_determinism import Quiet
 
 PROGRAM = """
 import hashlib, json, os, signal, sys, time
@@ -35,25 +35,6 @@ for line in iter(sys.stdin.buffer.readline, b""):
 """
 
 
-class Notes:
-    """Keeps what the engine has to say."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def begin(self, total: int, done: int) -> None:
-        pass
-
-    def advance(self, statuses: Counter[str]) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
 def test_a_hang_and_a_crash_cost_one_frame_each_and_no_worker(tmp_path: Path) -> None:
     study = write_study(tmp_path, frames=6, logs=1, size=(64, 48), sleep_s=0, suffix=".png")
     (tmp_path / "program.py").write_text(PROGRAM, "utf-8")
@@ -65,7 +46,7 @@ def test_a_hang_and_a_crash_cost_one_frame_each_and_no_worker(tmp_path: Path) ->
         " cwd: ., timeout_s: 2, memory_limit_mb: 2000}]\n",
         "utf-8",
     )
-    watch = Notes()
+    watch = Quiet()
     ran = run_study(
         read_study(study),
         tmp_path / "run",
