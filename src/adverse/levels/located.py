@@ -17,6 +17,7 @@ from adverse.levels.image import as_float, first_per_frame, positive_logs
 from adverse.levels.outcomes import Outcomes, counts_by_level
 from adverse.levels.places import Places
 from adverse.levels.sensitivity import first_level
+from adverse.levels.strongest import strongest_first
 from adverse.study.store.read import Answers, Frames, TruthTable
 
 RANGE_M = 10.0
@@ -55,17 +56,16 @@ def _right(
     answers: Answers, detected: Places, truth: TruthTable, true: Places, meant: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return which detections are the first within 1 m of a person; ties go by place, never by storage."""
-    x, y = detected.points_m.T
-    order = np.lexsort((y, x, -answers.scores, detected.frame))
+    order = strongest_first(answers.offsets, answers.scores, detected.points_m)
     chosen = np.flatnonzero(meant)
     known = chosen[np.lexsort((*true.points_m[chosen].T[::-1], truth.frame[chosen]))]
     right: NDArray[np.bool_] = _match_points(
         order,
-        detected.frame,
+        answers.offsets,
         detected.points_m,
         answers.labels,
-        np.searchsorted(truth.frame[known], detected.frame, side="left"),
-        np.searchsorted(truth.frame[known], detected.frame, side="right"),
+        np.searchsorted(truth.frame[known], answers.frame, side="left"),
+        np.searchsorted(truth.frame[known], answers.frame, side="right"),
         true.points_m[known],
         truth.labels[known],
     )
@@ -75,7 +75,7 @@ def _right(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _match_points(
     order: Any,
-    frame: Any,
+    offsets: Any,
     points: Any,
     labels: Any,
     first: Any,
@@ -83,17 +83,18 @@ def _match_points(
     true_points: Any,
     true_labels: Any,
 ) -> Any:  # pragma: no cover - compiled
-    right = np.zeros(len(frame), np.bool_)
+    right = np.zeros(len(order), np.bool_)
     taken = np.zeros(len(true_points), np.bool_)
-    for d in order:
-        best, nearest = -1, RIGHT_WITHIN_M
-        for t in range(first[d], last[d]):
-            if taken[t] or true_labels[t] != labels[d]:
-                continue
-            away = np.hypot(points[d, 0] - true_points[t, 0], points[d, 1] - true_points[t, 1])
-            if away < nearest or (away == nearest and best < 0):
-                best, nearest = t, away
-        if best >= 0:
-            taken[best] = True
-            right[d] = True
+    for row in range(len(first)):
+        for d in order[offsets[row] : offsets[row + 1]]:
+            best, nearest = -1, RIGHT_WITHIN_M
+            for t in range(first[row], last[row]):
+                if taken[t] or true_labels[t] != labels[d]:
+                    continue
+                away = np.hypot(points[d, 0] - true_points[t, 0], points[d, 1] - true_points[t, 1])
+                if away < nearest or (away == nearest and best < 0):
+                    best, nearest = t, away
+            if best >= 0:
+                taken[best] = True
+                right[d] = True
     return right
