@@ -1,6 +1,6 @@
 """A run folder of any size without images: drives past people, and what detectors might say about them.
 
-Written as a real run is, unit by unit through the store, so that `adverse analyze` cannot tell the difference.
+Written as a real run is, unit by unit through the store, so that `adverse analyze` cannot tell.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ NEAREST_M, FURTHEST_M = 1.0, 25.0
 UNIT_FRAMES = 8
 LEVELS = ["image", "located", "path", "loop"]
 CONTEXTUAL = ("haze(visibility_m={})", "defocus(focus_m={}, kappa=2)")
-SIMPLE = ("gaussian_blur(sigma_px={})", "alpha_blend(alpha={})", "brightness(scale={})", "salt_pepper(fraction={})")
+SIMPLE = (
+    "gaussian_blur(sigma_px={})",
+    "alpha_blend(alpha={})",
+    "brightness(scale={})",
+    "salt_pepper(fraction={})",
+)
 
 
 @dataclass(frozen=True)

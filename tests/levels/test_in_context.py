@@ -155,8 +155,8 @@ def test_loop(seed: int) -> None:
     seen_m = path_distances_m(frames, paths, detected, radius)
     true_m = path_distances_m(frames, paths, true, radius)
     close_m = path_distances_m(frames, paths, true, ROBOT.safety_radius_m)
-    obstacles = obstacles_m(answers, seen_m, stations_m(frames, paths), THRESHOLDS, counted)
-    runs, left_out = playbacks(obstacles, truth, true_m, close_m, frames, paths, counted, ROBOT)
+    seen_places = obstacles_m(answers, seen_m, stations_m(frames, paths), THRESHOLDS, counted)
+    runs, left_out = playbacks(seen_places, truth, true_m, close_m, frames, paths, counted, ROBOT)
     found = loop_outcomes(runs, left_out, frames, len(THRESHOLDS), ROBOT)
     never = 0
     for log in np.unique(frames.log):

@@ -105,8 +105,8 @@ class _Scoring:
         self.baseline = next(iter(store.settings))
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
-        self._seen: dict[str, Seen] = {}
-        self._known: dict[tuple[str, bytes], dict[str, Outcomes]] = {}
+        self._seen: tuple[str, Seen] | None = None
+        self._known: dict[bytes, dict[str, Outcomes]] = {}
 
     def rows(self) -> Iterator[Scored]:
         by_level: dict[str, list[Scored]] = {}
@@ -126,7 +126,7 @@ class _Scoring:
         counted = self._counted(setting)
         outcomes = self._outcomes(setting, counted)
         unfaulted = self._outcomes(setting, counted & self._fault_free(setting)) if faults else outcomes
-        base = self._outcomes(self.baseline, counted & self._counted(self.baseline))
+        base = self._baseline(counted & self._counted(self.baseline))
         for level, outcome in outcomes.items():
             curve, plain = self._curve(outcome), self._curve(base[level])
             value = _area(curve)
@@ -185,20 +185,24 @@ class _Scoring:
     def _fault_free(self, setting: str) -> NDArray[np.bool_]:
         return _with_status(self.judged[setting].answers, len(self.store.frames.test), (OK,))
 
-    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
-        """Return the outcomes of all levels on the frames that count; the same question is answered once."""
-        key = (setting, counted.tobytes())
+    def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
+        """Return the baseline's outcomes on the frames that count, for all settings that share them."""
+        key = counted.tobytes()
         if key not in self._known:
-            judged, thresholds = self.judged[setting], self.sensitivity.thresholds
-            found: dict[str, Outcomes] = {}
-            if "image" in self.store.manifest["statistics"]["levels"]:
-                found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
-            if self.context.levels:
-                if setting not in self._seen:
-                    self._seen[setting] = self.context.seen(judged.answers)
-                found |= self.context.outcomes(self._seen[setting], thresholds, counted)
-            self._known[key] = found
+            self._known[key] = self._outcomes(self.baseline, counted)
         return self._known[key]
+
+    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
+        """Return the outcomes of all levels on the frames that count."""
+        judged, thresholds = self.judged[setting], self.sensitivity.thresholds
+        found: dict[str, Outcomes] = {}
+        if "image" in self.store.manifest["statistics"]["levels"]:
+            found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
+        if self.context.levels:
+            if self._seen is None or self._seen[0] != setting:
+                self._seen = (setting, self.context.seen(judged.answers))
+            found |= self.context.outcomes(self._seen[1], thresholds, counted)
+        return found
 
     def _curve(self, outcomes: Outcomes) -> Points:
         return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +120,7 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
 
 def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = False) -> int:
     """Run a study with progress, print its tables, and return the exit code."""
+    from adverse.processes import all_cores
     from adverse.study.engines import Engine, Stop
     from adverse.study.engines.inline import InlineEngine
     from adverse.study.engines.local import LocalEngine
@@ -140,11 +140,6 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
         watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
         return EXIT_INTERRUPTED
     return _analyze_and_show(out, console)
-
-
-def all_cores() -> int:
-    """Return how many processors we may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def _analyze_and_show(folder: Path, console: Console) -> int:
