@@ -35,6 +35,7 @@ def write_drives(root: Path) -> None:
                 table.writerow([f"{frame:03d}", frame / 7.5, x, 0, 1, 0.5, -0.5, 0.5, -0.5])
         for frame in range(FRAMES):
             image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+            image[0, 0] = frame  # no two images are the same
             depth = np.full((HEIGHT, WIDTH), WALL_M, np.float32)
             name = f"{log}/images/{frame:03d}.png"
             images.append({"id": len(images), "file_name": name, "width": WIDTH, "height": HEIGHT})

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.levels.located import located_outcomes
+from adverse.levels.located import located_events
 from adverse.levels.loop import Playback, loop_outcomes, obstacles_m, playbacks
-from adverse.levels.outcomes import Outcomes
-from adverse.levels.path import path_outcomes
+from adverse.levels.outcomes import Events, Outcomes
+from adverse.levels.path import path_events
 from adverse.levels.places import Places, by_depth, by_position, log_paths, path_distances_m, stations_m
 from adverse.robot.profile import Robot
 from adverse.study.store.read import Answers, Store
@@ -62,16 +62,29 @@ class Context:
         self, seen: Seen, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
     ) -> dict[str, Outcomes]:
         """Return the outcomes of every context level that is asked for."""
-        frames, truth, answers = self.store.frames, self.store.truth, seen.answers
-        found: dict[str, Outcomes] = {}
+        events = self.events(seen, thresholds, counted)
+        found = {level: one.outcomes(len(thresholds)) for level, one in events.items()}
         obstacles = self.obstacles(seen, thresholds, counted) if "loop" in self.levels else None
+        for kind in self.truths:
+            if obstacles is not None and self.robot is not None:
+                runs, left_out = self.playbacks(obstacles, kind, counted)
+                levels = len(thresholds)
+                found[f"loop/{kind}"] = loop_outcomes(runs, left_out, self.store.frames, levels, self.robot)
+        return found
+
+    def events(
+        self, seen: Seen, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
+    ) -> dict[str, Events]:
+        """Return the hits and false alarms of the located and path levels, where they are asked for."""
+        frames, truth, answers = self.store.frames, self.store.truth, seen.answers
+        found: dict[str, Events] = {}
         for kind, true in self.truths.items():
             if "located" in self.levels:
-                found[f"located/{kind}"] = located_outcomes(
+                found[f"located/{kind}"] = located_events(
                     answers, seen.places, truth, true.places, frames, thresholds, counted
                 )
             if "path" in self.levels:
-                found[f"path/{kind}"] = path_outcomes(
+                found[f"path/{kind}"] = path_events(
                     answers,
                     seen.distance_m,
                     truth,
@@ -81,9 +94,6 @@ class Context:
                     counted,
                     self.with_path,
                 )
-            if obstacles is not None and self.robot is not None:
-                runs, left_out = self.playbacks(obstacles, kind, counted)
-                found[f"loop/{kind}"] = loop_outcomes(runs, left_out, frames, len(thresholds), self.robot)
         return found
 
     def obstacles(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adverse.analysis.context import Context
-from adverse.analysis.score import sensitivity_of
+from adverse.analysis.judged import sensitivity_of
 from adverse.errors import StudyError, suggestion
 from adverse.levels.image import judge
 from adverse.levels.places import ROUNDING_M

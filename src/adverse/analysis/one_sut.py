@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from adverse.analysis.confidence import Confidence, bounds, confidence, ratios
 from adverse.analysis.context import Context
+from adverse.analysis.exact import Exact, exact_curves
+from adverse.analysis.judged import judge_sut
 from adverse.analysis.score import ANY_MILD, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table
 from adverse.curves.quantities import Ratios
@@ -25,16 +27,21 @@ class Worked:
     sensitivity: dict[str, Any]
     curves: pa.Table | None
     outcomes: pa.Table | None
+    exact: pa.Table | None
     confidence: Confidence | None
 
 
-def work_out(store: Store, sut: str, context: Context, resamples: Resamples | None) -> Worked:
+def work_out(
+    store: Store, sut: str, context: Context, resamples: Resamples | None, *, exact: bool = False
+) -> Worked:
     """Score a SUT at every level under every setting; with resamples, say how sure that is."""
-    scores = score_sut(store, sut, context)
+    one = judge_sut(store, sut)
+    scores = score_sut(store, one, context)
+    curves = exact_curves(store, one, context) if exact else None
     sure = None if resamples is None else _confidence(store, scores, resamples)
     return Worked(
         sut,
-        [_row(asdict(scored.row), sure) for scored in scores.scored],
+        [_row(asdict(scored.row), sure, curves) for scored in scores.scored],
         {
             "from": scores.source,
             "images": scores.sensitivity.images,
@@ -42,14 +49,17 @@ def work_out(store: Store, sut: str, context: Context, resamples: Resamples | No
         },
         curves_table(scores),
         outcomes_table(scores),
+        None if curves is None else curves.points,
         sure,
     )
 
 
-def _row(row: dict[str, Any], sure: Confidence | None) -> dict[str, Any]:
-    """Give a figure its intervals."""
+def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> dict[str, Any]:
+    """Give a figure its intervals, and what the exact curve says."""
+    key = (row["level"], row["setting"])
+    if exact is not None and key in exact.areas:
+        row["area_exact"], row["robustness_exact"] = exact.areas[key].area, exact.areas[key].robustness
     if sure is not None:
-        key = (row["level"], row["setting"])
         for name, intervals in (("area", sure.area), ("robustness", sure.robustness)):
             row[f"{name}_interval"] = bounds(intervals[key]) if key in intervals else None
     return row

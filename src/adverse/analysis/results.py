@@ -45,10 +45,11 @@ class Summary:
         return all(row["status"] == "ok" for row in self.rows)
 
 
-def analyze(path: Path, *, workers: int | None = None) -> Summary:
+def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:
     """Work out all results of a run folder and write them into it, several SUTs side by side.
 
-    The results do not depend on the number of workers (None: one for each core).
+    The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
+    with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
     """
     folder = existing_run(path)
     for problem in verify(folder, inputs=False, results=False).problems:
@@ -64,18 +65,21 @@ def analyze(path: Path, *, workers: int | None = None) -> Summary:
     _refuse_nothing(store, counts)
     context = Context(store)
     resamples = _resamples(store)
+    exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
     done: list[Worked] = []
-    curves, outcomes = Growing(), Growing()
+    tables = {name: Growing() for name in ("curves", "outcomes", *(("exact",) if exact else ()))}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
-        for worked in pool.map(lambda sut: work_out(store, sut, context, resamples), store.suts):
-            curves.add(worked.curves)
-            outcomes.add(worked.outcomes)
-            done.append(replace(worked, curves=None, outcomes=None))  # written: let go of them
+        for worked in pool.map(lambda sut: work_out(store, sut, context, resamples, exact=exact), store.suts):
+            for name, table in tables.items():
+                table.add(getattr(worked, name))
+            done.append(replace(worked, curves=None, outcomes=None, exact=None))  # written: let go of them
     troubles = store.troubles()
     summary = {**_summary(store, counts, done), "troubles": _by_frame(troubles)}
     results = store.folder.results
-    write_file(results / "curves.parquet", curves.data())
-    write_file(results / "outcomes.parquet", outcomes.data())
+    for name, table in tables.items():
+        write_file(results / f"{name}.parquet", table.data())
+    if not exact:
+        (results / "exact.parquet").unlink(missing_ok=True)  # of an earlier analysis
     write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})

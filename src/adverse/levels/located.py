@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.levels.image import as_float, first_per_frame, positive_logs
-from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.outcomes import Events, Outcomes
 from adverse.levels.places import Places
 from adverse.levels.sensitivity import first_level
 from adverse.levels.strongest import strongest_first
@@ -34,7 +34,21 @@ def located_outcomes(
     counted: NDArray[np.bool_],
 ) -> Outcomes:
     """Return the outcomes over the frames that count (a mask over all frames)."""
-    groups, levels = len(frames.logs), len(thresholds)
+    events = located_events(answers, detected, truth, true, frames, thresholds, counted)
+    return events.outcomes(len(thresholds))
+
+
+def located_events(
+    answers: Answers,
+    detected: Places,
+    truth: TruthTable,
+    true: Places,
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+) -> Events:
+    """Return the hits and false alarms, and the level each begins at."""
+    groups = len(frames.logs)
     level = first_level(answers.scores, thresholds)
     near = (detected.range_m <= RANGE_M) & counted[detected.frame]
     meant = (true.range_m <= RANGE_M) & counted[truth.frame] & ~truth.ignore
@@ -43,12 +57,14 @@ def located_outcomes(
     false = near & ~positive[frames.log[detected.frame]]
     seen, strongest = first_per_frame(detected.frame[false], level[false])
     images = as_float(np.bincount(frames.log[counted], minlength=groups))
-    return Outcomes(
+    return Events(
         frames.logs,
-        hits=counts_by_level(frames.log[detected.frame[hit]], level[hit], groups, levels),
-        truths=np.bincount(frames.log[truth.frame[meant]], minlength=groups),
-        cost=as_float(counts_by_level(frames.log[seen], strongest, groups, levels)),
-        exposure=np.where(positive, 0.0, images),
+        frames.log[detected.frame[hit]],
+        level[hit],
+        np.bincount(frames.log[truth.frame[meant]], minlength=groups),
+        frames.log[seen],
+        strongest,
+        np.where(positive, 0.0, images),
     )
 
 
