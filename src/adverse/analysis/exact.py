@@ -16,6 +16,7 @@ from adverse.analysis.context import Context
 from adverse.analysis.judged import JudgedSut
 from adverse.curves.curve import area
 from adverse.levels.image import Judged, image_events
+from adverse.levels.outcomes import Events
 from adverse.study.store.read import Store
 
 EXACT = pa.schema(
@@ -80,7 +81,7 @@ def _curves(
     counted: NDArray[np.bool_],
     fpr_max: float,
 ) -> dict[str, Curve]:
-    events = {}
+    events: dict[str, Events] = {}
     if "image" in store.manifest["statistics"]["levels"]:
         events |= image_events(judged, store.truth, store.frames, thresholds, counted)
     if context.levels:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.curves.quantities import Area, Array, Difference, Quantity, Ratios, Share
+from adverse.curves.quantities import Area, Array, Difference, Expected, Quantity, Ratios, Recall, Share
 
 AnyArray = NDArray[np.float64] | NDArray[np.int64]
 
@@ -79,6 +79,10 @@ class Weighting:
         if isinstance(quantity, Difference):
             first, second = self.evaluate(quantity.first), self.evaluate(quantity.second)
             return Valued(first.value - second.value, first.influence - second.influence)
+        if isinstance(quantity, Expected):
+            return self._expected(quantity)
+        if isinstance(quantity, Recall):
+            return self._recall(quantity.curve)
         found = [self.evaluate(part) for part in quantity.parts]
         pairs = list(zip(quantity.weights, found, strict=True))
         value = np.sum([weight * one.value for weight, one in pairs], axis=0)
@@ -92,12 +96,28 @@ class Weighting:
         influence = np.zeros(self.weights.shape)
         for index, (curve, one) in enumerate(zip(curves, found, strict=True)):
             self._add(influence, by_safety, worst_s, index, one.safety)
-            slope = by_efficiency
-            if curve.efficiency == "rate":
-                slope = np.where(one.efficiency > 0, -by_efficiency / curve.fpr_max, 0.0)
+            slope = _by_ratio(curve, by_efficiency, one.efficiency)
             self._add(influence, slope, worst_e, index, one.cost)
-        influence[np.isnan(value)] = np.nan  # undefined values have undefined influences
-        return Valued(value, influence)
+        return _valued(value, influence)
+
+    def _expected(self, quantity: Expected) -> Valued:
+        found = [self._curve(curve) for curve in quantity.curves]
+        ratios = [one.cost.ratio for one in found]
+        safety, efficiency = quantity.curve([one.safety.ratio for one in found], ratios)
+        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency)
+        influence, everywhere = np.zeros(self.weights.shape), np.zeros(safety.shape, np.int64)
+        for curve, chance, one in zip(quantity.curves, quantity.probabilities, found, strict=True):
+            slope = _by_ratio(curve, by_efficiency, efficiency)
+            self._add(influence, chance * by_safety, everywhere, 0, one.safety)
+            self._add(influence, chance * slope, everywhere, 0, one.cost)
+        return _valued(value, influence)
+
+    def _recall(self, curve: Ratios) -> Valued:
+        safety = self._curve(curve).safety
+        slopes = np.full(safety.ratio.shape, 1 / safety.ratio.shape[1])
+        influence = np.zeros(self.weights.shape)
+        self._add(influence, slopes, np.zeros(slopes.shape, np.int64), 0, safety)
+        return _valued(safety.ratio.mean(axis=1), influence)
 
     @staticmethod
     def _add(influence: Array, slopes: Array, which: NDArray[np.int64], index: int, part: _Ratio) -> None:
@@ -127,6 +147,18 @@ class Weighting:
         """Return numbers per log as (L, K) or (L, 1), in the order of the weights."""
         ordered = np.asarray(array, np.float64)[self.order]
         return ordered if ordered.ndim == 2 else ordered[:, None]
+
+
+def _by_ratio(curve: Ratios, by_efficiency: Array, efficiency: Array) -> Array:
+    """Turn derivatives by efficiency into derivatives by num_e / den_e."""
+    if curve.efficiency == "ratio":
+        return by_efficiency
+    return np.where(efficiency > 0, -by_efficiency / curve.fpr_max, 0.0)
+
+
+def _valued(value: Array, influence: Array) -> Valued:
+    influence[np.isnan(value)] = np.nan  # undefined values have undefined influences
+    return Valued(value, influence)
 
 
 def _lowest(found: list[Array]) -> tuple[Array, NDArray[np.int64]]:
