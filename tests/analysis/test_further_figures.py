@@ -227,3 +227,9 @@ def test_a_condition_that_is_no_setting_is_refused(tmp_path: Path) -> None:
     odd = {**study, "robustness": {"conditions": {"baseline": 0.5}}}
     with pytest.raises(StudyError, match="conditions"):
         study_from(odd, tmp_path)
+
+
+def test_every_result_is_on_its_page(folder: Path, summary: dict[str, Any]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    names = [*summary, *summary["rows"][0], *(path.name for path in (folder / "results").iterdir())]
+    assert [name for name in names if f"`{name}`" not in page] == []
