@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[1] / "src"
-GROUND = ("types", "errors", "hashes", "strict_json", "seeds", "processes", "plugins", "type_words")
+GROUND = (
+    "types",
+    "errors",
+    "hashes",
+    "strict_json",
+    "seeds",
+    "processes",
+    "plugins",
+    "type_words",
+    "user_cache",
+)
 SEAM = "study.store"
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),

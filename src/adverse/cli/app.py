@@ -18,6 +18,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse verify RUN                    re-check every hash
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse models list                   real models to try, fetched with pip
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
 
 Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
@@ -53,5 +54,5 @@ app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
-app.command("models")(models.models)
+app.add_typer(models.models, name="models")
 app.command("demo")(demo.demo)
