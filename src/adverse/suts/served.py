@@ -1,0 +1,154 @@
+"""Models behind a server of the Open Inference Protocol: KServe, Triton, MLServer, OpenVINO and others.
+
+Preparing the image and reading the outputs happen here, as for a model on disk; the server only runs the net.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
+
+from numpy.typing import NDArray
+from pydantic import Field
+
+from adverse.errors import SutError
+from adverse.plugins import Fraction, Positive, sut
+from adverse.suts import onnx_shape, open_inference
+from adverse.suts.classes import class_names
+from adverse.suts.decoders import DECODERS, Head, Output, Style, Unit
+from adverse.suts.http_client import HttpClient
+from adverse.suts.network import NetworkDetector
+from adverse.suts.onnx import Byte, Count, Finish, Triple
+from adverse.suts.onnx_shape import Port
+from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Preprocess, Resize
+
+ONNX_TYPES = {"FP32": "tensor(float)", "FP16": "tensor(float16)", "UINT8": "tensor(uint8)"}
+
+
+class ServedDetector(NetworkDetector):
+    """A detector behind a server; every request ends by itself within its time."""
+
+    watches_itself = True
+
+
+@sut(name="http", libraries=("numpy", "opencv-python-headless"))
+def served_model(
+    url: str,
+    model: str,
+    decoder: Style,
+    *,
+    version: str | None = None,
+    revision: str = "",  # noqa: ARG001 - part of the fingerprint, which reads the options
+    timeout_s: Positive = 60,
+    retries: Annotated[int, Field(ge=0, le=10)] = 2,
+    max_response_mb: Annotated[int, Field(ge=1, le=1024)] = 64,
+    use_environment: bool = False,
+    binary: bool | None = None,
+    classes: str | list[str] = "coco-80",
+    resize: Resize = "letterbox",
+    anchor: Anchor = "centre",
+    pad: Byte = 114,
+    interpolation: Interpolation = "linear",
+    size: tuple[Count, Count] | None = None,
+    channels: Channels = "rgb",
+    layout: Layout | None = None,
+    scale: Positive | None = None,
+    mean: Triple = (0.0, 0.0, 0.0),
+    std: Triple = (1.0, 1.0, 1.0),
+    outputs: list[str] | None = None,
+    box_unit: Unit | None = None,
+    score_threshold: float = 0.001,
+    nms_iou: Fraction | None = None,
+    max_detections: Count = 300,
+) -> ServedDetector:
+    """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
+
+    `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
+    server says 5xx. Nothing is known here about the served model but its name: change `revision` (any
+    text) when it changes, so that it is asked anew. All from `classes` on is as in the onnx adapter.
+    """
+    names = class_names(classes)
+    client = HttpClient(
+        url,
+        timeout_s=timeout_s,
+        retries=retries,
+        max_bytes=max_response_mb << 20,
+        use_environment=use_environment,
+    )
+    path = f"/v2/models/{quote(model, safe='')}" + (f"/versions/{quote(version, safe='')}" if version else "")
+    where = f"{url}, model {model!r}"
+    client.get(f"{path}/ready")
+    declared = open_inference.read_metadata(client.get(path).body)
+    if binary is None:
+        binary = open_inference.has_binary(client.get("/v2").body)
+    port = onnx_shape.input_port(
+        [_Input(one.name, one.shape, ONNX_TYPES.get(one.datatype, one.datatype)) for one in declared.inputs],
+        where,
+        size=size,
+        layout=layout,
+    )
+    if port.dtype.kind != "f" and (scale is not None or any(mean) or set(std) != {1.0}):
+        raise SutError(
+            "this model takes pixels as whole numbers, which cannot be scaled",
+            where=f"{where}, input {port.name!r}",
+            fix="Take out scale:, mean: and std:.",
+        )
+    if port.dtype.itemsize == 2 and not binary:
+        raise SutError(
+            "this model takes float16, which JSON cannot carry",
+            where=f"{where}, input {port.name!r}",
+            fix="Serve it with the binary tensor extension, or as float32.",
+        )
+    style = DECODERS[decoder]
+    roles = onnx_shape.assign_outputs(style, [one.name for one in declared.outputs], outputs, where)
+    in_pixels = (box_unit or style.unit) == "pixels"
+    detector = ServedDetector(
+        names,
+        ServedNetwork(client, path, port, where, binary=binary),
+        Preprocess(
+            port.size,
+            port.dtype,
+            resize=resize,
+            anchor=anchor,
+            pad=pad,
+            interpolation=interpolation,
+            channels=channels,
+            layout=port.layout,
+            scale=1 / 255 if scale is None else scale,
+            mean=mean,
+            std=std,
+        ),
+        onnx_shape.Reader(style, roles, Head(len(names), (1, 1) if in_pixels else port.size)),
+        Finish(score_threshold, style.nms_iou if nms_iou is None else nms_iou, max_detections),
+    )
+    detector.try_out()
+    return detector
+
+
+class ServedNetwork:
+    """A model on a server, one request for each batch."""
+
+    def __init__(self, client: HttpClient, path: str, port: Port, where: str, *, binary: bool) -> None:
+        self.port = port
+        self._where = where
+        self._client = client
+        self._path = path
+        self._binary = binary
+
+    def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
+        """Return the named outputs, in this order, or raise SutError."""
+        body, headers = open_inference.infer_request(self.port.name, values, names, binary=self._binary)
+        reply = self._client.post(f"{self._path}/infer", body, headers)
+        try:
+            return open_inference.read_reply(reply.body, reply.headers, names)
+        except SutError as error:
+            raise error.placed(self._where) from error
+
+
+class _Input(NamedTuple):
+    """An input as ONNX Runtime declares them."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    type: str
