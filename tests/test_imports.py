@@ -35,8 +35,21 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "curves": ("levels", *GROUND),
     "analysis": ("curves", "levels", "robot", SEAM, *GROUND),
     "report": ("analysis", SEAM, *GROUND),
+    "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
-    "cli": ("report", "analysis", "curves", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
+    "cli": (
+        "report",
+        "interop",
+        "analysis",
+        "curves",
+        "study",
+        "data",
+        "mutations",
+        "suts",
+        "depth",
+        SEAM,
+        *GROUND,
+    ),
 }
 """What each room may import besides itself."""
 

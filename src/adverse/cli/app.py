@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, runs, world
+from adverse.cli import checkplugin, demo, drive, export, listing, models, mutate, predict, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -16,6 +16,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse verify RUN                    re-check every hash
+    adverse export RUN OUT                its answers as COCO results
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
     adverse models list                   real models to try, fetched with pip
@@ -48,6 +49,7 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("drive")(drive.drive)
+app.command("export")(export.export)
 app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
