@@ -34,12 +34,14 @@ def _coco_91() -> tuple[str, ...]:
 _VOC_20 = tuple(_VOC.split())
 LISTS = {
     "coco-80": tuple(name for name in _coco_91()[1:] if not name.startswith("unused-")),
+    "coco-90": _coco_91()[1:],
     "coco-91": _coco_91(),
     "voc-20": _VOC_20,
     "voc-21": ("background", *_VOC_20),
 }
 """coco-80: COCO's classes without gaps (YOLO, FastestDet). coco-91: label = COCO category id, 0 is
-background (TensorFlow zoo, torchvision, DETR). voc-20 and voc-21: Pascal VOC without and with background."""
+background (TensorFlow zoo, torchvision, DETR); coco-90: the same without background (TensorFlow
+Lite). voc-20 and voc-21: Pascal VOC without and with background."""
 
 
 def class_names(value: str | Sequence[str]) -> tuple[str, ...]:

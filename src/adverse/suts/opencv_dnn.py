@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
 from adverse.plugins import Fraction, Positive, sut
-from adverse.suts import onnx_shape
 from adverse.suts.classes import class_names
-from adverse.suts.decoders import DECODERS, Head, Output, Style, Unit
-from adverse.suts.network import NetworkDetector
-from adverse.suts.onnx import Byte, Count, Finish, Triple
+from adverse.suts.decoders import DECODERS, Output, Style, Unit
+from adverse.suts.network import Meant, Shown, network_system
+from adverse.suts.onnx import Byte, Count, Triple
 from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Preprocess, Resize
+from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
 from adverse.types import Detector
 
 
@@ -72,45 +71,25 @@ def opencv_dnn(
     are those of the onnx adapter; OpenCV does not tell the input's size, so `size` must be said. Heads
     that a model gives as several outputs of the same width are read as one.
     """
-    names = class_names(classes)
-    network = OpenCvNetwork(load_net(model, config), Port("image", np.dtype(np.float32), "nchw", size, 1))
-    style = DECODERS[decoder]
-    known = network.output_names
-    one_role = len(style.forms) == len(style.forms[0]) == 1
-    if one_role and outputs is None:
-        roles = {style.forms[0][0].name: JOINED.join(known)}
-    else:
-        roles = onnx_shape.assign_outputs(style, known, outputs, str(model))
-    in_pixels = (box_unit or style.unit) == "pixels"
-    detector = NetworkDetector(
-        names,
-        network,
-        Preprocess(
-            size,
-            np.float32,
-            resize=resize,
-            anchor=anchor,
-            pad=pad,
-            interpolation=interpolation,
-            channels=channels,
-            scale=scale,
-            mean=mean,
-            std=std,
-        ),
-        onnx_shape.Reader(style, roles, Head(len(names), (1, 1) if in_pixels else size)),
-        Finish(score_threshold, style.nms_iou if nms_iou is None else nms_iou, max_detections),
+    forms = DECODERS[decoder].forms
+    joined = len(forms) == len(forms[0]) == 1 and outputs is None
+    port = Port("image", np.dtype(np.float32), "nchw", size, 1)
+    return network_system(
+        OpenCvNetwork(load_net(model, config), port, joined=joined),
+        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
+        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        where=str(model),
     )
-    detector.try_out()
-    return detector
 
 
 class OpenCvNetwork:
     """A net of OpenCV's, run on one image at a time; an output a+b is that of a and b, joined by rows."""
 
-    def __init__(self, net: Any, port: Port) -> None:
+    def __init__(self, net: Any, port: Port, *, joined: bool) -> None:
         self.port = port
         self._net = net
-        self.output_names: list[str] = list(net.getUnconnectedOutLayersNames())
+        names = list(net.getUnconnectedOutLayersNames())
+        self.output_names: list[str] = [JOINED.join(names)] if joined else names
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
         """Return the named outputs, in this order, or raise SutError."""

@@ -16,20 +16,24 @@ from adverse.errors import SutError
 from adverse.plugins import Fraction, Positive, sut
 from adverse.suts import onnx_shape, open_inference
 from adverse.suts.classes import class_names
-from adverse.suts.decoders import DECODERS, Head, Output, Style, Unit
+from adverse.suts.decoders import Output, Style, Unit
 from adverse.suts.http_client import HttpClient
-from adverse.suts.network import NetworkDetector
-from adverse.suts.onnx import Byte, Count, Finish, Triple
+from adverse.suts.network import Meant, NetworkDetector, Shown, network_system
+from adverse.suts.onnx import Byte, Count, Triple
 from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Preprocess, Resize
+from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
 
 ONNX_TYPES = {"FP32": "tensor(float)", "FP16": "tensor(float16)", "UINT8": "tensor(uint8)"}
 
 
-class ServedDetector(NetworkDetector):
-    """A detector behind a server; every request ends by itself within its time."""
+class Served:
+    """A system behind a server; every request ends by itself within its time."""
 
     watches_itself = True
+
+    def __init__(self, system: NetworkDetector) -> None:
+        self.classes = system.classes
+        self.detect = system.detect
 
 
 @sut(name="http", libraries=("numpy", "opencv-python-headless"))
@@ -61,14 +65,13 @@ def served_model(
     score_threshold: float = 0.001,
     nms_iou: Fraction | None = None,
     max_detections: Count = 300,
-) -> ServedDetector:
+) -> Served:
     """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
 
     `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
     server says 5xx. Nothing is known here about the served model but its name: change `revision` (any
     text) when it changes, so that it is asked anew. All from `classes` on is as in the onnx adapter.
     """
-    names = class_names(classes)
     client = HttpClient(
         url,
         timeout_s=timeout_s,
@@ -88,49 +91,29 @@ def served_model(
         size=size,
         layout=layout,
     )
-    if port.dtype.kind != "f" and (scale is not None or any(mean) or set(std) != {1.0}):
-        raise SutError(
-            "this model takes pixels as whole numbers, which cannot be scaled",
-            where=f"{where}, input {port.name!r}",
-            fix="Take out scale:, mean: and std:.",
-        )
     if port.dtype.itemsize == 2 and not binary:
         raise SutError(
             "this model takes float16, which JSON cannot carry",
             where=f"{where}, input {port.name!r}",
             fix="Serve it with the binary tensor extension, or as float32.",
         )
-    style = DECODERS[decoder]
-    roles = onnx_shape.assign_outputs(style, [one.name for one in declared.outputs], outputs, where)
-    in_pixels = (box_unit or style.unit) == "pixels"
-    detector = ServedDetector(
-        names,
-        ServedNetwork(client, path, port, where, binary=binary),
-        Preprocess(
-            port.size,
-            port.dtype,
-            resize=resize,
-            anchor=anchor,
-            pad=pad,
-            interpolation=interpolation,
-            channels=channels,
-            layout=port.layout,
-            scale=1 / 255 if scale is None else scale,
-            mean=mean,
-            std=std,
-        ),
-        onnx_shape.Reader(style, roles, Head(len(names), (1, 1) if in_pixels else port.size)),
-        Finish(score_threshold, style.nms_iou if nms_iou is None else nms_iou, max_detections),
+    built = network_system(
+        ServedNetwork(client, path, port, [one.name for one in declared.outputs], where, binary=binary),
+        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
+        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        where=where,
     )
-    detector.try_out()
-    return detector
+    return Served(built)
 
 
 class ServedNetwork:
     """A model on a server, one request for each batch."""
 
-    def __init__(self, client: HttpClient, path: str, port: Port, where: str, *, binary: bool) -> None:
+    def __init__(
+        self, client: HttpClient, path: str, port: Port, outputs: list[str], where: str, *, binary: bool
+    ) -> None:
         self.port = port
+        self.output_names = outputs
         self._where = where
         self._client = client
         self._path = path
