@@ -39,8 +39,8 @@ SSD = {
     ("decoder", "outputs"), [("decoded", {"dets": TABLE}), ("yolo", {"out": YOLO}), ("ssd", SSD)]
 )
 def test_what_the_decoders_read(decoder: Any, outputs: dict[str, NDArray[Any]], tmp_path: Path) -> None:
-    detector = litert_model(write_tflite(tmp_path / "a.tflite", outputs), decoder, classes=NAMES)
-    answers = ask(detector, [IMAGE, IMAGE], name="tiny")
+    detector: Any = litert_model(write_tflite(tmp_path / "a.tflite", outputs), decoder, classes=NAMES)
+    answers: Any = ask(detector, [IMAGE, IMAGE], name="tiny")
     assert detector.classes == tuple(NAMES)
     for answer in answers:
         np.testing.assert_allclose(answer.boxes, [[20, 10, 60, 30]], atol=1e-4)
@@ -62,7 +62,7 @@ def test_each_image_is_seen_through_any_kind_of_input(
 ) -> None:
     arrays = {"boxes": TABLE[:, :1, :4], "scores": f32([[0]]), "labels": f32([[1]])}
     path = write_tflite(tmp_path / "a.tflite", arrays, kind=kind, steps=steps, sees="scores")
-    detector = litert_model(path, "decoded", classes=NAMES, scale=scale)
+    detector: Any = litert_model(path, "decoded", classes=NAMES, scale=scale)
     images = [np.full((50, 100, 3), value, np.uint8) for value in (51, 102, 255)]
     scores = [float(answer.scores[0]) for answer in detector.detect(images)]
     np.testing.assert_allclose(scores, [0.2, 0.4, 1.0], atol=2e-3)
@@ -70,7 +70,8 @@ def test_each_image_is_seen_through_any_kind_of_input(
 
 def test_quantized_outputs_become_real_numbers(tmp_path: Path) -> None:
     path = write_tflite(tmp_path / "a.tflite", {"dets": TABLE}, output_steps=(0.25, 0))
-    (answer,) = litert_model(path, "decoded", classes=NAMES).detect([IMAGE])
+    detector: Any = litert_model(path, "decoded", classes=NAMES)
+    (answer,) = detector.detect([IMAGE])
     np.testing.assert_allclose(answer.boxes, [[20, 10, 60, 30]], atol=1e-4)
     np.testing.assert_allclose(answer.scores, [0.75])
 
@@ -78,7 +79,9 @@ def test_quantized_outputs_become_real_numbers(tmp_path: Path) -> None:
 def test_not_a_number_is_a_fault(tmp_path: Path) -> None:
     table = TABLE.copy()
     table[0, 0, 4] = np.nan
-    detector = litert_model(write_tflite(tmp_path / "a.tflite", {"dets": table}), "decoded", classes=NAMES)
+    detector: Any = litert_model(
+        write_tflite(tmp_path / "a.tflite", {"dets": table}), "decoded", classes=NAMES
+    )
     with pytest.raises(SutError, match="finite"):
         ask(detector, [IMAGE], name="tiny")
 

@@ -84,8 +84,8 @@ def onnx_net(path: Path, rows: list[list[float]]) -> Path:
 
 def test_a_darknet_net_gives_the_boxes_of_its_equations(darknet: tuple[Path, Path]) -> None:
     weights, cfg = darknet
-    detector = opencv_dnn(weights, "darknet", (64, 32), config=cfg, classes=NAMES)
-    (answer,) = ask(detector, [IMAGE], name="tiny")
+    detector: Any = opencv_dnn(weights, "darknet", (64, 32), config=cfg, classes=NAMES)
+    answer: Any = ask(detector, [IMAGE], name="tiny")[0]
     assert detector.classes == tuple(NAMES)
     assert answer.labels.tolist() == [1, 1]
     np.testing.assert_allclose(answer.scores, [sigmoid(OBJECTNESS) * sigmoid(CAR)] * 2, rtol=1e-5)
@@ -100,7 +100,7 @@ def test_a_darknet_net_gives_the_boxes_of_its_equations(darknet: tuple[Path, Pat
 
 def test_answers_do_not_depend_on_batches_or_threads(darknet: tuple[Path, Path], picture: Image) -> None:
     weights, cfg = darknet
-    detector = opencv_dnn(weights, "darknet", (64, 32), config=cfg, classes=NAMES)
+    detector: Any = opencv_dnn(weights, "darknet", (64, 32), config=cfg, classes=NAMES)
     threads = cv2.getNumThreads()
     one, other = detector.detect([picture, IMAGE])
     assert one.same(detector.detect([picture])[0])
@@ -115,8 +115,10 @@ def test_rows_of_a_detection_output_layer(tmp_path: Path) -> None:
         [0, 0, 0.0005, 0, 0, 1, 1],
         [-1, 0, 0, 0, 0, 0, 0],
     ]
-    detector = opencv_dnn(onnx_net(tmp_path / "a.onnx", rows), "detection-output", (100, 50), classes=NAMES)
-    (answer,) = ask(detector, [IMAGE], name="tiny")
+    detector: Any = opencv_dnn(
+        onnx_net(tmp_path / "a.onnx", rows), "detection-output", (100, 50), classes=NAMES
+    )
+    answer: Any = ask(detector, [IMAGE], name="tiny")[0]
     np.testing.assert_allclose(answer.boxes, [[40, 20, 120, 100]], atol=1e-3)
     np.testing.assert_allclose(answer.scores, [0.8], atol=1e-6)
     assert answer.labels.tolist() == [1]
@@ -124,7 +126,9 @@ def test_rows_of_a_detection_output_layer(tmp_path: Path) -> None:
 
 def test_not_a_number_is_a_fault(tmp_path: Path) -> None:
     rows = [[0.0, 1.0, float("nan"), 0.2, 0.2, 0.6, 1.0]]
-    detector = opencv_dnn(onnx_net(tmp_path / "a.onnx", rows), "detection-output", (100, 50), classes=NAMES)
+    detector: Any = opencv_dnn(
+        onnx_net(tmp_path / "a.onnx", rows), "detection-output", (100, 50), classes=NAMES
+    )
     with pytest.raises(SutError, match="finite"):
         ask(detector, [IMAGE], name="tiny")
 

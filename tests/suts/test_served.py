@@ -89,9 +89,11 @@ def test_a_served_real_model_answers_as_the_same_file_does(
 
     options: dict[str, Any] = {"resize": "stretch", "interpolation": "area", "channels": "bgr"}
     image = ImageFile(min((photos / "train2017").iterdir()))()
-    here = onnx_model(fastestdet, "fastestdet", **options).detect([image])[0]
+    onnx: Any = onnx_model(fastestdet, "fastestdet", **options)
+    here = onnx.detect([image])[0]
     with serving(Model(net, [1, 3, 352, 352], ["758"], binary=binary)) as url:
-        there = served_model(url, "tiny", "fastestdet", **options).detect([image])[0]
+        served: Any = served_model(url, "tiny", "fastestdet", **options)
+        there = served.detect([image])[0]
     assert len(here) > 0
     assert here.same(there)
 

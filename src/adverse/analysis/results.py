@@ -12,6 +12,7 @@ import pyarrow as pa
 from adverse.analysis.confidence import bounds, confidence, ratios, resamples_of
 from adverse.analysis.context import Context
 from adverse.analysis.score import ANY, ANY_MILD, Scored, SutScores, score_sut
+from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.quantities import Ratios
 from adverse.errors import DataError, IncompleteError
 from adverse.levels.image import positive_logs
@@ -71,6 +72,8 @@ def analyze(path: Path) -> Summary:
         )
     counts = store.counts()
     _refuse_nothing(store, counts)
+    if store.task != "detection":
+        return _task_summary(store, counts)
     context = Context(store)
     scores = [score_sut(store, sut, context) for sut in store.suts]
     troubles = store.troubles()
@@ -82,6 +85,24 @@ def analyze(path: Path) -> Summary:
     write_file(results / "outcomes.parquet", _outcomes(scores))
     write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
+    return Summary(summary)
+
+
+def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
+    """Write the results of a run of segmenters or classifiers."""
+    troubles = store.troubles()
+    summary = {
+        "study": store.manifest["study"]["name"],
+        "task": store.task,
+        "metric": METRICS[store.task],
+        "rows": [asdict(row) for row in score_task(store)],
+        "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        "troubles": _by_frame(troubles),
+    }
+    write_file(store.folder.results / "troubles.parquet", table_bytes(troubles))
+    write_file(store.folder.results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
 
@@ -127,6 +148,7 @@ def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
 def _summary(store: Store, counts: list[dict[str, Any]], scores: list[SutScores]) -> dict[str, Any]:
     return {
         "study": store.manifest["study"]["name"],
+        "task": store.task,
         "rows": [asdict(scored.row) for one in scores for scored in one.scored],
         "sensitivity": {
             one.sut: {

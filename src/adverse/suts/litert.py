@@ -18,11 +18,11 @@ from adverse.plugins import Fraction, Positive, sut
 from adverse.suts import onnx_shape
 from adverse.suts.classes import class_names
 from adverse.suts.decoders import Output, Style, Unit
-from adverse.suts.network import Meant, Shown, network_system
-from adverse.suts.onnx import Byte, Count, Triple
+from adverse.suts.dense import DenseStyle
+from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
 from adverse.suts.onnx_shape import Port
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
-from adverse.types import Detector
+from adverse.types import System
 
 ONNX_TYPES = {np.float32: "tensor(float)", np.uint8: "tensor(uint8)", np.int8: "tensor(float)"}
 """Inputs as the onnx adapter knows them; int8 ones are fed real numbers, which are quantized here."""
@@ -34,7 +34,7 @@ POSTPROCESS_ORDER = ("", ":2", ":1", ":3")
 @sut(name="litert", libraries=("ai-edge-litert", "numpy", "opencv-python-headless"))
 def litert_model(
     model: Path,
-    decoder: Style,
+    decoder: Style | DenseStyle,
     *,
     classes: str | list[str] = "coco-80",
     resize: Resize = "stretch",
@@ -50,8 +50,8 @@ def litert_model(
     score_threshold: float = 0.001,
     nms_iou: Fraction | None = None,
     max_detections: Count = 300,
-) -> Detector:
-    """Run a TensorFlow Lite detector; the options are those of the onnx adapter.
+) -> System:
+    """Run a TensorFlow Lite model; the options are those of the onnx adapter.
 
     Models that take uint8 see the pixels as they are; quantized outputs become real numbers. The four
     outputs of TensorFlow's own detection post-processing are known by their names.

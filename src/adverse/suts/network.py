@@ -6,20 +6,26 @@ answer is the same for all of them, and is here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from adverse.errors import SutError
 from adverse.suts import onnx_shape
 from adverse.suts.decoders import DECODERS, Candidates, Head, Output, Style, Unit
-from adverse.suts.onnx import Finish, Triple
+from adverse.suts.dense import DenseStyle, class_scores, label_map
+from adverse.suts.finish import Finish
 from adverse.suts.onnx_shape import Port, Reader
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Placement, Preprocess, Resize
-from adverse.types import Detections, Image
+from adverse.types import ClassScores, Detections, Image, LabelMap
+
+Count = Annotated[int, Field(gt=0)]
+Byte = Annotated[int, Field(ge=0, le=255)]
+Triple = tuple[float, float, float]
 
 
 class Network(Protocol):
@@ -77,7 +83,7 @@ class Shown:
 class Meant:
     """What the outputs of a model mean; None stands for what the decoder does by itself."""
 
-    decoder: Style
+    decoder: Style | DenseStyle
     classes: tuple[str, ...]
     outputs: list[str] | None
     box_unit: Unit | None
@@ -86,58 +92,130 @@ class Meant:
     max_detections: int
 
 
-def network_system(network: Network, shown: Shown, meant: Meant, *, where: str) -> NetworkDetector:
+def network_system(network: Network, shown: Shown, meant: Meant, *, where: str) -> NetworkSystem:
     """Put a system together and try it on a grey image, so that what does not fit is found at once."""
-    preprocess = shown.preprocess(network.port, where)
-    style = DECODERS[meant.decoder]
-    roles = onnx_shape.assign_outputs(style, network.output_names, meant.outputs, where)
-    in_pixels = (meant.box_unit or style.unit) == "pixels"
-    head = Head(len(meant.classes), (1, 1) if in_pixels else network.port.size)
-    overlap = style.nms_iou if meant.nms_iou is None else meant.nms_iou
-    finish = Finish(meant.score_threshold, overlap, meant.max_detections)
-    system = NetworkDetector(meant.classes, network, preprocess, Reader(style, roles, head), finish)
+    runner = Runner(network, shown.preprocess(network.port, where))
+    system: NetworkSystem
+    if meant.decoder == "segmentation":
+        only = onnx_shape.only_output(network.output_names, meant.outputs, where)
+        system = NetworkSegmenter(meant.classes, runner, only)
+    elif meant.decoder == "classification":
+        only = onnx_shape.only_output(network.output_names, meant.outputs, where)
+        system = NetworkClassifier(meant.classes, runner, only)
+    else:
+        style = DECODERS[meant.decoder]
+        roles = onnx_shape.assign_outputs(style, network.output_names, meant.outputs, where)
+        in_pixels = (meant.box_unit or style.unit) == "pixels"
+        head = Head(len(meant.classes), (1, 1) if in_pixels else network.port.size)
+        overlap = style.nms_iou if meant.nms_iou is None else meant.nms_iou
+        finish = Finish(meant.score_threshold, overlap, meant.max_detections)
+        system = NetworkDetector(meant.classes, runner, Reader(style, roles, head), finish)
     system.try_out()
     return system
 
 
-class NetworkDetector:
-    """A network with all that turns an image into its input and its outputs into detections."""
+class Ran(NamedTuple):
+    """What a model gave for a batch: its outputs, how many images it was fed, and where each one lies."""
 
-    def __init__(
-        self,
-        classes: tuple[str, ...],
-        network: Network,
-        preprocess: Preprocess,
-        reader: Reader,
-        finish: Finish,
-    ) -> None:
-        self.classes = classes
+    outputs: list[Output]
+    fed: int
+    placements: list[Placement]
+
+
+class Runner:
+    """A network with all that turns images into its input."""
+
+    def __init__(self, network: Network, preprocess: Preprocess) -> None:
         self._network = network
         self._preprocess = preprocess
-        self._reader = reader
-        self._finish = finish
 
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Return one answer for each image, in order; they are run as one batch if the model allows it."""
-        found: list[Detections] = []
+    @property
+    def size(self) -> tuple[int, int]:
+        """The input's (width, height)."""
+        return self._preprocess.size
+
+    def batches(self, images: Sequence[Image], names: list[str]) -> Iterator[Ran]:
+        """Run all images, in one batch if the model allows it."""
         step = self._network.port.batch or max(len(images), 1)
         for start in range(0, len(images), step):
-            some = images[start : start + step]
-            found += [self._finish(candidates, placed) for candidates, placed in self._candidates(some)]
-        return found
+            yield self._run(images[start : start + step], names)
 
-    def try_out(self) -> None:
-        """Run one grey image, so that a decoder that does not fit is found before the study starts."""
-        width, height = self._preprocess.size
-        self._candidates([np.full((height, width, 3), 128, np.uint8)])
+    def grey(self) -> Image:
+        """Return an image to try the model out on before a study starts."""
+        return np.full((self.size[1], self.size[0], 3), 128, np.uint8)
 
-    def _candidates(self, images: Sequence[Image]) -> list[tuple[Candidates, Placement]]:
+    def _run(self, images: Sequence[Image], names: list[str]) -> Ran:
         values, placements = self._preprocess.batch(images)
         missing = (self._network.port.batch or len(images)) - len(images)
         if missing:  # a model with a fixed batch must be fed a full one
             values = np.concatenate([values, np.repeat(values[-1:], missing, axis=0)])
-        outputs = self._network.run(values, self._reader.names)
+        return Ran(self._network.run(values, names), len(values), placements)
+
+
+class NetworkDetector:
+    """A model whose outputs are read as boxes, scores and labels."""
+
+    def __init__(self, classes: tuple[str, ...], runner: Runner, reader: Reader, finish: Finish) -> None:
+        self.classes = classes
+        self._runner = runner
+        self._reader = reader
+        self._finish = finish
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Return one answer for each image, in order."""
+        return [self._finish(candidates, placed) for candidates, placed in self._candidates(images)]
+
+    def try_out(self) -> None:
+        """Find a decoder that does not fit before the study starts."""
+        list(self._candidates([self._runner.grey()]))
+
+    def _candidates(self, images: Sequence[Image]) -> Iterator[tuple[Candidates, Placement]]:
+        for ran in self._runner.batches(images, self._reader.names):
+            for number, placed in enumerate(ran.placements):
+                yield self._reader.read(ran.outputs, number, ran.fed), placed
+
+
+class NetworkSegmenter:
+    """A model with one output: scores of every class, or labels, on a grid over the image."""
+
+    def __init__(self, classes: tuple[str, ...], runner: Runner, output: str) -> None:
+        self.classes = classes
+        self._runner = runner
+        self._output = output
+
+    def segment(self, images: Sequence[Image]) -> list[LabelMap]:
+        """Return one answer for each image, in order."""
         return [
-            (self._reader.read(outputs, number, len(values)), placed)
-            for number, placed in enumerate(placements)
+            label_map(onnx_shape.of_one(ran.outputs[0], number, ran.fed, 2), len(self.classes), size, placed)
+            for size in [self._runner.size]
+            for ran in self._runner.batches(images, [self._output])
+            for number, placed in enumerate(ran.placements)
         ]
+
+    def try_out(self) -> None:
+        """Find an output or a list of classes that does not fit before the study starts."""
+        self.segment([self._runner.grey()])
+
+
+class NetworkClassifier:
+    """A model with one output: a score for every class."""
+
+    def __init__(self, classes: tuple[str, ...], runner: Runner, output: str) -> None:
+        self.classes = classes
+        self._runner = runner
+        self._output = output
+
+    def classify(self, images: Sequence[Image]) -> list[ClassScores]:
+        """Return one answer for each image, in order."""
+        return [
+            class_scores(onnx_shape.of_one(ran.outputs[0], number, ran.fed, 1), len(self.classes))
+            for ran in self._runner.batches(images, [self._output])
+            for number in range(len(ran.placements))
+        ]
+
+    def try_out(self) -> None:
+        """Find an output or a list of classes that does not fit before the study starts."""
+        self.classify([self._runner.grey()])
+
+
+NetworkSystem = NetworkDetector | NetworkSegmenter | NetworkClassifier

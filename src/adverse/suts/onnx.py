@@ -7,38 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import numpy as np
-from pydantic import Field
+from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
 from adverse.plugins import Fraction, Positive, sut
 from adverse.suts import onnx_shape
 from adverse.suts.classes import class_names
-from adverse.suts.decoders import DECODERS, Candidates, Head, Output, Style, Unit
-from adverse.suts.nms import nms
-from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import (
-    Anchor,
-    Channels,
-    Interpolation,
-    Layout,
-    Placement,
-    Preprocess,
-    Resize,
-)
-from adverse.types import Detections, Detector, Image
-
-Count = Annotated[int, Field(gt=0)]
-Byte = Annotated[int, Field(ge=0, le=255)]
-Triple = tuple[float, float, float]
+from adverse.suts.decoders import Output, Style, Unit
+from adverse.suts.dense import DenseStyle
+from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
+from adverse.types import System
 
 
 @sut(name="onnx", libraries=("numpy", "onnxruntime", "opencv-python-headless"))
 def onnx_model(
     model: Path,
-    decoder: Style,
+    decoder: Style | DenseStyle,
     *,
     classes: str | list[str] = "coco-80",
     resize: Resize = "letterbox",
@@ -56,8 +43,11 @@ def onnx_model(
     score_threshold: float = 0.001,
     nms_iou: Fraction | None = None,
     max_detections: Count = 300,
-) -> Detector:
-    """Run an ONNX detector: `decoder` says what its outputs mean, `classes` what its labels mean.
+) -> System:
+    """Run an ONNX model: `decoder` says what its outputs mean, `classes` what its labels mean.
+
+    The decoders `segmentation` and `classification` make it a segmenter or a classifier; all others, a
+    detector.
 
     Inputs are (pixel * scale - mean) / std, scale 1/255 unless given. `size` [width, height] and `layout`
     are read from the model where it fixes them. `outputs` names the outputs in the decoder's order
@@ -65,114 +55,32 @@ def onnx_model(
     turns NMS off. The threshold is low so that trade-off curves are complete. A model whose batch axis is
     open runs all the images it is given at once.
     """
-    names = class_names(classes)
-    session = _session(model)
-    port = onnx_shape.input_port(session.get_inputs(), str(model), size=size, layout=layout)
-    if port.dtype.kind != "f" and (scale is not None or any(mean) or set(std) != {1.0}):
-        raise SutError(
-            "this model takes pixels as whole numbers, which cannot be scaled",
-            where=f"{model}, input {port.name!r}",
-            fix="Take out scale:, mean: and std:.",
-        )
-    style = DECODERS[decoder]
-    roles = onnx_shape.assign_outputs(style, [o.name for o in session.get_outputs()], outputs, str(model))
-    in_pixels = (box_unit or style.unit) == "pixels"
-    detector = OnnxDetector(
-        names,
-        session,
-        port,
-        Preprocess(
-            port.size,
-            port.dtype,
-            resize=resize,
-            anchor=anchor,
-            pad=pad,
-            interpolation=interpolation,
-            channels=channels,
-            layout=port.layout,
-            scale=1 / 255 if scale is None else scale,
-            mean=mean,
-            std=std,
-        ),
-        onnx_shape.Reader(style, roles, Head(len(names), (1, 1) if in_pixels else port.size)),
-        Finish(score_threshold, style.nms_iou if nms_iou is None else nms_iou, max_detections),
+    network = OnnxNetwork(_session(model), str(model), size=size, layout=layout)
+    return network_system(
+        network,
+        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
+        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        where=str(model),
     )
-    detector.try_out()
-    return detector
 
 
-class Finish:
-    """What happens to candidates of every style: threshold, back to the image, clipping, NMS."""
-
-    def __init__(self, score_threshold: float, nms_iou: float | None, max_detections: int) -> None:
-        self._score_threshold = score_threshold
-        self._nms_iou = nms_iou
-        self._max_detections = max_detections
-
-    def __call__(self, found: Candidates, placed: Placement) -> Detections:
-        """Return the answer for one image; NaN anywhere that counts is an error, never a 'no'."""
-        good = found.scores >= self._score_threshold
-        if not (np.isfinite(found.scores).all() and np.isfinite(found.boxes[good]).all()):
-            raise SutError(
-                "the model gives scores or boxes that are not finite numbers",
-                got=f"{int((~np.isfinite(found.scores)).sum())} of {len(good)} scores are NaN or infinite",
-            )
-        edges = np.tile([placed.image_width, placed.image_height], 2)
-        boxes = np.clip(placed.to_image(found.boxes[good]), 0, edges).astype(np.float32)
-        scores, labels = found.scores[good].astype(np.float32), found.labels[good]
-        solid = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
-        boxes, scores, labels = boxes[solid], scores[solid], labels[solid]
-        keep = nms(boxes, scores, labels, iou=self._nms_iou, limit=self._max_detections)
-        return Detections(boxes[keep], scores[keep], labels[keep])
-
-
-class OnnxDetector:
-    """A loaded model with all that turns an image into its input and its outputs into detections."""
+class OnnxNetwork:
+    """A session of ONNX Runtime."""
 
     def __init__(
-        self,
-        classes: tuple[str, ...],
-        session: Any,
-        port: Port,
-        preprocess: Preprocess,
-        reader: onnx_shape.Reader,
-        finish: Finish,
+        self, session: Any, where: str, *, size: tuple[int, int] | None, layout: Layout | None
     ) -> None:
-        self.classes = classes
         self._session = session
-        self._port = port
-        self._preprocess = preprocess
-        self._reader = reader
-        self._finish = finish
+        self.port = onnx_shape.input_port(session.get_inputs(), where, size=size, layout=layout)
+        self.output_names: list[str] = [one.name for one in session.get_outputs()]
 
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Return one answer for each image, in order; they are run as one batch if the model allows it."""
-        found: list[Detections] = []
-        step = self._port.batch or max(len(images), 1)
-        for start in range(0, len(images), step):
-            some = images[start : start + step]
-            found += [self._finish(candidates, placed) for candidates, placed in self._candidates(some)]
-        return found
-
-    def try_out(self) -> None:
-        """Run one grey image, so that a decoder that does not fit is found before the study starts."""
-        width, height = self._preprocess.size
-        self._candidates([np.full((height, width, 3), 128, np.uint8)])
-
-    def _candidates(self, images: Sequence[Image]) -> list[tuple[Candidates, Placement]]:
-        values, placements = self._preprocess.batch(images)
-        missing = (self._port.batch or len(images)) - len(images)
-        if missing:  # a model with a fixed batch must be fed a full one
-            values = np.concatenate([values, np.repeat(values[-1:], missing, axis=0)])
+    def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
+        """Return the named outputs, in this order, or raise SutError."""
         try:
-            arrays = self._session.run(self._reader.names, {self._port.name: values})
+            arrays = self._session.run(list(names), {self.port.name: values})
         except Exception as error:
             raise SutError("ONNX Runtime cannot run the model", got=one_line(error)) from error
-        outputs = [Output(*pair) for pair in zip(self._reader.names, arrays, strict=True)]
-        return [
-            (self._reader.read(outputs, number, len(values)), placed)
-            for number, placed in enumerate(placements)
-        ]
+        return [Output(*pair) for pair in zip(names, arrays, strict=True)]
 
 
 def _session(model: Path) -> Any:

@@ -17,11 +17,11 @@ from adverse.errors import SutError, one_line
 from adverse.plugins import Fraction, Positive, sut
 from adverse.suts.classes import class_names
 from adverse.suts.decoders import DECODERS, Output, Style, Unit
-from adverse.suts.network import Meant, Shown, network_system
-from adverse.suts.onnx import Byte, Count, Triple
+from adverse.suts.dense import DenseStyle
+from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
 from adverse.suts.onnx_shape import Port
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
-from adverse.types import Detector
+from adverse.types import System
 
 
 class Importer(NamedTuple):
@@ -41,12 +41,14 @@ IMPORTERS = {
 WEIGHTS_FIRST = frozenset({"readNetFromTensorflow"})
 """The others take the description first."""
 JOINED = "+"
+ONE_ROLE = frozenset(name for name, one in DECODERS.items() if len(one.forms) == len(one.forms[0]) == 1)
+"""Decoders of one output; where a model has several, they are its parts."""
 
 
 @sut(name="opencv-dnn", libraries=("numpy", "opencv-python-headless"))
 def opencv_dnn(
     model: Path,
-    decoder: Style,
+    decoder: Style | DenseStyle,
     size: tuple[Count, Count],
     *,
     config: Path | None = None,
@@ -64,15 +66,14 @@ def opencv_dnn(
     score_threshold: float = 0.001,
     nms_iou: Fraction | None = None,
     max_detections: Count = 300,
-) -> Detector:
-    """Run a detector through OpenCV: a TensorFlow .pb, Darknet .weights, .caffemodel or .onnx file.
+) -> System:
+    """Run a model through OpenCV: a TensorFlow .pb, Darknet .weights, .caffemodel or .onnx file.
 
     `config` is the description that lies beside the weights (.pbtxt, .cfg, .prototxt). The other options
     are those of the onnx adapter; OpenCV does not tell the input's size, so `size` must be said. Heads
     that a model gives as several outputs of the same width are read as one.
     """
-    forms = DECODERS[decoder].forms
-    joined = len(forms) == len(forms[0]) == 1 and outputs is None
+    joined = decoder in ONE_ROLE and outputs is None
     port = Port("image", np.dtype(np.float32), "nchw", size, 1)
     return network_system(
         OpenCvNetwork(load_net(model, config), port, joined=joined),

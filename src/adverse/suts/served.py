@@ -15,11 +15,12 @@ from pydantic import Field
 from adverse.errors import SutError
 from adverse.plugins import Fraction, Positive, sut
 from adverse.suts import onnx_shape, open_inference
+from adverse.suts.ask import METHODS, task_of
 from adverse.suts.classes import class_names
 from adverse.suts.decoders import Output, Style, Unit
+from adverse.suts.dense import DenseStyle
 from adverse.suts.http_client import HttpClient
-from adverse.suts.network import Meant, NetworkDetector, Shown, network_system
-from adverse.suts.onnx import Byte, Count, Triple
+from adverse.suts.network import Byte, Count, Meant, NetworkSystem, Shown, Triple, network_system
 from adverse.suts.onnx_shape import Port
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
 
@@ -27,20 +28,21 @@ ONNX_TYPES = {"FP32": "tensor(float)", "FP16": "tensor(float16)", "UINT8": "tens
 
 
 class Served:
-    """A system behind a server; every request ends by itself within its time."""
+    """A system behind a server, of any task; every request ends by itself within its time."""
 
     watches_itself = True
 
-    def __init__(self, system: NetworkDetector) -> None:
+    def __init__(self, system: NetworkSystem) -> None:
         self.classes = system.classes
-        self.detect = system.detect
+        self.task = task_of(system)
+        self.detect = self.segment = self.classify = getattr(system, METHODS[self.task or "detection"])
 
 
 @sut(name="http", libraries=("numpy", "opencv-python-headless"))
 def served_model(
     url: str,
     model: str,
-    decoder: Style,
+    decoder: Style | DenseStyle,
     *,
     version: str | None = None,
     revision: str = "",  # noqa: ARG001 - part of the fingerprint, which reads the options
