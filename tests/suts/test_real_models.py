@@ -67,7 +67,7 @@ def test_a_detector_finds_the_people_on_real_photos(
     found = total = 0
     for image_id in sorted(people)[:10]:
         image = ImageFile(photos / "train2017" / files[image_id])()
-        (answer,) = ask(detector, [image], name=name)
+        answer: Any = ask(detector, [image], name=name)[0]
         assert answer.same(detector.detect([image])[0])
         sure = answer.boxes[(answer.labels == person) & (answer.scores > 0.4)].tolist()
         total += len(people[image_id])
@@ -76,3 +76,26 @@ def test_a_detector_finds_the_people_on_real_photos(
         assert (answer.boxes <= np.tile(image.shape[1::-1], 2)).all()
     assert total >= 10
     assert found >= FOUND * total, f"{found} of {total}"
+
+
+@pytest.mark.parametrize("name", ["mobilenetv2-imagenet", "efficientnet-lite0"])
+def test_a_classifier_names_what_real_photos_show(
+    name: str, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = system(name, monkeypatch)
+    shown = {"000000000030": "vase", "000000000071": "passenger car", "000000000127": "espresso"}
+    for file, wanted in shown.items():
+        image = ImageFile(photos / "train2017" / f"{file}.jpg")()
+        answer: Any = ask(classifier, [image], name=name)[0]
+        assert wanted in [classifier.classes[label] for label in answer.best(2)]
+
+
+def test_a_segmenter_finds_the_motorbike(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    segmenter = system("deeplabv3", monkeypatch)
+    truth = json.loads((photos / "instances_train2017_permissive.json").read_text("utf-8"))
+    (box,) = [a["bbox"] for a in truth["annotations"] if a["image_id"] == 86 and a["category_id"] == 4]
+    answer: Any = ask(segmenter, [ImageFile(photos / "train2017" / "000000000086.jpg")()], name="deeplab")[0]
+    bike = answer.labels == segmenter.classes.index("motorbike")
+    x, y, w, h = (round(side) for side in box)
+    assert bike.sum() > 0.3 * w * h
+    assert bike[y : y + h, x : x + w].sum() > 0.95 * bike.sum()
