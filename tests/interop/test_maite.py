@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from maite.protocols import generic
+from maite.protocols import image_classification as ic
 from maite.protocols import object_detection as od
 from maite.spotcheck import SpotcheckError
 from maite.spotcheck import spotcheck_component as spotcheck
@@ -15,19 +16,22 @@ from maite.tasks import evaluate, predict
 
 import adverse
 from adverse import mutations, plugins
+from adverse.data.class_folders import class_folders
 from adverse.data.coco import coco
+from adverse.data.write import write_image
 from adverse.errors import AdverseError, MutationError, StudyError, SutError
 from adverse.interop.maite import (
     MaiteAugmentation,
+    MaiteClassifier,
     MaiteDataset,
     MaiteDetector,
     MaiteModel,
     Target,
-    image_of,
     write_dataset,
 )
+from adverse.interop.maite_images import image_of
 from adverse.suts.contrast_blobs import contrast_blobs
-from adverse.types import Dataset, Detections
+from adverse.types import ClassScores, Dataset, Detections
 from bad_input.good_study import BOX, PICTURES, GoodStudy
 
 SALT = "salt_pepper(fraction=0.2)"
@@ -287,3 +291,62 @@ def test_the_program_of_the_page_runs(study: GoodStudy, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(page.split("```python\n")[1].split("```")[0])
     assert plugins.load_python(program).boxes_in_noise(study.data) >= 0
+
+
+class Brightness:
+    """A classifier of ours: dark, middle or bright."""
+
+    classes = ("bright", "dark", "middle")
+
+    def classify(self, images: Any) -> list[ClassScores]:
+        means = [float(image.mean()) for image in images]
+        return [ClassScores([mean / 255, 1 - mean / 255, 0.25]) for mean in means]
+
+
+@pytest.fixture
+def classes(tmp_path: Path) -> Dataset:
+    for name, values in {"bright": (250, 251), "dark": (5, 6), "middle": (128,)}.items():
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        for value in values:
+            write_image(tmp_path / "classes" / name / f"{value}.png", np.full((6, 8, 3), value, np.uint8))
+    return class_folders(tmp_path / "classes")
+
+
+def test_classification_keeps_the_protocols_and_comes_back_as_it_went(
+    classes: Dataset, tmp_path: Path
+) -> None:
+    dataset: ic.Dataset = MaiteDataset(classes, task="classification")
+    model: ic.Model = MaiteModel(Brightness())
+    image, target, _ = checked_as(ic.Dataset)(dataset)[0]
+    (answer,) = checked_as(ic.Model)(model)([image])
+    assert np.argmax(target) == np.argmax(answer) == 0
+    images = [frame.image() for log in classes.logs for frame in log.frames]
+    there_and_back = MaiteClassifier(model)
+    for one, other in zip(Brightness().classify(images), there_and_back.classify(images), strict=True):
+        assert one.same(other)
+    again = write_dataset(dataset, tmp_path / "again")
+    assert again.categories == classes.categories
+    frames = [[frame for log in data.logs for frame in log.frames] for data in (classes, again)]
+    for before, after in zip(*frames, strict=True):
+        assert before.category == after.category
+        np.testing.assert_array_equal(before.image(), after.image())
+
+
+def test_what_maite_has_no_place_for_is_told(ours: Dataset) -> None:
+    class Segments:
+        classes = ("road",)
+
+        def segment(self, images: Any) -> Any:
+            return images
+
+    with pytest.raises(SutError, match="no protocol"):
+        MaiteModel(Segments())
+    with pytest.raises(AdverseError, match="no category"):
+        MaiteDataset(ours, task="classification")[0]
+    wrong: Any = [(np.zeros((3, 4, 4), np.uint8), np.zeros(3), {"id": 0})]
+
+    class Wrong(list[Any]):
+        metadata: ClassVar[Any] = {"id": "wrong", "index2label": {0: "a"}}
+
+    with pytest.raises(AdverseError, match="one number for each class"):
+        write_dataset(Wrong(wrong), ours.annotations[0].parent / "wrong")

@@ -2,37 +2,43 @@
 
 MAITE's protocols are structural, so the `maite` package is not imported. Images are (channel, row, column),
 boxes (x0, y0, x1, y1). A data set is a sequence of (image, target, metadata), a model is called with a batch
-of images, an augmentation with a batch of all three.
+of images, an augmentation with a batch of all three. Targets are boxes, or one number for each class.
 
-    to MAITE      MaiteDataset(dataset), MaiteModel(detector), MaiteAugmentation("gaussian_blur(sigma_px=2)")
-    from MAITE    write_dataset(theirs, folder), MaiteDetector(theirs), the SUT adapter `maite`
+    to MAITE      MaiteDataset(dataset), MaiteModel(system), MaiteAugmentation("gaussian_blur(sigma_px=2)")
+    from MAITE    write_dataset(theirs, folder), MaiteDetector(theirs), MaiteClassifier(theirs),
+                  and the SUT adapter `maite`
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse import plugins
-from adverse.data.coco import coco
-from adverse.data.write import write_image
 from adverse.errors import DataError, SutError
+from adverse.interop.maite_images import image_of, planes_of
+from adverse.interop.maite_write import write_dataset
 from adverse.mutations.settings import apply_setting, parse
-from adverse.suts.ask import ask
-from adverse.suts.maite_model import MaiteDetector, names_of
-from adverse.types import Dataset, Detector, Frame, Image, Split, Truth
+from adverse.suts.ask import ask, task_of
+from adverse.suts.maite_model import MaiteClassifier, MaiteDetector
+from adverse.types import ClassScores, Dataset, Detections, Frame, Image, Split, System
 
-__all__ = ["MaiteAugmentation", "MaiteDataset", "MaiteDetector", "MaiteModel", "Target", "write_dataset"]
+__all__ = [
+    "MaiteAugmentation",
+    "MaiteClassifier",
+    "MaiteDataset",
+    "MaiteDetector",
+    "MaiteModel",
+    "Target",
+    "write_dataset",
+]
 
-TRUTH_FILE, IMAGE_FOLDER = "truth.json", "images"
-_SAFE_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)
+Problem = Literal["detection", "classification"]
+"""The problems that MAITE and we have in common."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,54 +51,74 @@ class Target:
 
 
 class MaiteDataset:
-    """The frames of a data set, of one split, as a MAITE object-detection data set.
+    """The frames of a data set, of one split, as a MAITE data set for object detection or classification.
 
     The truth has scores of 1. Objects that neither count as hit nor as miss have no place in MAITE's targets:
     they are in the metadata (`ignored_boxes`, `ignored_labels`). With `depth=True` so is `depth_m`.
     """
 
-    def __init__(self, dataset: Dataset, *, split: Split = "test", depth: bool = False) -> None:
+    def __init__(
+        self, dataset: Dataset, *, task: Problem = "detection", split: Split = "test", depth: bool = False
+    ) -> None:
         self.metadata: Any = {"id": dataset.name, "index2label": dict(enumerate(dataset.categories))}
         self._frames = [frame for log in dataset.logs if log.split == split for frame in log.frames]
+        self._task = task
         self._depth = depth
 
     def __len__(self) -> int:
         return len(self._frames)
 
-    def __getitem__(self, index: int, /) -> tuple[Image, Target, Any]:
+    def __getitem__(self, index: int, /) -> tuple[Image, Any, Any]:
         """Read one frame; a frame that cannot be used raises DataError."""
         frame = self._frames[index]
         if frame.fault is not None:
             raise DataError("the frame cannot be used", where=f"frame {frame.id!r}", got=frame.fault)
-        truth = frame.truth
-        real = ~truth.ignore
-        target = Target(truth.boxes[real], truth.labels[real], np.ones(int(real.sum())))
-        return np.ascontiguousarray(frame.image().transpose(2, 0, 1)), target, self._told(frame, truth)
+        target = self._boxes(frame) if self._task == "detection" else self._class(frame)
+        return planes_of(frame.image()), target, self._told(frame)
 
-    def _told(self, frame: Frame, truth: Truth) -> dict[str, Any]:
-        told: dict[str, Any] = {
-            "id": frame.id,
-            "log": frame.log_id,
-            "ignored_boxes": truth.boxes[truth.ignore],
-            "ignored_labels": truth.labels[truth.ignore],
-        }
+    def _boxes(self, frame: Frame) -> Target:
+        real = ~frame.truth.ignore
+        return Target(frame.truth.boxes[real], frame.truth.labels[real], np.ones(int(real.sum())))
+
+    def _class(self, frame: Frame) -> NDArray[np.float32]:
+        if frame.category is None:
+            raise DataError(
+                "the frame has no category",
+                where=f"frame {frame.id!r}",
+                fix="Use data for classifiers, such as the format class-folders.",
+            )
+        target = np.zeros(len(self.metadata["index2label"]), np.float32)
+        target[frame.category] = 1
+        return target
+
+    def _told(self, frame: Frame) -> dict[str, Any]:
+        told: dict[str, Any] = {"id": frame.id, "log": frame.log_id}
+        if self._task == "detection":
+            aside = frame.truth.ignore
+            told |= {"ignored_boxes": frame.truth.boxes[aside], "ignored_labels": frame.truth.labels[aside]}
         if self._depth and frame.depth_m is not None:
             told["depth_m"] = frame.depth_m()
         return told
 
 
 class MaiteModel:
-    """A detector of ours as a MAITE object-detection model. Every answer is checked, as in a study."""
+    """A detector or classifier of ours as a MAITE model. Every answer is checked, as in a study."""
 
-    def __init__(self, detector: Detector, *, name: str = "adverse") -> None:
-        self.metadata: Any = {"id": name, "index2label": dict(enumerate(detector.classes))}
-        self._detector = detector
+    def __init__(self, system: System, *, name: str = "adverse") -> None:
+        if task_of(system) not in ("detection", "classification"):
+            raise SutError(
+                "MAITE has no protocol for such a system",
+                where=name,
+                got=task_of(system) or type(system).__name__,
+                wanted="a detector or a classifier",
+            )
+        self.metadata: Any = {"id": name, "index2label": dict(enumerate(system.classes))}
+        self._system = system
 
-    def __call__(self, batch_input: Sequence[Any], /) -> list[Target]:
+    def __call__(self, batch_input: Sequence[Any], /) -> list[Any]:
         """Return one target for each (channel, row, column) image of bytes."""
         images = [image_of(planes) for planes in batch_input]
-        found = ask(self._detector, images, name=self.metadata["id"])
-        return [Target(one.boxes, one.labels, one.scores) for one in found]
+        return [_target(answer) for answer in ask(self._system, images, name=self.metadata["id"])]
 
 
 class MaiteAugmentation:
@@ -126,82 +152,10 @@ class MaiteAugmentation:
             key=str(metadata["log" if coherent else "id"]),
             depth_m=metadata.get("depth_m"),
         )
-        return np.ascontiguousarray(image.transpose(2, 0, 1))
+        return planes_of(image)
 
 
-def write_dataset(theirs: Any, folder: Path, *, scale: float | None = None) -> Dataset:
-    """Write a MAITE object-detection data set as images and COCO truth into a folder, and read it as ours.
-
-    A study then says: data: {format: coco, root: FOLDER, annotations: truth.json}. Images must be bytes, or
-    `scale` brings their values to 0..255. Frames keep the ids of the data where these can be file names.
-    """
-    names = names_of(theirs)
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    for number in range(len(theirs)):
-        planes, target, metadata = theirs[number]
-        image = image_of(planes, scale=scale, where=f"datum {number}")
-        file = f"{_file_name(metadata.get('id'), number)}.png"
-        path = folder / IMAGE_FOLDER / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_image(path, image)
-        height, width = image.shape[:2]
-        images.append({"id": number, "file_name": file, "width": width, "height": height})
-        for box, label, ignored in _objects(target, metadata):
-            x0, y0, x1, y1 = box
-            annotations.append(
-                {
-                    "id": len(annotations) + 1,
-                    "image_id": number,
-                    "category_id": label + 1,
-                    "bbox": [x0, y0, x1 - x0, y1 - y0],
-                    "iscrowd": int(ignored),
-                }
-            )
-    categories = [{"id": number, "name": name} for number, name in enumerate(names, start=1)]
-    truth = {"images": images, "annotations": annotations, "categories": categories}
-    (folder / TRUTH_FILE).write_text(json.dumps(truth), "utf-8")
-    return coco(folder, annotations=TRUTH_FILE, images=IMAGE_FOLDER)
-
-
-def image_of(planes: Any, *, scale: float | None = None, where: str | None = None) -> Image:
-    """Return a (channel, row, column) array as our (row, column, 3) RGB bytes; gray becomes RGB.
-
-    >>> image_of(np.zeros((3, 4, 5), np.uint8)).shape
-    (4, 5, 3)
-    """
-    array = np.asarray(planes)
-    if array.ndim != 3 or array.shape[0] not in (1, 3) or array.size == 0:
-        raise SutError(
-            "this is not an image as MAITE has them",
-            where=where,
-            got=f"shape {array.shape}",
-            wanted="(channel, row, column) with 3 or 1 channels",
-            fix="Move the channels to the front.",
-        )
-    if scale is not None:
-        array = np.rint(array.astype(np.float64) * scale)
-    whole = array.astype(np.uint8)
-    if (array.dtype.kind == "f" and scale is None) or not np.array_equal(whole, array):
-        raise SutError(
-            "the values of an image are not bytes",
-            where=where,
-            got=f"{array.dtype} from {array.min()} to {array.max()}",
-            wanted="whole numbers from 0 to 255",
-            fix="Scale the image to 0..255 and make it uint8.",
-        )
-    return np.ascontiguousarray(np.broadcast_to(whole, (3, *whole.shape[1:])).transpose(1, 2, 0))
-
-
-def _objects(target: Any, metadata: Mapping[str, Any]) -> Iterator[tuple[list[float], int, bool]]:
-    """Give box, label and whether it is ignored, of the target's objects and of those that we kept aside."""
-    aside = metadata.get("ignored_boxes", ()), metadata.get("ignored_labels", ())
-    for (boxes, labels), ignored in (((target.boxes, target.labels), False), (aside, True)):
-        rows = np.asarray(boxes, np.float64).reshape(-1, 4).tolist()
-        for box, label in zip(rows, np.asarray(labels, np.int64).reshape(-1).tolist(), strict=True):
-            yield box, label, ignored
-
-
-def _file_name(own: Any, number: int) -> str:
-    text = str(own)
-    return text if own is not None and _SAFE_ID.fullmatch(text) else f"{number:06d}"
+def _target(answer: Any) -> Any:
+    if isinstance(answer, Detections):
+        return Target(answer.boxes, answer.labels, answer.scores)
+    return answer.scores if isinstance(answer, ClassScores) else answer

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adverse.errors import StudyError, SutError
 from adverse.plugins import Positive, load_python, sut
 from adverse.suts.classes import class_names
-from adverse.types import Detections, Detector, Image
+from adverse.types import ClassScores, Detections, Image, System
 
 
 @sut(name="maite", libraries=("maite", "numpy"))
@@ -24,10 +24,11 @@ def maite_model(
     *,
     function: str = "model",
     files: list[Path] | None = None,  # noqa: ARG001 - part of the fingerprint, which reads the options
+    task: Literal["detection", "classification"] = "detection",
     classes: str | list[str] | None = None,
     scale: Positive | None = None,
-) -> Detector:
-    """Ask a MAITE object-detection model: what `function` of a Python file returns when called.
+) -> System:
+    """Ask a MAITE model: what `function` of a Python file returns when called.
 
     `files` names what else decides its answers (weights). `classes` are taken from the model's index2label
     unless given. The model sees bytes, or with `scale` float32 values pixel * scale.
@@ -40,11 +41,12 @@ def maite_model(
             wanted=f"def {function}(): ... that returns a MAITE model",
             fix="Check function:.",
         )
-    return MaiteDetector(made(), classes=classes, scale=scale)
+    kind = MaiteDetector if task == "detection" else MaiteClassifier
+    return kind(made(), classes=classes, scale=scale)
 
 
-class MaiteDetector:
-    """A MAITE object-detection model as a Detector; use it with adverse.run(detectors={...}) too."""
+class _Maite:
+    """A MAITE model, asked with our images."""
 
     def __init__(
         self,
@@ -63,13 +65,28 @@ class MaiteDetector:
         self._scale = scale
         self.classes = class_names(classes) if classes is not None else names_of(model)
 
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Return one answer for each image, in order."""
-        return [detections_of(target) for target in self._model([self._shown(image) for image in images])]
+    def _targets(self, images: Sequence[Image]) -> Sequence[Any]:
+        return self._model([self._shown(image) for image in images])
 
     def _shown(self, image: Image) -> NDArray[Any]:
         planes = np.ascontiguousarray(image.transpose(2, 0, 1))
         return planes if self._scale is None else planes.astype(np.float32) * np.float32(self._scale)
+
+
+class MaiteDetector(_Maite):
+    """A MAITE object-detection model as a detector; use it with adverse.run(detectors={...}) too."""
+
+    def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Return one answer for each image, in order."""
+        return [detections_of(target) for target in self._targets(images)]
+
+
+class MaiteClassifier(_Maite):
+    """A MAITE image-classification model as a classifier; use it with adverse.run(detectors={...}) too."""
+
+    def classify(self, images: Sequence[Image]) -> list[ClassScores]:
+        """Return one answer for each image, in order."""
+        return [ClassScores(np.asarray(target)) for target in self._targets(images)]
 
 
 def detections_of(target: Any) -> Detections:
