@@ -1,4 +1,4 @@
-"""How sure the figures are: intervals, and rankings with their probability, all from one set of resamples.
+"""How sure the figures of one SUT are, from resamples of logs that all SUTs share.
 
 Logs are drawn once for the whole run, so that SUTs, settings and levels are compared on the same draws.
 """
@@ -7,30 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from adverse.curves.bootstrap import Sample, estimate
+from adverse.curves.bootstrap import estimate
 from adverse.curves.interval import Interval
-from adverse.curves.quantities import Area, Quantity, Ratios, Share
-from adverse.curves.ranking import Change, Ranking, changes, rank
+from adverse.curves.quantities import Area, Array, Quantity, Ratios, Share
 from adverse.curves.resample import Resamples, draw
 from adverse.curves.studentized import interval
 from adverse.levels.outcomes import Outcomes
 from adverse.study.store.read import Store
 
-Key = tuple[str, str, str]
-"""(SUT, level, setting)"""
+Key = tuple[str, str]
+"""(level, setting)"""
+
+
+class Draws(NamedTuple):
+    """A value and its resampled values, all that a ranking needs."""
+
+    value: float
+    values: Array
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """Intervals by (SUT, level, setting) for area and robustness; rankings by (level, condition)."""
+    """Intervals by (level, setting) for area and robustness; what rankings need of every area."""
 
     area: Mapping[Key, Interval]
     robustness: Mapping[Key, Interval]
-    rankings: Mapping[tuple[str, str], Ranking]
-    changes: Sequence[Change]
+    draws: Mapping[Key, Draws]
 
 
 def resamples_of(store: Store, positive: Sequence[bool], count: int) -> Resamples:
@@ -48,55 +54,31 @@ def ratios(outcomes: Outcomes, fpr_max: float) -> Ratios:
 
 
 def confidence(
-    curves: Mapping[Key, Ratios],
-    worst: Mapping[Key, Sequence[str]],
-    baseline: str,
-    conditions: Sequence[str],
-    resamples: Resamples,
+    curves: Mapping[Key, Ratios], worst: Mapping[Key, Sequence[str]], baseline: str, resamples: Resamples
 ) -> Confidence:
-    """Return how sure every figure is.
+    """Return how sure every figure of a SUT is.
 
     `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers.
     """
-    areas: dict[Key, Quantity] = {}
-    shares: dict[Key, Quantity] = {}
-    for (sut, level, setting), curve in curves.items():
-        plain = Area((curves[sut, level, baseline],))
-        areas[sut, level, setting] = Area((curve,))
-        shares[sut, level, setting] = Share(Area((curves[sut, level, baseline], curve)), plain)
-    for (sut, level, name), covered in worst.items():
-        every = Area(tuple(curves[sut, level, setting] for setting in covered))
-        areas[sut, level, name] = every
-        shares[sut, level, name] = Share(every, Area((curves[sut, level, baseline],)))
-    sampled_areas, sampled_shares = _estimated(areas, resamples), _estimated(shares, resamples)
-    rankings = _rankings(sampled_areas, [baseline, *conditions])
-    levels = list(dict.fromkeys(level for _, level, _ in curves))
-    return Confidence(
-        {key: interval(sample) for key, sample in sampled_areas.items()},
-        {key: interval(sample) for key, sample in sampled_shares.items()},
-        rankings,
-        changes(rankings, levels, [baseline, *conditions]),
-    )
-
-
-def _estimated(quantities: Mapping[Key, Quantity], resamples: Resamples) -> dict[Key, Sample]:
-    """Estimate quantities SUT by SUT, which keeps what is held in memory small."""
-    found: dict[Key, Sample] = {}
-    for sut, level in dict.fromkeys((sut, level) for sut, level, _ in quantities):
-        mine = {key[2]: one for key, one in quantities.items() if key[:2] == (sut, level)}
-        for setting, sample in estimate(mine, resamples).items():
-            found[sut, level, setting] = sample
-    return found
-
-
-def _rankings(samples: Mapping[Key, Sample], conditions: Sequence[str]) -> dict[tuple[str, str], Ranking]:
-    found = {}
-    for level in dict.fromkeys(level for _, level, _ in samples):
-        for condition in conditions:
-            mine = {key[0]: sample for key, sample in samples.items() if key[1:] == (level, condition)}
-            if mine:
-                found[level, condition] = rank(mine)
-    return found
+    areas: dict[Key, Interval] = {}
+    shares: dict[Key, Interval] = {}
+    draws: dict[Key, Draws] = {}
+    for level in dict.fromkeys(level for level, _ in curves):
+        plain = Area((curves[level, baseline],))
+        covers = {setting: [baseline, setting] for one, setting in curves if one == level}
+        covers |= {name: list(covered) for (one, name), covered in worst.items() if one == level}
+        wanted: dict[str, Quantity] = {}
+        for name, covered in covers.items():
+            every = Area(tuple(curves[level, setting] for setting in covered))
+            wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
+            wanted[f"share {name}"] = Share(every, plain)
+        found = estimate(wanted, resamples)
+        for name in covers:
+            sample = found[f"area {name}"]
+            areas[level, name] = interval(sample)
+            shares[level, name] = interval(found[f"share {name}"])
+            draws[level, name] = Draws(sample.value, sample.values)
+    return Confidence(areas, shares, draws)
 
 
 def bounds(found: Interval) -> dict[str, object]:

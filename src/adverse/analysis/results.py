@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from adverse.analysis.confidence import bounds, confidence, ratios, resamples_of
+from adverse.analysis.confidence import resamples_of
 from adverse.analysis.context import Context
-from adverse.analysis.score import ANY, ANY_MILD, Scored, SutScores, score_sut
+from adverse.analysis.one_sut import Worked, work_out
+from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tasks import METRICS, score_task
-from adverse.curves.quantities import Ratios
+from adverse.curves.ranking import changes, rank
+from adverse.curves.resample import Resamples
 from adverse.errors import DataError, IncompleteError
 from adverse.levels.image import positive_logs
+from adverse.processes import all_cores
 from adverse.study.store.durable import write_file
 from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
-from adverse.study.store.records import table_bytes
+from adverse.study.store.records import Growing, table_bytes
 from adverse.study.store.verify import verify
-
-CURVES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("sut", "level", "setting", "group")),
-        *((name, pa.float64()) for name in ("sensitivity", "threshold", "safety", "efficiency")),
-        ("resolved", pa.bool_()),
-    ]
-)
-OUTCOMES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
-        ("truths", pa.int64()),
-        ("hits", pa.list_(pa.int64())),
-        ("exposure", pa.float64()),  # images, or at the loop level the truth's seconds
-        ("cost", pa.list_(pa.float64())),  # false alarms, or the SUT's seconds
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -58,8 +46,12 @@ class Summary:
         return all(row["status"] == "ok" for row in self.rows)
 
 
-def analyze(path: Path) -> Summary:
-    """Work out all results of a run folder and write them into it."""
+def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:
+    """Work out all results of a run folder and write them into it, several SUTs side by side.
+
+    The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
+    with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
+    """
     folder = existing_run(path)
     for problem in verify(folder, inputs=False, results=False).problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
@@ -75,14 +67,22 @@ def analyze(path: Path) -> Summary:
     if store.task != "detection":
         return _task_summary(store, counts)
     context = Context(store)
-    scores = [score_sut(store, sut, context) for sut in store.suts]
+    resamples = _resamples(store)
+    exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
+    done: list[Worked] = []
+    tables = {name: Growing() for name in ("curves", "outcomes", *(("exact",) if exact else ()))}
+    with ThreadPoolExecutor(workers or all_cores()) as pool:
+        for worked in pool.map(lambda sut: work_out(store, sut, context, resamples, exact=exact), store.suts):
+            for name, table in tables.items():
+                table.add(getattr(worked, name))
+            done.append(replace(worked, curves=None, outcomes=None, exact=None))  # written: let go of them
     troubles = store.troubles()
-    summary = {**_summary(store, counts, scores), "troubles": _by_frame(troubles)}
-    if store.manifest["statistics"]["bootstrap"]:
-        _add_confidence(summary, store, scores)
+    summary = {**_summary(store, counts, done), "troubles": _by_frame(troubles)}
     results = store.folder.results
-    write_file(results / "curves.parquet", _curves(scores))
-    write_file(results / "outcomes.parquet", _outcomes(scores))
+    for name, table in tables.items():
+        write_file(results / f"{name}.parquet", table.data())
+    if not exact:
+        (results / "exact.parquet").unlink(missing_ok=True)  # of an earlier analysis
     write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
@@ -107,31 +107,38 @@ def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
     return Summary(summary)
 
 
-def _add_confidence(summary: dict[str, Any], store: Store, scores: list[SutScores]) -> None:
-    """Give every figure its interval, and the summary its rankings."""
-    statistics = store.manifest["statistics"]
+def _resamples(store: Store) -> Resamples | None:
+    count = store.manifest["statistics"]["bootstrap"]
     positive = positive_logs(store.truth, store.frames).tolist()
-    resamples = resamples_of(store, positive, statistics["bootstrap"])
-    curves: dict[tuple[str, str, str], Ratios] = {}
-    worst: dict[tuple[str, str, str], list[str]] = {}
-    for scored in (scored for one in scores for scored in one.scored if scored.row.area is not None):
-        row = scored.row
-        if scored.outcomes is not None:
-            curves[row.sut, row.level, row.setting] = ratios(scored.outcomes, statistics["fpr_max"])
-        else:
-            groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
-            covered = [setting for setting, group in store.settings.items() if group in groups]
-            worst[row.sut, row.level, row.setting] = covered
-    found = confidence(curves, worst, next(iter(store.settings)), [ANY_MILD, ANY], resamples)
-    for row in summary["rows"]:
-        key = (row["sut"], row["level"], row["setting"])
-        for name, intervals in (("area", found.area), ("robustness", found.robustness)):
-            row[f"{name}_interval"] = bounds(intervals[key]) if key in intervals else None
-    summary["rankings"] = [
-        {"level": level, "condition": condition, **asdict(ranking)}
-        for (level, condition), ranking in found.rankings.items()
-    ]
-    summary["ranking_changes"] = [str(change) for change in found.changes]
+    return resamples_of(store, positive, count) if count else None
+
+
+def _rankings(done: Sequence[Worked], baseline: str) -> dict[str, Any]:
+    """Rank the SUTs at every level, and say where the best one changes."""
+    conditions = [baseline, ANY_MILD, ANY]
+    sure = {worked.sut: worked.confidence for worked in done if worked.confidence is not None}
+    if not sure:
+        return {}
+    levels = list(dict.fromkeys(level for one in sure.values() for level, _ in one.draws))
+    rankings = {
+        (level, condition): rank(known)
+        for level in levels
+        for condition in conditions
+        if (
+            known := {
+                sut: one.draws[level, condition]
+                for sut, one in sure.items()
+                if (level, condition) in one.draws
+            }
+        )
+    }
+    return {
+        "rankings": [
+            {"level": level, "condition": condition, **asdict(ranking)}
+            for (level, condition), ranking in rankings.items()
+        ],
+        "ranking_changes": [str(change) for change in changes(rankings, levels, conditions)],
+    }
 
 
 def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
@@ -145,21 +152,15 @@ def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
         )
 
 
-def _summary(store: Store, counts: list[dict[str, Any]], scores: list[SutScores]) -> dict[str, Any]:
+def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked]) -> dict[str, Any]:
     return {
         "study": store.manifest["study"]["name"],
         "task": store.task,
-        "rows": [asdict(scored.row) for one in scores for scored in one.scored],
-        "sensitivity": {
-            one.sut: {
-                "from": one.source,
-                "images": one.sensitivity.images,
-                "unresolved_levels": int((~one.sensitivity.resolved).sum()),
-            }
-            for one in scores
-        },
+        "rows": [row for worked in done for row in worked.rows],
+        "sensitivity": {worked.sut: worked.sensitivity for worked in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        **_rankings(done, next(iter(store.settings))),
     }
 
 
@@ -185,41 +186,3 @@ def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
         {"status": status, "sut": sut, "frame": frame, "settings": settings, "reason": reason}
         for (status, sut, frame, reason), settings in sorted(found.items())
     ]
-
-
-def _curves(scores: list[SutScores]) -> bytes:
-    tables = [
-        _curve_table(one, scored) for one in scores for scored in one.scored if scored.curve is not None
-    ]
-    return table_bytes(pa.concat_tables(tables) if tables else CURVES.empty_table())
-
-
-def _curve_table(one: SutScores, scored: Scored) -> pa.Table:
-    curve, row = scored.curve, scored.row
-    if curve is None:
-        return CURVES.empty_table()
-    size = len(curve.sensitivity)
-    columns = [[value] * size for value in (row.sut, row.level, row.setting, row.group)]
-    numbers = [curve.sensitivity, one.sensitivity.thresholds, curve.safety, curve.efficiency]
-    return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
-
-
-def _outcomes(scores: list[SutScores]) -> bytes:
-    rows = [
-        {
-            "sut": scored.row.sut,
-            "level": scored.row.level,
-            "setting": scored.row.setting,
-            "log": log,
-            "truths": int(scored.outcomes.truths[index]),
-            "hits": scored.outcomes.hits[index].tolist(),
-            "exposure": float(scored.outcomes.exposure[index]),
-            "cost": scored.outcomes.cost[index].tolist(),
-        }
-        for one in scores
-        for scored in one.scored
-        if scored.outcomes is not None
-        for index, log in enumerate(scored.outcomes.logs)
-        if scored.outcomes.truths[index] or scored.outcomes.exposure[index]
-    ]
-    return table_bytes(pa.Table.from_pylist(rows, schema=OUTCOMES))

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from adverse.levels.strongest import strongest_first
 from adverse.study.store.read import Answers, TruthTable
 
 IOU = 0.5
@@ -21,9 +22,7 @@ FALSE, HIT, IGNORED = 0, 1, 2
 
 def match(answers: Answers, truth: TruthTable) -> NDArray[np.int8]:
     """Return for each detection whether it is FALSE, a HIT or IGNORED."""
-    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
-    x0, y0, x1, y1 = answers.boxes.T
-    order = np.lexsort((y1, x1, y0, x0, -answers.scores, row))
+    order = strongest_first(answers.offsets, answers.scores, answers.boxes)
     known = np.lexsort((*truth.boxes.T[::-1], truth.frame))
     first = np.searchsorted(truth.frame[known], answers.frame, side="left")
     last = np.searchsorted(truth.frame[known], answers.frame, side="right")
@@ -42,7 +41,7 @@ def match(answers: Answers, truth: TruthTable) -> NDArray[np.int8]:
     return outcome
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _match(  # type: ignore[no-untyped-def] # pragma: no cover - compiled  # noqa: ANN202
     order: Any,
     offsets: Any,

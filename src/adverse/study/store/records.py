@@ -105,6 +105,26 @@ def _column(records: Sequence[Record], name: str) -> pa.Array:
     return pa.array([getattr(record, name) for record in records], SCHEMA.field(name).type)
 
 
+class Growing:
+    """A Parquet table that is written piece by piece, one row group or more for each."""
+
+    def __init__(self) -> None:
+        self._sink = io.BytesIO()
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, table: pa.Table) -> None:
+        """Write some more rows, of the same columns."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._sink, table.schema, compression="zstd")
+        self._writer.write_table(table)
+
+    def data(self) -> bytes:
+        """Finish, and return the whole file."""
+        if self._writer is not None:
+            self._writer.close()
+        return self._sink.getvalue()
+
+
 def _depths(record: Record) -> NDArray[np.float32]:
     return np.full(len(record.detections), np.nan, np.float32) if record.depths is None else record.depths
 
