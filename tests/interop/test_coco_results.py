@@ -13,6 +13,8 @@ import pytest
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
+import adverse
+from adverse.data.write import write_image
 from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import read_manifest, write_manifest
 from adverse.study.store.read import open_store
@@ -123,3 +125,23 @@ def test_bad_requests_are_told_with_a_fix(finished: GoodStudy, tmp_path: Path) -
     folder = existing_run(finished.run)
     write_manifest(folder, {**read_manifest(folder), "status": "interrupted"})
     adverse_here("export", finished.run, out).expect(3, "not finished")
+
+
+def test_a_run_without_boxes_is_told(tmp_path: Path) -> None:
+    class Dark:
+        classes = ("dark", "bright")
+
+        def classify(self, images: Any) -> list[Any]:
+            return [[1 - image.mean() / 255, image.mean() / 255] for image in images]
+
+    for name, value in (("dark", 5), ("bright", 250)):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        write_image(tmp_path / "data" / name / "a.png", np.full((8, 8, 3), value, np.uint8))
+    study = {
+        "name": "classes",
+        "task": "classification",
+        "data": {"format": "class-folders", "root": str(tmp_path / "data")},
+        "mutations": ["brightness(scale=0.9)"],
+    }
+    adverse.run(study, tmp_path / "run", detectors={"dark": Dark()})
+    adverse_here("export", tmp_path / "run", tmp_path / "out").expect(2, "a run of task classification")

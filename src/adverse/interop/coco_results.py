@@ -47,7 +47,7 @@ def export_coco(
 ) -> list[Written]:
     """Write the test frames of a run below `out`: some SUTs and settings, or all of them."""
     store = open_store(run)
-    _check_complete(store, run)
+    _check(store, run)
     chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.settings))
     frames = pq.read_table(store.folder.frames).to_pylist()
     test = [frame for frame in frames if frame["split"] == "test"]
@@ -138,7 +138,15 @@ def _category_ids(store: Store) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, start=1)}
 
 
-def _check_complete(store: Store, run: Path) -> None:
+def _check(store: Store, run: Path) -> None:
+    if store.task != "detection":
+        raise StudyError(
+            "COCO results are for boxes, and this run has none",
+            where=str(run),
+            got=f"a run of task {store.task}",
+            wanted="a run of detectors",
+            fix="Read its results/ and detections/*.parquet instead.",
+        )
     if store.manifest.get("status") != "complete":
         raise IncompleteError(
             "the run is not finished, and half of its results would pass for all",
