@@ -77,6 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         model = self.served
+        model.asked.append(self.headers.get("Authorization", "no token"))
         body = self.rfile.read(int(self.headers["Content-Length"]))
         length = int(self.headers.get(HEAD, len(body)))
         request = json.loads(body[:length])

@@ -170,6 +170,7 @@ def test_proxies_of_the_environment_are_used_only_when_asked(monkeypatch: pytest
         ({}, {"model": "tinny"}, "status 404"),
         ({}, {"url": "localhost:8000"}, "not the address of a server"),
         ({}, {"url": "http://[::1"}, "not the address of a server"),
+        ({}, {"token_from": "NO_SUCH_TOKEN"}, "$NO_SUCH_TOKEN is not set"),
         ({}, {"url": "file:///etc/passwd"}, "not the address of a server"),
         ({}, {"url": "http://127.0.0.1:9", "retries": 1}, "2 tries"),
         ({"outputs": ["a", "b"]}, {}, "outputs a, b"),
@@ -189,6 +190,15 @@ def test_what_does_not_fit_is_found_before_the_study_starts(
         with pytest.raises(SutError) as caught:
             served_model(**given)
     assert told in str(caught.value)
+
+
+def test_a_token_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVER_TOKEN", "abc")
+    model = tiny()
+    with asked_of(model, token_from="SERVER_TOKEN"):  # the name of a variable
+        assert "Bearer abc" in model.asked
+    with asked_of(model):
+        assert "no token" in model.asked
 
 
 def test_a_study_can_say_it_and_a_new_revision_is_a_new_system() -> None:

@@ -29,7 +29,14 @@ class HttpClient:
     """Talks to one server. Each exchange, repetitions and waits included, has `timeout_s`."""
 
     def __init__(
-        self, base: str, *, timeout_s: float, retries: int, max_bytes: int, use_environment: bool
+        self,
+        base: str,
+        *,
+        timeout_s: float,
+        retries: int,
+        max_bytes: int,
+        use_environment: bool,
+        token: str | None = None,
     ) -> None:
         import httpx  # noqa: PLC0415 - only needed once a client is made
 
@@ -43,9 +50,10 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._retries = retries
         self._max_bytes = max_bytes
-        self._client = httpx.Client(
-            trust_env=use_environment, follow_redirects=False, headers={"accept-encoding": "identity"}
-        )
+        headers = {"accept-encoding": "identity"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        self._client = httpx.Client(trust_env=use_environment, follow_redirects=False, headers=headers)
 
     def get(self, path: str) -> Reply:
         """Fetch something below the base address."""

@@ -120,6 +120,7 @@ def load_net(model: Path, config: Path | None) -> Any:
             where=str(model),
             got=model.suffix or "no ending",
             wanted=", ".join(f"{ending} ({one.kind})" for ending, one in IMPORTERS.items()),
+            fix="Export the model as ONNX, or use the adapter made for it.",
         )
     if importer.config is not None and config is None:
         raise SutError(

