@@ -29,6 +29,24 @@ def third(values: NDArray[Any]) -> bool:
     return bool(17 <= values[0, 0, 2, 2] <= 21)
 
 
+def failing(way: str) -> Model:
+    return Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=lambda values: way if third(values) else None)
+
+
+def sut(url: str) -> dict[str, Any]:
+    return {
+        "name": "probe",
+        "adapter": "http",
+        "url": url,
+        "model": "tiny",
+        "decoder": "decoded",
+        "classes": ["person"],
+        "scale": 1,
+        "timeout_s": 0.5,
+        "max_response_mb": 1,
+    }
+
+
 @pytest.mark.parametrize(
     ("way", "words"),
     [
@@ -40,24 +58,20 @@ def third(values: NDArray[Any]) -> bool:
     ],
 )
 def test_a_served_model_fails_on_one_picture(coco: GoodStudy, way: str, words: tuple[str, ...]) -> None:
-    model = Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=lambda values: way if third(values) else None)
-    with serving(model) as url:
-        coco.study["suts"] = [
-            {
-                "name": "probe",
-                "adapter": "http",
-                "url": url,
-                "model": "tiny",
-                "decoder": "decoded",
-                "classes": ["person"],
-                "scale": 1,
-                "timeout_s": 0.5,
-                "max_response_mb": 1,
-            }
-        ]
+    with serving(failing(way)) as url:
+        coco.study["suts"] = [sut(url)]
         coco.adverse().expect(PASS, *FAILED, *words)
     for row in coco.rows():
         assert (row["frames"], row["truths"], row["faults"], row["area"]) == (8, 4, 1, 0.75)
+
+
+def test_a_slow_server_ends_no_worker(coco: GoodStudy) -> None:
+    """The adapter keeps to its time by itself, so nobody has to kill the worker that asks."""
+    with serving(failing("slow")) as url:
+        coco.study["suts"] = [sut(url)]
+        said = coco.adverse(workers=1)
+    said.expect(PASS, *FAILED, "did not answer in time")
+    assert "a worker" not in said.text
 
 
 def test_a_server_that_is_not_there_stops_the_study(coco: GoodStudy) -> None:
