@@ -32,6 +32,7 @@ class Model:
     fails: Callable[[NDArray[Any]], str | None] = lambda _values: None
     asked: list[str] = field(default_factory=list)
     slow_s: float = 3.0
+    latency_s: float = 0.0
 
 
 @contextlib.contextmanager
@@ -91,6 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         if failure is not None:
             getattr(self, failure)()
             return
+        time.sleep(model.latency_s)
         arrays = model.net(values)
         wanted = [one["name"] for one in request["outputs"]]
         self._answer({name: arrays[name] for name in wanted}, binary=binary)

@@ -65,10 +65,12 @@ def test_a_served_model_fails_on_one_picture(coco: GoodStudy, way: str, words: t
         assert (row["frames"], row["truths"], row["faults"], row["area"]) == (8, 4, 1, 0.75)
 
 
-def test_a_slow_server_ends_no_worker(coco: GoodStudy) -> None:
-    """The adapter keeps to its time by itself, so nobody has to kill the worker that asks."""
-    with serving(failing("slow")) as url:
-        coco.study["suts"] = [sut(url)]
+def test_the_time_limit_is_for_one_request_and_ends_no_worker(coco: GoodStudy) -> None:
+    """Four requests of 0.3 s answer a batch; the adapter keeps to its time by itself, nobody watches it."""
+    model = failing("slow")
+    model.latency_s = 0.3
+    with serving(model) as url:
+        coco.study["suts"] = [{**sut(url), "batch": 4}]
         said = coco.adverse(workers=1)
     said.expect(PASS, *FAILED, "did not answer in time")
     assert "a worker" not in said.text
