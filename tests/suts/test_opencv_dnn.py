@@ -12,10 +12,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from adverse.data.images import ImageFile
 from adverse.errors import SutError
 from adverse.plugins import bind, load
 from adverse.suts.ask import ask
 from adverse.suts.fingerprint import fingerprint
+from adverse.suts.onnx import onnx_model
 from adverse.suts.opencv_dnn import opencv_dnn
 from adverse.types import Image
 
@@ -191,3 +193,16 @@ def test_an_opencv_without_the_reader_is_told_with_the_fix(
     with pytest.raises(SutError, match="cannot read Darknet") as caught:
         opencv_dnn(darknet[0], "darknet", (64, 32), config=darknet[1], classes=NAMES)
     assert 'pip install "opencv-python-headless<5"' in str(caught.value)
+
+
+def test_a_real_onnx_model_gives_the_answers_of_onnx_runtime(fastestdet: Path, photos: Path) -> None:
+    options: dict[str, Any] = {"resize": "stretch", "interpolation": "area", "channels": "bgr"}
+    options["score_threshold"] = 0.3
+    image = ImageFile(photos / "train2017" / "000000000071.jpg")()
+    theirs: Any = onnx_model(fastestdet, "fastestdet", **options)
+    ours: Any = opencv_dnn(fastestdet, "fastestdet", (352, 352), **options)
+    (wanted,), (found,) = theirs.detect([image]), ours.detect([image])
+    assert len(wanted) > 0
+    assert found.labels.tolist() == wanted.labels.tolist()
+    np.testing.assert_allclose(found.boxes, wanted.boxes, atol=0.05)
+    np.testing.assert_allclose(found.scores, wanted.scores, atol=1e-3)
