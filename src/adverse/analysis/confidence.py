@@ -13,7 +13,7 @@ import numpy as np
 
 from adverse.curves.bootstrap import estimate
 from adverse.curves.interval import Interval
-from adverse.curves.quantities import Area, Array, Quantity, Ratios, Share
+from adverse.curves.quantities import Area, Array, Expected, Mean, Quantity, Ratios, Share
 from adverse.curves.resample import Resamples, draw
 from adverse.curves.studentized import interval
 from adverse.levels.outcomes import Outcomes
@@ -32,11 +32,18 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class Confidence:
-    """Intervals by (level, setting) for area and robustness; what rankings need of every area."""
+    """Intervals by (level, setting) for area and robustness; what rankings need of every area.
+
+    `means` are the means over mutations of either, by (level, area or robustness); `expected` the areas to be
+    expected under the study's conditions, by level; `beside` areas by other counts of hits.
+    """
 
     area: Mapping[Key, Interval]
     robustness: Mapping[Key, Interval]
     draws: Mapping[Key, Draws]
+    means: Mapping[Key, Interval]
+    expected: Mapping[str, Interval]
+    beside: Mapping[tuple[str, str, str], Interval]
 
 
 def resamples_of(store: Store, positive: Sequence[bool], count: int) -> Resamples:
@@ -54,15 +61,26 @@ def ratios(outcomes: Outcomes, fpr_max: float) -> Ratios:
 
 
 def confidence(
-    curves: Mapping[Key, Ratios], worst: Mapping[Key, Sequence[str]], baseline: str, resamples: Resamples
+    curves: Mapping[Key, Ratios],
+    worst: Mapping[Key, Sequence[str]],
+    baseline: str,
+    resamples: Resamples,
+    *,
+    weights: Mapping[str, float],
+    conditions: Mapping[str, float],
+    beside: Mapping[tuple[str, str, str], Ratios],
 ) -> Confidence:
     """Return how sure every figure of a SUT is.
 
-    `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers.
+    `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers;
+    `weights` those of the mutations in their mean; `conditions` the probability of each setting, if given.
     """
     areas: dict[Key, Interval] = {}
     shares: dict[Key, Interval] = {}
     draws: dict[Key, Draws] = {}
+    means: dict[Key, Interval] = {}
+    expected: dict[str, Interval] = {}
+    others: dict[tuple[str, str, str], Interval] = {}
     for level in dict.fromkeys(level for level, _ in curves):
         plain = Area((curves[level, baseline],))
         covers = {setting: [baseline, setting] for one, setting in curves if one == level}
@@ -72,13 +90,42 @@ def confidence(
             every = Area(tuple(curves[level, setting] for setting in covered))
             wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
             wanted[f"share {name}"] = Share(every, plain)
+        if weights and all((level, setting) in curves for setting in weights):
+            for name in ("area", "share"):
+                parts = tuple(_mean_part(wanted[f"{name} {setting}"]) for setting in weights)
+                wanted[f"mean {name}"] = Mean(parts, tuple(weights.values()))
+        if conditions and all((level, setting) in curves for setting in conditions):
+            mixed = tuple(curves[level, setting] for setting in conditions)
+            wanted["expected"] = Expected(mixed, tuple(conditions.values()))
+        more = {key: Area((one,)) for key, one in beside.items() if key[0] == level}
+        wanted |= {f"beside {key[2]} {key[1]}": one for key, one in more.items()}
         found = estimate(wanted, resamples)
         for name in covers:
             sample = found[f"area {name}"]
             areas[level, name] = interval(sample)
             shares[level, name] = interval(found[f"share {name}"])
             draws[level, name] = Draws(sample.value, sample.values)
-    return Confidence(areas, shares, draws)
+        for name, told in (("area", "area"), ("share", "robustness")):
+            if f"mean {name}" in found:
+                means[level, told] = interval(found[f"mean {name}"])
+        if "expected" in found:
+            expected[level] = interval(found["expected"])
+        others |= {key: interval(found[f"beside {key[2]} {key[1]}"]) for key in more}
+    return Confidence(areas, shares, draws, means, expected, others)
+
+
+def _mean_part(quantity: Quantity) -> Area | Share:
+    if not isinstance(quantity, Area | Share):
+        raise TypeError(f"a mean is over areas or shares, not {type(quantity).__name__}")
+    return quantity
+
+
+def ends(found: Interval | None, name: str) -> dict[str, object]:
+    """Return an interval as flat cells, named after the figure it belongs to; empty where there is none."""
+    if found is None:
+        return {f"{name}_low": None, f"{name}_high": None, f"{name}_interval": None}
+    low, high = (None if end is None else _plain(end) for end in (found.low, found.high))
+    return {f"{name}_low": low, f"{name}_high": high, f"{name}_interval": found.status}
 
 
 def bounds(found: Interval) -> dict[str, object]:

@@ -50,6 +50,8 @@ class Context:
         self.paths = log_paths(store.frames) if self.robot else {}
         self.stations = stations_m(store.frames, self.paths)
         self.with_path = np.isin(store.frames.log, list(self.paths))
+        unknown = np.full(len(store.truth.frame), np.nan, np.float32)
+        self.localized_m = (store.truth_depths_m() if self.levels else unknown).astype(np.float64)
         self.truths = {kind: self._truth(places) for kind, places in self._kinds().items()}
 
     def seen(self, answers: Answers) -> Seen:
@@ -125,7 +127,7 @@ class Context:
             return {}
         frames, truth = self.store.frames, self.store.truth
         annotated = by_position(frames, truth.frame, truth.positions_m)
-        localized = by_depth(frames, truth.frame, truth.boxes, self.store.truth_depths_m())
+        localized = by_depth(frames, truth.frame, truth.boxes, self.localized_m)
         kinds = {ANNOTATED: annotated, LOCALIZED: localized}
         known = {name: places for name, places in kinds.items() if np.isfinite(places.points_m).any()}
         return known or {LOCALIZED: localized}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from adverse.analysis.average_detection_rate import adr_rows
 from adverse.analysis.confidence import Confidence, bounds, confidence, ratios
 from adverse.analysis.context import Context
 from adverse.analysis.exact import Exact, exact_curves
 from adverse.analysis.judged import judge_sut
-from adverse.analysis.score import ANY_MILD, SutScores, score_sut
+from adverse.analysis.loop_rates import loop_rows, rate_rows
+from adverse.analysis.over_mutations import expected_rows, mean_rows, mean_weights
+from adverse.analysis.required import required_of
+from adverse.analysis.score import ANY_MILD, Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table
 from adverse.curves.quantities import Ratios
 from adverse.curves.resample import Resamples
@@ -28,7 +33,10 @@ class Worked:
     curves: pa.Table | None
     outcomes: pa.Table | None
     exact: pa.Table | None
+    required: pa.Table | None
     confidence: Confidence | None
+    more: dict[str, list[dict[str, Any]]]
+    """Further figures, by the name of their table."""
 
 
 def work_out(
@@ -38,7 +46,20 @@ def work_out(
     one = judge_sut(store, sut)
     scores = score_sut(store, one, context)
     curves = exact_curves(store, one, context) if exact else None
-    sure = None if resamples is None else _confidence(store, scores, resamples)
+    conditions = store.manifest["statistics"].get("conditions") or {}
+    sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
+    statuses = _statuses(scores)
+    costs, people = required_of(store, one, statuses)
+    more = {
+        "means": mean_rows(scores.scored, sure),
+        "adr": adr_rows(store, one, statuses, resamples),
+        "required": costs,
+        "loop": loop_rows(scores.scored, sure),
+        "loop_rates": rate_rows(scores.scored),
+    }
+    if conditions:
+        fpr_max = float(store.manifest["statistics"]["fpr_max"])
+        more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
     return Worked(
         sut,
         [_row(asdict(scored.row), sure, curves) for scored in scores.scored],
@@ -50,8 +71,19 @@ def work_out(
         curves_table(scores),
         outcomes_table(scores),
         None if curves is None else curves.points,
+        people,
         sure,
+        more,
     )
+
+
+def _statuses(scores: SutScores) -> dict[str, Status]:
+    """Return for each setting whether it may be trusted, as far as that is the same at all levels."""
+    found: dict[str, Status] = {}
+    for scored in scores.scored:
+        incomplete = scored.row.status == "incomplete"
+        found.setdefault(scored.row.setting, "incomplete" if incomplete else "ok")
+    return found
 
 
 def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> dict[str, Any]:
@@ -65,9 +97,12 @@ def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> d
     return row
 
 
-def _confidence(store: Store, scores: SutScores, resamples: Resamples) -> Confidence:
+def _confidence(
+    store: Store, scores: SutScores, resamples: Resamples, conditions: Mapping[str, float]
+) -> Confidence:
     fpr_max = store.manifest["statistics"]["fpr_max"]
     curves: dict[tuple[str, str], Ratios] = {}
+    beside: dict[tuple[str, str, str], Ratios] = {}
     worst: dict[tuple[str, str], list[str]] = {}
     for scored in scores.scored:
         row = scored.row
@@ -75,8 +110,20 @@ def _confidence(store: Store, scores: SutScores, resamples: Resamples) -> Confid
             continue
         if scored.outcomes is not None:
             curves[row.level, row.setting] = ratios(scored.outcomes, fpr_max)
+            for name in ("at_0", "at_buffer") if scored.outcomes.beside else ():
+                other = replace(scored.outcomes, hits=scored.outcomes.beside[name])
+                beside[row.level, row.setting, name] = ratios(other, fpr_max)
         else:
             groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
             covered = [setting for setting, group in store.settings.items() if group in groups]
             worst[row.level, row.setting] = covered
-    return confidence(curves, worst, next(iter(store.settings)), resamples)
+    baseline, *mutations = store.settings
+    return confidence(
+        curves,
+        worst,
+        baseline,
+        resamples,
+        weights=mean_weights(mutations),
+        conditions=conditions,
+        beside=beside,
+    )

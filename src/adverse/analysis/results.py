@@ -1,4 +1,4 @@
-"""Write the results of a run: summary.json for people and scripts, Parquet tables for what is behind it."""
+"""Write the results of a run: summary.json for people and scripts, tables for what is behind it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pyarrow as pa
 
 from adverse.analysis.confidence import resamples_of
 from adverse.analysis.context import Context
+from adverse.analysis.magnitudes import magnitude_rows
 from adverse.analysis.one_sut import Worked, work_out
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.ranking import changes, rank
 from adverse.curves.resample import Resamples
@@ -27,6 +29,11 @@ from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.records import Growing, table_bytes
 from adverse.study.store.verify import verify
+
+IN_SUMMARY = ("means", "expected", "adr", "required", "loop")
+"""Further tables that summary.json holds too."""
+OPTIONAL = ("exact.parquet", "expected.csv", "loop.csv", "loop_rates.csv", "magnitudes.csv", "means.csv")
+"""Files that not every analysis writes."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +77,24 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
     resamples = _resamples(store)
     exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
     done: list[Worked] = []
-    tables = {name: Growing() for name in ("curves", "outcomes", *(("exact",) if exact else ()))}
+    tables = {name: Growing() for name in ("curves", "outcomes", "required", *(("exact",) if exact else ()))}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
         for worked in pool.map(lambda sut: work_out(store, sut, context, resamples, exact=exact), store.suts):
             for name, table in tables.items():
                 table.add(getattr(worked, name))
-            done.append(replace(worked, curves=None, outcomes=None, exact=None))  # written: let go of them
+            done.append(replace(worked, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles = store.troubles()
+    lists = _lists(done, magnitude_rows(store, context.localized_m))
     summary = {**_summary(store, counts, done), "troubles": _by_frame(troubles)}
+    summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     results = store.folder.results
     for name, table in tables.items():
         write_file(results / f"{name}.parquet", table.data())
-    if not exact:
-        (results / "exact.parquet").unlink(missing_ok=True)  # of an earlier analysis
+    for name, rows in lists.items():
+        write_file(results / f"{name}.csv", csv_bytes(rows))
+    for name in OPTIONAL:
+        if name.removesuffix(".parquet").removesuffix(".csv") not in {*tables, *lists}:
+            (results / name).unlink(missing_ok=True)  # of an earlier analysis
     write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
@@ -105,6 +117,13 @@ def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
     write_file(store.folder.results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
+
+
+def _lists(done: Sequence[Worked], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the further figures of all SUTs by table; tables without rows are left out."""
+    names = dict.fromkeys(name for worked in done for name in worked.more)
+    lists = {name: [row for worked in done for row in worked.more.get(name, ())] for name in names}
+    return {name: rows for name, rows in {**lists, "magnitudes": magnitudes}.items() if rows}
 
 
 def _resamples(store: Store) -> Resamples | None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -36,6 +41,16 @@ def outcomes_table(scores: SutScores) -> pa.Table:
     """Return what each log came to, at every sensitivity, where it says anything."""
     tables = [_outcomes(scored) for scored in scores.scored if scored.outcomes is not None]
     return pa.concat_tables(tables) if tables else OUTCOMES.empty_table()
+
+
+def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return flat rows as CSV; what is not there is empty, what is a list is left to summary.json."""
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(names), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 def _curve(one: SutScores, scored: Scored) -> pa.Table:

@@ -26,6 +26,8 @@ class Judged:
 
     answers: Answers
     outcome: NDArray[np.int8]
+    truth: NDArray[np.int64]
+    """The row of the truth that each detection hits; -1: none."""
     row: NDArray[np.int64]
     """The row of `answers` that each detection belongs to."""
 
@@ -33,7 +35,7 @@ class Judged:
 def judge(answers: Answers, truth: TruthTable) -> Judged:
     """Match the detections of one SUT under one setting with the truth."""
     row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
-    return Judged(answers, match(answers, truth), row)
+    return Judged(answers, *match(answers, truth), row)
 
 
 def false_scores(judged: Judged, counted: NDArray[np.bool_]) -> NDArray[np.float32]:

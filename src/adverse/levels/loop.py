@@ -50,10 +50,16 @@ class Playback:
 def loop_outcomes(
     playbacks: Mapping[int, Playback], left_out: Mapping[str, int], frames: Frames, levels: int, robot: Robot
 ) -> Outcomes:
-    """Return the outcomes of the logs that can be played back."""
+    """Return the outcomes of the logs that can be played back.
+
+    Beside safety stand that with no tolerance (`at_0`), with the buffer between control and safety radius
+    as tolerance (`at_buffer`), and in how many logs a safety radius was entered while moving (`violations`).
+    """
     groups = len(frames.logs)
     hits = np.zeros((groups, levels), np.int64)
     truths = np.zeros(groups, np.int64)
+    tolerances = {"at_0": 0.0, "at_buffer": robot.control_radius_m - robot.safety_radius_m}
+    beside = {name: np.zeros((groups, levels), np.int64) for name in (*tolerances, "violations")}
     cost = np.zeros((groups, levels))
     exposure = np.zeros(groups)
     out = Counter(left_out)
@@ -65,12 +71,16 @@ def loop_outcomes(
         driven = playback.sut(robot)
         if playback.positive:
             truths[log] = 1
+            latest = best.stop_m[0] + ROUNDING_M
             with np.errstate(invalid="ignore"):
-                hits[log] = driven.stop_m <= best.stop_m[0] + robot.stop_tolerance_m + ROUNDING_M
+                hits[log] = driven.stop_m <= latest + robot.stop_tolerance_m
+                for name, tolerance in tolerances.items():
+                    beside[name][log] = driven.stop_m <= latest + tolerance
+            beside["violations"][log] = driven.violated
         else:
             exposure[log] = best.time_s[0]
             cost[log] = driven.time_s + robot.stop_cost_s * driven.stops
-    return Outcomes(frames.logs, hits, truths, cost, exposure, "time", dict(out))
+    return Outcomes(frames.logs, hits, truths, cost, exposure, "time", dict(out), beside)
 
 
 def obstacles_m(

@@ -33,6 +33,8 @@ class Outcomes:
     exposure: NDArray[np.float64]
     kind: Cost = "alarms"
     left_out: Mapping[str, int] = field(default_factory=dict)
+    beside: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Further counts (L,K) of the same truths, by name."""
 
     def safety(self) -> NDArray[np.float64]:
         """Return the share that ended well at each level; NaN where there is no truth."""

@@ -8,7 +8,7 @@ alone. A *unit* is the cells of the same frames that are still to do, so that ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
         )
     registry = plugins.load(file.plugin_files)
     settings = read_settings(file, registry)
+    conditions_of(file, settings)  # raises where a condition is none of the settings
     dataset = read_dataset(file, registry)
     suts = tuple(_sut_task(file, registry, index) for index in range(len(study.suts)))
     job = job_of(file, dataset, settings, suts)
@@ -323,6 +324,21 @@ def robot_of(file: StudyFile, dataset: Dataset) -> Robot | None:
         return None
     known = getattr(dataset, "robot", None) or {}
     return read_robot({**known, **(file.study.robot or {})}, where=file.where("robot"))
+
+
+def conditions_of(file: StudyFile, settings: Sequence[Setting]) -> dict[str, float]:
+    """Return the probability of each condition by the id of its setting; `baseline` is the un-mutated one."""
+    known = {"baseline": settings[0].id, **{setting.id: setting.id for setting in settings}}
+    told = file.study.robustness.conditions
+    for name in told:
+        if name not in known:
+            raise StudyError(
+                f"there is no condition {name!r}",
+                where=file.where("robustness", "conditions"),
+                wanted="baseline, or the id of a mutation of this study",
+                fix=suggestion(name, known),
+            )
+    return {known[name]: chance for name, chance in told.items()}
 
 
 def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[AdverseError]:

@@ -11,7 +11,7 @@ from typing import Any
 import adverse
 from adverse.hashes import digest, file_sha256
 from adverse.plugins import library_version
-from adverse.study.plan import Plan, robot_of
+from adverse.study.plan import Plan, conditions_of, robot_of
 from adverse.suts.fingerprint import described
 
 LIBRARIES = (
@@ -80,6 +80,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,
             "bootstrap": study.robustness.bootstrap,
+            "conditions": dict(conditions_of(plan.file, plan.job.settings)),
             "quarantine_budget": study.quarantine_budget,
         },
         "engine": {"name": engine, "workers": workers},

@@ -91,6 +91,14 @@ class RobustnessSection(_Section):
     """How sure figures are worked out."""
 
     bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 1000
+    conditions: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}
+
+    @field_validator("conditions")
+    @classmethod
+    def _whole(cls, conditions: dict[str, float]) -> dict[str, float]:
+        if conditions and abs(sum(conditions.values()) - 1) > 1e-9:
+            raise ValueError(f"probabilities that sum to 1, not {sum(conditions.values()):g}")
+        return conditions
 
 
 class Study(_Section):
