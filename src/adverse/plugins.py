@@ -149,7 +149,21 @@ def load(files: Iterable[Path] = ()) -> Registry:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a plug-in file; one file is imported once, under a name made from its path."""
+    """Import a plug-in file."""
+    module = load_python(path)
+    if not marked(module):
+        del sys.modules[module.__name__]
+        raise PluginError(
+            "the file marks no plug-in",
+            where=str(path.resolve()),
+            wanted="a function under @mutation, @sut or @dataset",
+            fix="from adverse import mutation, and put @mutation above the function.",
+        )
+    return module
+
+
+def load_python(path: Path) -> ModuleType:
+    """Import a user's Python file; one file is imported once, under a name made from its path."""
     path = path.resolve()
     name = f"adverse_plugin_{path.stem}_{digest(str(path), size=4)}"
     if name in sys.modules:
@@ -165,16 +179,6 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-        if not marked(module):
-            raise PluginError(
-                "the file marks no plug-in",
-                where=str(path),
-                wanted="a function under @mutation, @sut or @dataset",
-                fix="from adverse import mutation, and put @mutation above the function.",
-            )
-    except PluginError:
-        del sys.modules[name]
-        raise
     except BaseException as error:
         del sys.modules[name]
         raise _does_not_load(str(path), error) from error

@@ -23,6 +23,7 @@ COMMANDS = (
     "drive",
     "predict",
     "verify",
+    "export",
     "list",
     "mutate",
     "check-plugin",

@@ -189,6 +189,16 @@ class Store:
         setting = table["setting"].combine_chunks()
         return {name: self._answers(table.filter(pc.equal(setting, name))) for name in self.settings}
 
+    def detections(self, sut: str, setting: str) -> pa.Table:
+        """Return what a SUT said under a setting, of all classes: frame, status, boxes, scores, labels."""
+        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        cells = cells.filter(pc.equal(cells["setting"], setting))
+        columns = ("frame", "status", "boxes", "scores", "labels")
+        table = self._select(", ".join(f"d.{name}" for name in columns), cells, "")
+        if table is None:
+            return pa.table({name: pa.array([], pa.null()) for name in columns})
+        return table.take(pa.array(np.argsort(_positions(table["frame"], self.frames.ids), kind="stable")))
+
     @property
     def task(self) -> Task:
         """What the SUTs of the run do."""
