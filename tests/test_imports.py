@@ -23,10 +23,23 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "robot": GROUND,
     "levels": ("robot", SEAM, *GROUND),
     "curves": ("levels", *GROUND),
+    "benchmarks": ("curves", SEAM, *GROUND),
     "analysis": ("curves", "levels", "robot", SEAM, *GROUND),
-    "report": ("analysis", SEAM, *GROUND),
+    "report": ("analysis", "benchmarks", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
-    "cli": ("report", "analysis", "curves", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
+    "cli": (
+        "report",
+        "analysis",
+        "benchmarks",
+        "curves",
+        "study",
+        "data",
+        "mutations",
+        "suts",
+        "depth",
+        SEAM,
+        *GROUND,
+    ),
 }
 """What each room may import besides itself."""
 

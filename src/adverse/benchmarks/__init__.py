@@ -1,0 +1,1 @@
+"""The numbers the literature uses: AP, mPC and rPC."""
