@@ -6,6 +6,8 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
+from adverse.errors import StudyError
+
 SOURCE = "Robust Detection Benchmark 2019, as published by its authors"
 FILE = "robust_detection_2019.csv"
 
@@ -24,6 +26,22 @@ class Published:
     relative: float
     raw: str
     note: str
+
+
+def comparable(metric: str) -> list[Published]:
+    """Return the published rows of boxes whose metric is the given one (`ap`, `voc-ap50-11`, ...).
+
+    VOC's rows are shown for either of its averages: the benchmark does not say which it used.
+    """
+    wanted = {"ap": "AP", "voc-ap50": "AP50", "voc-ap50-11": "AP50"}
+    if metric not in wanted:
+        raise StudyError(
+            f"nothing is published by {metric}",
+            where="--with published",
+            wanted=f"a metric of {', '.join(wanted)}",
+            fix="Leave out --with published, or ask for one of these.",
+        )
+    return [row for row in leaderboard() if row.task == "bbox" and row.metric == wanted[metric]]
 
 
 def leaderboard() -> list[Published]:
