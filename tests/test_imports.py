@@ -25,7 +25,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "curves": ("levels", *GROUND),
     "benchmarks": ("curves", SEAM, *GROUND),
     "analysis": ("curves", "levels", "robot", SEAM, *GROUND),
-    "report": ("analysis", "benchmarks", SEAM, *GROUND),
+    "report": ("analysis", "benchmarks", "curves", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
     "cli": (
         "report",

@@ -114,7 +114,10 @@ def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes
         iscrowd=truth.crowd,
         segmentation=_plain(truth.masks),
     )
-    rows = np.column_stack([found.images + 1, _xywh(found.boxes), found.scores, found.labels + 1])
+    rows = np.empty((len(found), 7))  # image, x, y, width, height, score, class
+    rows[:, 0], rows[:, 1:5], rows[:, 5], rows[:, 6] = found.images, found.boxes, found.scores, found.labels
+    rows[:, 3:5] -= rows[:, 1:3]
+    rows[:, (0, 6)] += 1
     answers = known.load_res(rows, segmentation=_plain(found.masks))
     if found.masks:
         area = hotcoco.mask.area([dict(mask) for mask in found.masks])

@@ -128,8 +128,9 @@ def _check_columns(
                 wanted=f"a number from 0 to {count - 1}",
             )
     boxes = objects.boxes
-    bad = np.asarray(~np.isfinite(boxes).all(axis=1) | (boxes[:, 2:] < boxes[:, :2]).any(axis=1), np.bool_)
-    if bad.any():
+    if not (np.isfinite(boxes).all() and (boxes[:, 2:] >= boxes[:, :2]).all()):
+        right = np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] >= boxes[:, :2]).all(axis=1)
+        bad = np.asarray(~right, np.bool_)
         raise kind(
             "a box is not four finite numbers with its end after its beginning",
             where=_row(bad),

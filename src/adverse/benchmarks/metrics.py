@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adverse.benchmarks.ap import coco_family
 from adverse.benchmarks.boxes import FoundObjects, TrueObjects
 from adverse.benchmarks.voc import Average, voc_ap50
+from adverse.benchmarks.weighted import OVERLAPS, Matched, matched_coco, matched_voc
 from adverse.errors import StudyError, suggestion
 
 
@@ -25,14 +27,21 @@ Judge = Callable[[TrueObjects, FoundObjects, int, int], Score]
 """(truth, detections, number of images, number of classes) -> score"""
 
 
+Match = Callable[[TrueObjects, FoundObjects, int, int], Matched]
+
+
 @dataclass(frozen=True)
 class Metric:
-    """A metric: `short` heads a column, `full` says exactly which variant it is."""
+    """A metric: `short` heads a column, `full` says exactly which variant it is.
+
+    Where there is a `match`, the same number can be had without some of the images, and so an interval.
+    """
 
     name: str
     short: str
     full: str
     judge: Judge
+    match: Match | None = None
 
 
 def metric_of(name: str) -> Metric:
@@ -42,12 +51,16 @@ def metric_of(name: str) -> Metric:
     return METRICS[name]
 
 
-def _coco(name: str, variant: str, words: str) -> Metric:
+def _coco(name: str, variant: str, words: str, overlaps: NDArray[np.float64] | None = None) -> Metric:
     def judge(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Score:
         family = coco_family(truth, found, images=images, classes=classes)
         return Score(family.value(variant), tuple(family.per_class(variant)))
 
-    return Metric(name, variant, f"COCO {variant} of boxes ({words})", judge)
+    def match(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Matched:
+        return matched_coco(truth, found, images, classes, OVERLAPS if overlaps is None else overlaps)
+
+    full = f"COCO {variant} of boxes ({words})"
+    return Metric(name, variant, full, judge, None if overlaps is None else match)
 
 
 def _voc(name: str, average: Average, words: str) -> Metric:
@@ -56,15 +69,18 @@ def _voc(name: str, average: Average, words: str) -> Metric:
         known = [value for value in values if not np.isnan(value)]
         return Score(float(np.mean(known)) if known else float("nan"), tuple(values))
 
-    return Metric(name, "AP50", f"Pascal VOC AP50 of boxes ({words})", judge)
+    def match(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Matched:
+        return matched_voc(truth, found, images, classes, average)
+
+    return Metric(name, "AP50", f"Pascal VOC AP50 of boxes ({words})", judge, match)
 
 
 METRICS = {
     metric.name: metric
     for metric in (
-        _coco("ap", "AP", "IoU .50:.05:.95, 101 recalls"),
-        _coco("ap50", "AP50", "IoU .50, 101 recalls"),
-        _coco("ap75", "AP75", "IoU .75, 101 recalls"),
+        _coco("ap", "AP", "IoU .50:.05:.95, 101 recalls", OVERLAPS),
+        _coco("ap50", "AP50", "IoU .50, 101 recalls", np.array([0.5])),
+        _coco("ap75", "AP75", "IoU .75, 101 recalls", np.array([0.75])),
         _coco("ap-small", "APs", "objects up to 32x32 pixels"),
         _coco("ap-medium", "APm", "objects from 32x32 to 96x96 pixels"),
         _coco("ap-large", "APl", "objects from 96x96 pixels"),

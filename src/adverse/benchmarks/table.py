@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.intervals import Intervals, LeftOut, intervals
 from adverse.benchmarks.metrics import Metric, Score, metric_of
 from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
 from adverse.errors import DataError, IncompleteError, StudyError, suggestion
@@ -37,6 +38,7 @@ class SutRobustness:
     classes: Mapping[str, Robustness]
     classes_named: int
     faults: int
+    intervals: Intervals | None
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,17 @@ class BenchTable:
 
 
 def bench_table(
-    path: Path, *, metric: str = "ap", classes: Sequence[str] = (), partial: bool = False
+    path: Path,
+    *,
+    metric: str = "ap",
+    classes: Sequence[str] = (),
+    partial: bool = False,
+    with_intervals: bool = True,
 ) -> BenchTable:
-    """Work out the table of a run folder over the given classes, or over all of the data set."""
+    """Work out the table of a run folder over the given classes, or over all of the data set.
+
+    Intervals are there for the metrics that can be had without some of the images.
+    """
     chosen = metric_of(metric)
     store = _finished(path)
     cells = _cells(store)
@@ -65,7 +75,8 @@ def bench_table(
     under_corruption(
         0, dict.fromkeys(cells, 0), metric=chosen.short, partial=partial
     )  # refuse before working
-    rows = tuple(_row(scene, sut, cells, chosen, partial=partial) for sut in store.suts)
+    left_out = scene.left_out_logs() if with_intervals and chosen.match else None
+    rows = tuple(_row(scene, sut, cells, chosen, left_out, partial=partial) for sut in store.suts)
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
     return BenchTable(
         store.manifest["study"]["name"],
@@ -102,6 +113,12 @@ class _Scene:
                 fix="Check the annotations and --classes.",
             )
 
+    def left_out_logs(self) -> LeftOut:
+        """Deal the logs of the images that count into groups to leave out."""
+        frames = self.store.frames
+        seed = int(self.store.manifest["study"]["seed"])
+        return LeftOut(frames.logs, frames.log[self._image >= 0], seed=seed)
+
     def found(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[FoundObjects, int]]:
         """Yield what a SUT found under each setting, and on how many images it failed."""
         said = self.store.answers(sut, classes=self.classes, settings=settings)
@@ -134,33 +151,49 @@ class _Scene:
 
 
 def _row(
-    scene: _Scene, sut: str, cells: Mapping[Cell, str], metric: Metric, *, partial: bool
+    scene: _Scene,
+    sut: str,
+    cells: Mapping[Cell, str],
+    metric: Metric,
+    left_out: LeftOut | None,
+    *,
+    partial: bool,
 ) -> SutRobustness:
-    def judged(found: FoundObjects) -> Score:
-        return metric.judge(scene.truth, found, scene.images, len(scene.classes))
+    def judged(found: FoundObjects) -> _Judged:
+        parts = scene.truth, found, scene.images, len(scene.classes)
+        without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
+        return _Judged(metric.judge(*parts), without)
 
     ((plain, faults),) = scene.found(sut, [scene.baseline])
     clean = judged(plain)
-    scores: dict[Cell, Score] = {}
+    scores: dict[Cell, _Judged] = {}
     for name in dict.fromkeys(name for name, _ in cells):  # one corruption at a time, for the memory's sake
         mine = [cell for cell in cells if cell[0] == name]
         for cell, (found, failed) in zip(mine, scene.found(sut, [cells[c] for c in mine]), strict=True):
             scores[cell] = judged(found)
             faults += failed
     whole = under_corruption(
-        clean.value,
-        {cell: score.value for cell, score in scores.items()},
+        clean.score.value,
+        {cell: one.score.value for cell, one in scores.items()},
         metric=metric.short,
         partial=partial,
     )
     by_class = per_class(
-        dict(zip(scene.classes, clean.per_class, strict=True)),
-        {cell: dict(zip(scene.classes, score.per_class, strict=True)) for cell, score in scores.items()},
+        dict(zip(scene.classes, clean.score.per_class, strict=True)),
+        {cell: dict(zip(scene.classes, one.score.per_class, strict=True)) for cell, one in scores.items()},
         metric=metric.short,
         partial=partial,
     )
     named = {scene.classes[label] for label in np.unique(plain.labels).tolist()}
-    return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults)
+    without = {cell: one.without for cell, one in scores.items()}
+    sure = intervals(whole, clean.without, without, left_out.logs) if left_out else None
+    return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure)
+
+
+class _Judged(NamedTuple):
+    score: Score
+    without: NDArray[np.float64]
+    """The same number without each group of logs."""
 
 
 def _finished(path: Path) -> Store:

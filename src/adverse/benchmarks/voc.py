@@ -40,7 +40,7 @@ def voc_ap50(
     """
     check(truth, found, images, classes)
     order = np.lexsort((-found.scores, found.labels))
-    outcome, label = _outcomes(truth, found, images, order), found.labels[order]
+    outcome, label = voc_outcomes(truth, found, images, order), found.labels[order]
     averages = []
     for number in range(classes):
         positives = int(((truth.labels == number) & ~truth.ignore).sum())
@@ -49,7 +49,7 @@ def voc_ap50(
     return averages
 
 
-def _outcomes(
+def voc_outcomes(
     truth: TrueObjects, found: FoundObjects, images: int, order: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """Return FALSE, HIT or IGNORED for the detections in the given order."""

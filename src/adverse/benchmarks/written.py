@@ -35,6 +35,7 @@ def as_data(table: BenchTable, published: list[Published] | None = None) -> dict
             {
                 "sut": row.sut,
                 **_numbers(row.whole),
+                "intervals": None if row.intervals is None else asdict(row.intervals),
                 "classes_named": row.classes_named,
                 "faults": row.faults,
                 "by_class": {name: _numbers(found, cells=False) for name, found in row.classes.items()},

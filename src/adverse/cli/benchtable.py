@@ -31,6 +31,7 @@ Partial = Annotated[
 With = Annotated[
     Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
 ]
+Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
 Save = Annotated[
@@ -45,6 +46,7 @@ def bench_table(
     per_class: PerClass = False,  # noqa: FBT002
     partial: Partial = False,  # noqa: FBT002
     published: With = None,
+    no_intervals: Quick = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
     csv: Csv = None,
     save: Save = False,  # noqa: FBT002
@@ -66,7 +68,9 @@ def bench_table(
     from adverse.study.store.durable import write_file
 
     others = comparable(metric) if published else None
-    table = work_out(folder, metric=metric, classes=classes or (), partial=partial)
+    table = work_out(
+        folder, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
+    )
     if as_json:
         typer.echo(json.dumps(as_data(table, others), indent=1))
     else:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from rich.table import Table
 
 from adverse.benchmarks.published import SOURCE, Published
 from adverse.benchmarks.table import BenchTable, SutRobustness
+from adverse.curves.interval import FEW_LOGS, Interval
 
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
-
-CLASSES = 20
-"""Classes that are named in a title."""
 
 
 def benchmark_tables(table: BenchTable, *, by_class: bool = False) -> Iterator[Table]:
@@ -44,7 +43,7 @@ def published_tables(rows: Sequence[Published]) -> Iterator[Table]:
 
 def benchmark_remarks(table: BenchTable) -> list[str]:
     """Return what a reader must know before trusting the table, one line each."""
-    lines = [f"{table.metric.short}: {table.metric.full}"]
+    lines = [f"{table.metric.short}: {table.metric.full}", *_of_intervals(table)]
     total = len(table.classes)
     for row in table.rows:
         if row.classes_named < total:
@@ -66,6 +65,20 @@ def benchmark_remarks(table: BenchTable) -> list[str]:
     return [f"- {line}" for line in lines]
 
 
+def _of_intervals(table: BenchTable) -> Iterator[str]:
+    found = [row.intervals for row in table.rows if row.intervals is not None]
+    if found:
+        few = f" (?: fewer than {FEW_LOGS})" if found[0].clean.status == "few logs" else ""
+        logs = f"{found[0].clean.logs} logs{few}"
+        yield f"[low high]: 95% intervals over {logs}; what other data sets of the same size would show"
+    for row in table.rows:
+        missing = (
+            [one for one in asdict(row.intervals).values() if one["low"] is None] if row.intervals else []
+        )
+        if missing:
+            yield f"{row.sut}: {len(missing)} of its intervals are refused: {missing[0]['why']}"
+
+
 def _summary(table: BenchTable) -> Table:
     complete = all(row.whole.complete for row in table.rows)
     shown = Table(title=_title(table), title_justify="left")
@@ -74,8 +87,13 @@ def _summary(table: BenchTable) -> Table:
     shown.add_column("mPC" if complete else table.rows[0].whole.label, justify="right", overflow="fold")
     shown.add_column("rPC %" if complete else "% of P", justify="right")
     for row in sorted(table.rows, key=lambda row: -row.whole.corrupted):
-        whole = row.whole
-        shown.add_row(row.sut, _percent(whole.clean), _percent(whole.corrupted), _percent(whole.relative))
+        whole, sure = row.whole, row.intervals
+        shown.add_row(
+            row.sut,
+            _with_interval(whole.clean, sure.clean if sure else None),
+            _with_interval(whole.corrupted, sure.corrupted if sure else None),
+            _with_interval(whole.relative, sure.relative if sure else None),
+        )
     return shown
 
 
@@ -108,6 +126,14 @@ def _title(table: BenchTable) -> str:
     names = table.classes
     listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} classes"
     return f"{table.study}: {table.images} images, {listed}"
+
+
+def _with_interval(value: float | None, found: Interval | None) -> str:
+    """Return a value with its interval, marked where it rests on few logs."""
+    if value is None or found is None or found.low is None or found.high is None:
+        return _percent(value)
+    doubt = "" if found.status == "ok" else "?"
+    return f"{_percent(value)} [{_percent(found.low)} {_percent(found.high)}]{doubt}"
 
 
 def _percent(value: float | None) -> str:
