@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.benchmarks.ap import VARIANTS, coco_family
+from adverse.benchmarks.ap import VARIANTS, by_hotcoco, coco_family
 from adverse.benchmarks.boxes import FoundObjects, TrueObjects
 from adverse.errors import AdverseError, DataError, SutError
 from benchmarks.coco_witness import REFERENCE, pycocotools_says, reference
@@ -105,6 +105,39 @@ def test_equal_to_pycocotools_on_any_valid_set(seed: int) -> None:
     ours = np.nan_to_num(list(family.values().values()), nan=-1)
     np.testing.assert_allclose(ours, stats, rtol=0, atol=1e-9)
     np.testing.assert_allclose(np.nan_to_num(family.per_class("AP"), nan=-1), per_class, rtol=0, atol=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32))
+def test_equal_to_hotcoco_with_objects_ignored_that_are_no_crowd(seed: int) -> None:
+    truth, found, images, classes = random_set(seed)
+    ignore = truth.ignore | (np.random.default_rng(seed).random(len(truth)) < 0.3)
+    truth = replace(truth, ignore=ignore)
+    ours = coco_family(truth, found, images=images, classes=classes)
+    theirs = by_hotcoco(truth, found, images, classes)
+    np.testing.assert_allclose(
+        list(ours.values().values()), list(theirs.values().values()), rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(ours.per_class("APm"), theirs.per_class("APm"), rtol=0, atol=1e-9)
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="COCO's reference results are not beside the repository")
+def test_hotcoco_agrees_on_the_reference() -> None:
+    truth, found, images, classes = reference("bbox")
+    ours = coco_family(truth, found, images=images, classes=classes).values()
+    assert ours == pytest.approx(by_hotcoco(truth, found, images, classes).values(), abs=1e-12)
+
+
+def test_more_than_a_hundred_detections_of_a_class_are_cut() -> None:
+    boxes = [[float(x), 0.0, x + 9.0, 9.0] for x in range(0, 1200, 10)]
+    truth = truth_of(*((0, box) for box in boxes))
+    found = found_of(*((0, box, 1 - at / 1000) for at, box in enumerate(boxes)))
+    values = coco_family(truth, found, images=1, classes=1).values()
+    assert values["AR100"] == pytest.approx(100 / 120)
+    assert values["AR10"] == pytest.approx(10 / 120)
+    assert values["AR1"] == pytest.approx(1 / 120)
+    stats, _ = pycocotools_says(truth, found, 1, 1)
+    assert values["AP"] == pytest.approx(stats[0])
 
 
 @settings(max_examples=50, deadline=None)

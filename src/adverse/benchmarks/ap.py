@@ -1,4 +1,4 @@
-"""COCO's average precision and recall, of boxes or masks, through hotcoco.
+"""COCO's average precision and recall: of boxes by compiled loops of our own, of masks through hotcoco.
 
 The numbers are those of pycocotools wherever its answer can be trusted. It cannot be, and ours differs, here:
 
@@ -23,10 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks.boxes import FoundObjects, Rle, TrueObjects, check
+from adverse.benchmarks.kernels import averages
+from adverse.benchmarks.matching import matching
 from adverse.errors import DataError
 
 Area = Literal["all", "small", "medium", "large"]
 AREAS: tuple[Area, ...] = ("all", "small", "medium", "large")
+RANGES = np.array([[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]], np.float64)
+"""Of area in pixels, ends included."""
+
+OVERLAPS = np.linspace(0.5, 0.95, 10)
+RECALLS = np.linspace(0, 1, 101)
 MOST = (1, 10, 100)
 """Detections that count for each image and class."""
 
@@ -62,11 +69,14 @@ VARIANTS: dict[str, Variant] = {
 
 
 class CocoFamily:
-    """All numbers of one evaluation; NaN where there is no truth to judge by."""
+    """All numbers of one evaluation; NaN where there is no truth to judge by.
 
-    def __init__(self, curves: dict[str, NDArray[np.float64]], overlaps: NDArray[np.float64]) -> None:
-        self._curves = {name: np.where(values < 0, np.nan, values) for name, values in curves.items()}
-        self._overlaps = overlaps
+    Made of average precision (area, overlap, class) and recall (area, overlap, class, most).
+    """
+
+    def __init__(self, precision: NDArray[np.float64], recall: NDArray[np.float64]) -> None:
+        self._precision = precision
+        self._recall = recall
 
     def value(self, variant: str) -> float:
         """Return one of VARIANTS, averaged over the classes that have truth."""
@@ -79,14 +89,13 @@ class CocoFamily:
     def per_class(self, variant: str) -> list[float]:
         """Return one of VARIANTS for each class; NaN for those without truth."""
         cells = self._cells(VARIANTS[variant])
-        return [_mean(cells[..., label]) for label in range(cells.shape[-1])]
+        return [_mean(cells[:, label]) for label in range(cells.shape[1])]
 
     def _cells(self, variant: Variant) -> NDArray[np.float64]:
-        """Return (overlap, [recall level,] class)."""
-        curves = self._curves[variant.of]
-        if variant.overlap is not None:
-            curves = curves[np.isclose(self._overlaps, variant.overlap)]
-        return np.asarray(curves[..., AREAS.index(variant.area), MOST.index(variant.most)])
+        """Return (overlap, class)."""
+        of = self._recall[..., MOST.index(variant.most)] if variant.of == "recall" else self._precision
+        cells = of[AREAS.index(variant.area)]
+        return np.asarray(cells if variant.overlap is None else cells[np.isclose(OVERLAPS, variant.overlap)])
 
 
 def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes: int) -> CocoFamily:
@@ -104,6 +113,23 @@ def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes
     check(truth, found, images, classes)
     if (truth.masks is None) != (found.masks is None):
         raise DataError("only one side has masks", fix="Give masks for truth and detections, or for neither.")
+    if truth.masks is not None:
+        return by_hotcoco(truth, found, images, classes)
+    match = matching(truth, found, images, classes, overlaps=OVERLAPS, ranges=RANGES)
+    precision, recall = [], []
+    for hits, ignored, (low, high) in zip(match.hits, match.ignored, RANGES, strict=True):
+        real = ~truth.ignore & (truth.area >= low) & (truth.area <= high)
+        positives = np.bincount(truth.labels[real], minlength=classes).astype(np.float64)
+        found_ap, found_ar = averages(
+            hits, ignored, len(OVERLAPS), match.rank, match.starts, positives, np.array(MOST), RECALLS
+        )
+        precision.append(found_ap)
+        recall.append(found_ar)
+    return CocoFamily(np.array(precision), np.array(recall))
+
+
+def by_hotcoco(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> CocoFamily:
+    """Evaluate by hotcoco: masks where there are any, boxes otherwise. Input is not checked here."""
     known = hotcoco.COCO.from_arrays(
         [{"id": number + 1} for number in range(images)],
         [{"id": label + 1, "name": str(label)} for label in range(classes)],
@@ -114,10 +140,7 @@ def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes
         iscrowd=truth.crowd,
         segmentation=_plain(truth.masks),
     )
-    rows = np.empty((len(found), 7))  # image, x, y, width, height, score, class
-    rows[:, 0], rows[:, 1:5], rows[:, 5], rows[:, 6] = found.images, found.boxes, found.scores, found.labels
-    rows[:, 3:5] -= rows[:, 1:3]
-    rows[:, (0, 6)] += 1
+    rows = np.column_stack([found.images + 1, _xywh(found.boxes), found.scores, found.labels + 1])
     answers = known.load_res(rows, segmentation=_plain(found.masks))
     if found.masks:
         area = hotcoco.mask.area([dict(mask) for mask in found.masks])
@@ -126,10 +149,10 @@ def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes
     evaluation.evaluate()
     evaluation.accumulate()
     curves: dict[str, Any] = evaluation.eval or {}
-    return CocoFamily(
-        {"precision": np.asarray(curves["precision"]), "recall": np.asarray(curves["recall"])},
-        np.asarray(evaluation.params.iou_thrs),
-    )
+    precision = np.asarray(curves["precision"])[..., MOST.index(100)]  # (overlap, recall, class, area)
+    recall = np.asarray(curves["recall"])  # (overlap, class, area, most)
+    precision, recall = (np.where(values < 0, np.nan, values) for values in (precision, recall))
+    return CocoFamily(np.moveaxis(precision.mean(axis=1), -1, 0), np.moveaxis(recall, 2, 0))
 
 
 def _xywh(boxes: NDArray[np.float64]) -> NDArray[np.float64]:

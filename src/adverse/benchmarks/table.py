@@ -28,6 +28,9 @@ from adverse.study.store.verify import verify
 CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
 """The settings that are cells of the benchmark."""
 
+AT_ONCE = 100_000
+"""Answers (image, setting) that are read at once: a few hundred megabytes at most."""
+
 
 @dataclass(frozen=True)
 class SutRobustness:
@@ -121,9 +124,11 @@ class _Scene:
 
     def found(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[FoundObjects, int]]:
         """Yield what a SUT found under each setting, and on how many images it failed."""
-        said = self.store.answers(sut, classes=self.classes, settings=settings)
-        for setting in settings:
-            yield self._found(said[setting])
+        step = max(1, AT_ONCE // len(self._image))
+        for start in range(0, len(settings), step):
+            some = settings[start : start + step]
+            said = self.store.answers(sut, classes=self.classes, settings=some)
+            yield from (self._found(said[setting]) for setting in some)
 
     def _found(self, answers: Answers) -> tuple[FoundObjects, int]:
         image = self._image[np.repeat(answers.frame, np.diff(answers.offsets))]
@@ -164,14 +169,13 @@ def _row(
         without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
         return _Judged(metric.judge(*parts), without)
 
-    ((plain, faults),) = scene.found(sut, [scene.baseline])
+    answers = scene.found(sut, [scene.baseline, *cells.values()])
+    plain, faults = next(answers)
     clean = judged(plain)
     scores: dict[Cell, _Judged] = {}
-    for name in dict.fromkeys(name for name, _ in cells):  # one corruption at a time, for the memory's sake
-        mine = [cell for cell in cells if cell[0] == name]
-        for cell, (found, failed) in zip(mine, scene.found(sut, [cells[c] for c in mine]), strict=True):
-            scores[cell] = judged(found)
-            faults += failed
+    for cell, (found, failed) in zip(cells, answers, strict=True):
+        scores[cell] = judged(found)
+        faults += failed
     whole = under_corruption(
         clean.score.value,
         {cell: one.score.value for cell, one in scores.items()},
