@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,6 @@ def as_data(table: BenchTable, published: list[Published] | None = None) -> dict
             }
             for row in table.rows
         ],
-        "hotcoco": version("hotcoco"),
     }
     if published is not None:
         data["published"] = {"source": SOURCE, "unit": "percent", "rows": [asdict(row) for row in published]}
