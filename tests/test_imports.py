@@ -33,15 +33,23 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "robot": GROUND,
     "levels": ("robot", SEAM, *GROUND),
     "curves": ("levels", *GROUND),
-    "benchmarks": (SEAM, *GROUND),
+    "benchmarks": ("curves", SEAM, *GROUND),
     "analysis": ("benchmarks", "curves", "levels", "robot", SEAM, *GROUND),
-    "report": ("analysis", "curves", "study", SEAM, *GROUND),  # study: to show the frames of a run
+    "report": (
+        "analysis",
+        "benchmarks",
+        "curves",
+        "study",
+        SEAM,
+        *GROUND,
+    ),  # study: to show the frames of a run
     "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
     "cli": (
         "report",
         "interop",
         "analysis",
+        "benchmarks",
         "curves",
         "study",
         "data",

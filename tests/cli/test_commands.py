@@ -20,6 +20,7 @@ COMMANDS = (
     "plan",
     "run",
     "analyze",
+    "bench-table",
     "drive",
     "predict",
     "verify",
