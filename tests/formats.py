@@ -65,5 +65,44 @@ def write_voc(root: Path) -> Path:
     return root
 
 
-WRITERS: dict[str, Callable[[Path], Path]] = {"voc": write_voc}
+YOLO_YAML = "path: .\ntrain: images/train\nval: images/val\nnames: {0: person, 1: dog}\nnc: 2\n"
+
+
+def write_yolo(root: Path) -> Path:
+    """Write four images: a person, a dog's outline, an empty label file, none at all."""
+    text(root / "data.yaml", YOLO_YAML)
+    for name in ("train/1", "train/2", "val/3", "val/4"):
+        picture(root / "images" / f"{name}.png")
+    text(root / "labels/train/1.txt", "0 0.5 0.5 0.25 0.5\n")
+    text(root / "labels/train/2.txt", "1 0.25 0.25 0.5 0.25 0.5 0.75\n\n0 0.1 0.1 0.1 0.1\n")
+    text(root / "labels/val/3.txt", "")
+    return root
+
+
+def nrec_xml(*objects: str, log: str = "2013-StandingPerson", place: str = "DevilsGrove") -> str:
+    """Return an annotation file of the NREC data set."""
+    source = f"<source><image>{log}</image><database>{place}</database></source>\n"
+    return voc_xml(*objects, source=source)
+
+
+def write_nrec(root: Path) -> Path:
+    """Write two test logs and a validation image; the names are in the style of the data set's."""
+    person, hard = voc_object("person", "1 1 41 41"), voc_object("person", "1 1 61 46", difficult=1)
+    part = voc_object("person-part", "1 1 21 41")
+    moving = {"log": "2014-MovingPerson", "place": "Soergel"}
+    contents = {
+        "test/Image_2_0_1371967994.526": nrec_xml(person),
+        "test/Image_2_0_1371967994.426": nrec_xml(hard),
+        "test/Image_0_0_1447077751.328": nrec_xml(part, **moving),
+        "test/Image_0_0_1447077751.461": nrec_xml(**moving),
+        "val/Image_2_0_1371967000.1": nrec_xml(voc_object("person", "1 1 61 61"), log="2013-PersonLying"),
+    }
+    for name, content in contents.items():
+        split, stem = name.split("/")
+        text(root / split / "collected/AnnotationsPositiveNegative" / f"{stem}.xml", content)
+        picture(root / split / "collected/ImagesPositiveNegative" / f"{stem}.png")
+    return root
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {"nrec": write_nrec, "voc": write_voc, "yolo": write_yolo}
 """Format by format: writes a good data set below a folder that does not exist, and returns its root."""

@@ -99,7 +99,7 @@ class Parsed:
 
     def __init__(self, top: Element) -> None:
         self.top = top
-        self.size = _size(top)
+        self.size = size_of(top)
         self.objects: list[Annotated] = []
         self.names: set[str] = set()
 
@@ -142,7 +142,7 @@ def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counte
     return parsed
 
 
-def _size(top: Element) -> Size | None:
+def size_of(top: Element) -> Size | None:
     """Return the size of the image that was annotated; None where the file does not tell."""
     size = top.find("size")
     if size is None:
