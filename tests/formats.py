@@ -104,5 +104,103 @@ def write_nrec(root: Path) -> Path:
     return root
 
 
-WRITERS: dict[str, Callable[[Path], Path]] = {"nrec": write_nrec, "voc": write_voc, "yolo": write_yolo}
+FX = 50.0
+KITTI_CALIB = """P0: 50 0 32 0 0 50 24 0 0 0 1 0
+P1: 50 0 32 -25 0 50 24 0 0 0 1 0
+P2: 50 0 32 3 0 50 24 0 0 0 1 0
+P3: 50 0 32 -22 0 50 24 0 0 0 1 0
+R0_rect: 1 0 0 0 1 0 0 0 1
+Tr_velo_to_cam: 0 -1 0 0 0 0 -1 -0.08 1 0 0 -0.27
+Tr_imu_to_velo: 1 0 0 -0.8 0 1 0 0.3 0 0 1 -0.8
+"""
+"""Cameras 6 cm beside the reference, half a metre apart; the scanner 8 cm above and 27 cm behind them."""
+PEDESTRIAN = "Pedestrian 0.00 0 0.1 20 10 30 40 1.8 0.5 0.5 -1.0 1.6 10.0 0.1"
+SITTING = "Person_sitting 0.00 1 0.1 40 10 50 40 1.2 0.5 0.5 1.0 1.6 12.0 0.1"
+CAR = "Car 0.40 2 0.1 1 20 9 44 1.5 1.6 4.0 -5.0 1.6 15.0 0.1"
+DONT_CARE = "DontCare -1 -1 -10 50 1 60 9 -1 -1 -1 -1000 -1000 -1000 -10"
+
+
+def scan(path: Path, ahead_m: float = 10.0) -> None:
+    """Write a laser scan of a wall ahead of the scanner."""
+    y, z = np.meshgrid(np.linspace(-6, 6, 61), np.linspace(-4, 4, 41))
+    wall = np.stack([np.full(y.size, ahead_m), y.ravel(), z.ravel(), np.zeros(y.size)], axis=1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(wall.astype("<f4").tobytes())
+
+
+def write_kitti(root: Path) -> Path:
+    """Write three object images: people, cars and a region nobody looked at; nothing; a car alone."""
+    base = root / "training"
+    labels = [f"{PEDESTRIAN}\n{SITTING}\n{DONT_CARE}\n", "", f"{CAR}\n"]
+    for number, label in enumerate(labels):
+        picture(base / f"image_2/{number:06}.png")
+        picture(base / f"image_3/{number:06}.png")
+        scan(base / f"velodyne/{number:06}.bin")
+        text(base / f"calib/{number:06}.txt", KITTI_CALIB)
+        text(base / f"label_2/{number:06}.txt", label)
+    return root
+
+
+def oxts(number: int, *, step_deg: float = 1e-5) -> str:
+    """Return an OXTS line of a car that drives to the north-east."""
+    latitude = 49 + number * step_deg * np.cos(np.radians(49))
+    rest = " ".join(["0"] * 24)
+    return f"{latitude} {8 + number * step_deg} 110 0 0 {np.pi / 4} {rest}\n"
+
+
+def write_kitti_tracking(root: Path) -> Path:
+    """Write a sequence of four frames with a person in all but the third, and one of two with nobody."""
+    for name, count in (("0000", 4), ("0001", 2)):
+        for number in range(count):
+            picture(root / f"image_02/{name}/{number:06}.png")
+            scan(root / f"velodyne/{name}/{number:06}.bin")
+        text(root / f"calib/{name}.txt", KITTI_CALIB)
+        text(root / f"oxts/{name}.txt", "".join(oxts(number) for number in range(count)))
+    lines = [f"{number} 1 {PEDESTRIAN}\n" for number in (0, 1, 3)]
+    text(root / "label_02/0000.txt", "".join([*lines, f"2 -1 {DONT_CARE}\n"]))
+    text(root / "label_02/0001.txt", f"0 1 {CAR}\n")
+    return root
+
+
+def write_kitti_odometry(root: Path) -> Path:
+    """Write a sequence of three stereo frames that moves 1 m forward each time."""
+    folder = root / "sequences/04"
+    for number in range(3):
+        for camera in (2, 3):
+            picture(folder / f"image_{camera}/{number:06}.png")
+        scan(folder / f"velodyne/{number:06}.bin")
+    text(folder / "calib.txt", KITTI_CALIB.partition("R0")[0] + "Tr: 0 -1 0 0 0 0 -1 -0.08 1 0 0 -0.27\n")
+    text(folder / "times.txt", "0\n0.1\n0.2\n")
+    text(root / "poses/04.txt", "".join(f"1 0 0 0 0 1 0 0 0 0 1 {number}\n" for number in range(3)))
+    return root
+
+
+def write_kitti_raw(root: Path) -> Path:
+    """Write a drive of three frames."""
+    day = root / "2011_09_26"
+    rows = {line.split(":")[0]: line.split(": ")[1] for line in KITTI_CALIB.splitlines()}
+    text(
+        day / "calib_cam_to_cam.txt",
+        f"calib_time: 09-Jan-2012 13:57:47\nR_rect_00: {rows['R0_rect']}\n"
+        f"P_rect_02: {rows['P2']}\nP_rect_03: {rows['P3']}\n",
+    )
+    text(day / "calib_velo_to_cam.txt", "R: 0 -1 0 0 0 -1 1 0 0\nT: 0 -0.08 -0.27\ndelta_f: 0 0\n")
+    text(day / "calib_imu_to_velo.txt", "R: 1 0 0 0 1 0 0 0 1\nT: -0.8 0.3 -0.8\n")
+    drive = day / "2011_09_26_drive_0001_sync"
+    for number in range(3):
+        picture(drive / f"image_02/data/{number:010}.png")
+        picture(drive / f"image_03/data/{number:010}.png")
+        scan(drive / f"velodyne_points/data/{number:010}.bin")
+        text(drive / f"oxts/data/{number:010}.txt", oxts(number))
+    clock = ("13:02:59.904389445", "13:03:00.004389445", "13:03:00.104389445")
+    text(drive / "image_02/timestamps.txt", "".join(f"2011-09-26 {time}\n" for time in clock))
+    return root
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "kitti": write_kitti,
+    "nrec": write_nrec,
+    "voc": write_voc,
+    "yolo": write_yolo,
+}
 """Format by format: writes a good data set below a folder that does not exist, and returns its root."""
