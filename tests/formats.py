@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image as Pil
 
 from adverse.data.write import write_image
@@ -197,7 +200,67 @@ def write_kitti_raw(root: Path) -> Path:
     return root
 
 
+CITY_CAMERA = {
+    "extrinsic": {"baseline": 0.2, "x": 1.7, "y": 0.1, "z": 1.2, "yaw": 0.0, "pitch": 0.0, "roll": 0.0},
+    "intrinsic": {"fx": 50.0, "fy": 50.0, "u0": 32.0, "v0": 24.0},
+}
+
+
+def city_vehicle(metres: float) -> dict[str, float]:
+    """Return a vehicle that has driven so far to the east."""
+    degrees = np.degrees(metres / (6371000 * np.cos(np.radians(50))))
+    return {"gpsHeading": 90.0, "gpsLatitude": 50.0, "gpsLongitude": 8 + float(degrees), "speed": 10.0}
+
+
+def city_ids() -> NDArray[np.uint16]:
+    """Return an instance map: road, two people, a group in two places, a car, a trailer."""
+    ids = np.full((HEIGHT, WIDTH), 7, np.uint16)
+    ids[10:30, 5:12] = 24000
+    ids[12:32, 20:28] = 24001
+    ids[5:9, 40:44] = ids[5:9, 50:56] = 24
+    ids[30:44, 34:60] = 26000
+    ids[40:46, 2:8] = 30000
+    return ids
+
+
+def city_polygons() -> dict[str, Any]:
+    """Return what the same scene looks like in polygons, the second person standing behind the first."""
+    shapes = [
+        ("road", [[0, 0], [63, 0], [63, 47], [0, 47]]),
+        ("person", [[5, 10], [11, 10], [11, 29], [5, 29]]),
+        ("person", [[8, 12], [27, 12], [27, 31]]),
+        ("persongroup", [[40, 5], [43, 5], [43, 8], [40, 8]]),
+        ("car", [[34, 30], [70, 30], [70, 43], [34, 43]]),
+    ]
+    objects = [{"label": label, "polygon": polygon} for label, polygon in shapes]
+    gone = {"label": "person", "polygon": [[0, 0], [1, 1], [2, 0]], "deleted": 1}
+    return {"imgHeight": HEIGHT, "imgWidth": WIDTH, "objects": [*objects, gone]}
+
+
+def write_cityscapes(root: Path) -> Path:
+    """Write two images of one sequence with all that can lie beside them, and one with nothing on it."""
+    names = ("val/a/a_000000_000019", "val/a/a_000000_000039", "train/b/b_000001_000019")
+    for number, place in enumerate(names):
+        city, _, name = place.rpartition("/")
+        picture(root / f"leftImg8bit/{city}/{name}_leftImg8bit.png")
+        picture(root / f"rightImg8bit/{city}/{name}_rightImg8bit.png")
+        ids = city_ids() if number < 2 else np.full((HEIGHT, WIDTH), 7, np.uint16)
+        for kind in ("gtFine", "disparity"):
+            (root / kind / city).mkdir(parents=True, exist_ok=True)
+        write_image(root / f"gtFine/{city}/{name}_gtFine_instanceIds.png", ids)
+        kinds = np.where(ids >= 1000, ids // 1000, ids).astype(np.uint8)
+        write_image(root / f"gtFine/{city}/{name}_gtFine_labelIds.png", kinds)
+        text(root / f"gtFine/{city}/{name}_gtFine_polygons.json", json.dumps(city_polygons()))
+        disparity = np.full((HEIGHT, WIDTH), 1 + 256, np.uint16)
+        disparity[0] = (0,) * 32 + (1,) * 32
+        write_image(root / f"disparity/{city}/{name}_disparity.png", disparity)
+        text(root / f"camera/{city}/{name}_camera.json", json.dumps(CITY_CAMERA))
+        text(root / f"vehicle/{city}/{name}_vehicle.json", json.dumps(city_vehicle(12.0 * number)))
+    return root
+
+
 WRITERS: dict[str, Callable[[Path], Path]] = {
+    "cityscapes": write_cityscapes,
     "kitti": write_kitti,
     "nrec": write_nrec,
     "voc": write_voc,
