@@ -117,7 +117,7 @@ Tr_velo_to_cam: 0 -1 0 0 0 0 -1 -0.08 1 0 0 -0.27
 Tr_imu_to_velo: 1 0 0 -0.8 0 1 0 0.3 0 0 1 -0.8
 """
 """Cameras 6 cm beside the reference, half a metre apart; the scanner 8 cm above and 27 cm behind them."""
-PEDESTRIAN = "Pedestrian 0.00 0 0.1 20 10 30 40 1.8 0.5 0.5 -1.0 1.6 10.0 0.1"
+PEDESTRIAN = "Pedestrian 0.00 0 0.1 20 10 30 40 1.8 0.5 0.5 -1.0 1.6 8.0 0.1"
 SITTING = "Person_sitting 0.00 1 0.1 40 10 50 40 1.2 0.5 0.5 1.0 1.6 12.0 0.1"
 CAR = "Car 0.40 2 0.1 1 20 9 44 1.5 1.6 4.0 -5.0 1.6 15.0 0.1"
 DONT_CARE = "DontCare -1 -1 -10 50 1 60 9 -1 -1 -1 -1000 -1000 -1000 -10"
@@ -156,10 +156,11 @@ def write_kitti_tracking(root: Path) -> Path:
     for name, count in (("0000", 4), ("0001", 2)):
         for number in range(count):
             picture(root / f"image_02/{name}/{number:06}.png")
-            scan(root / f"velodyne/{name}/{number:06}.bin")
+            scan(root / f"velodyne/{name}/{number:06}.bin", ahead_m=3.27)
         text(root / f"calib/{name}.txt", KITTI_CALIB)
         text(root / f"oxts/{name}.txt", "".join(oxts(number) for number in range(count)))
-    lines = [f"{number} 1 {PEDESTRIAN}\n" for number in (0, 1, 3)]
+    near = PEDESTRIAN.replace("8.0 0.1", "3.0 0.1")
+    lines = [f"{number} 1 {near}\n" for number in (0, 1, 3)]
     text(root / "label_02/0000.txt", "".join([*lines, f"2 -1 {DONT_CARE}\n"]))
     text(root / "label_02/0001.txt", f"0 1 {CAR}\n")
     return root

@@ -121,7 +121,7 @@ def test_the_world_of_an_object_image_is_its_cameras(tmp_path: Path) -> None:
     assert frame.truth.positions_m is not None
     np.testing.assert_allclose(frame.world_from_camera[:3, :3] @ [0, 0, 1], [1, 0, 0])
     np.testing.assert_allclose(frame.world_from_camera[:3, 3], [0, 0.06, 0])  # t = K^-1 p = (0.06, 0, 0)
-    np.testing.assert_allclose(frame.truth.positions_m[0], [10, 1, -1.6])
+    np.testing.assert_allclose(frame.truth.positions_m[0], [8, 1, -1.6])
     assert np.isnan(frame.truth.positions_m[-1]).all()
 
 
@@ -166,7 +166,7 @@ def test_a_standing_person_stays_where_it_is_in_the_world(tmp_path: Path) -> Non
     root = write_kitti_tracking(tmp_path / "kitti")
     frames_read = kitti(root).logs[0].frames
     step = np.radians(1e-5 * np.cos(np.radians(49))) * 6378137 * np.sqrt(2)
-    lines = [f"{n} 1 {PEDESTRIAN.replace('10.0 0.1', f'{10 - n * step} 0.1')}\n" for n in range(4)]
+    lines = [f"{n} 1 {PEDESTRIAN.replace('8.0 0.1', f'{8 - n * step} 0.1')}\n" for n in range(4)]
     text(root / "label_02/0000.txt", "".join(lines))
     found = [frame.truth.positions_m for frame in kitti(root).logs[0].frames]
     points = np.array([point[0] for point in found if point is not None])

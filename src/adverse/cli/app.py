@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, runs, world
+from adverse.cli import checkplugin, data, demo, drive, listing, models, mutate, predict, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
 \b
     adverse demo                          a whole study on rendered scenes
+    adverse data check FOLDER             what is in a data set, and what is wrong
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse verify RUN                    re-check every hash
@@ -43,6 +44,7 @@ def _main(
         raise typer.Exit
 
 
+app.add_typer(data.data, name="data")
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)

@@ -125,7 +125,7 @@ class _Reading:
             categories = self.truths.categories
             found = objects_of(rows, categories, self.class_map, self.difficulty, _placing(one, number))
             truth, fault = self.truths.of(list(found), image)
-        missing = absent(path, "image")
+        missing = _missing(path)
         right, scan = one.rights.get(number), one.scans.get(number)
         projection = one.calibration.pixels_from_velodyne if one.calibration else None
         stem = f"{number:0{one.digits}}"
@@ -161,6 +161,14 @@ class _Reading:
         if one.world_from_rectified:
             missing = sum(number not in one.world_from_rectified for number in numbers)
             self.truths.notes["frames without a pose"] += missing
+
+
+def _missing(path: Path) -> DataError | None:
+    missing = absent(path, "image")
+    if missing is None:
+        return None
+    fix = "Put the file there, or set missing_images: skip in the study's data section."
+    return DataError(missing.what, where=missing.where, wanted=missing.wanted, fix=fix)
 
 
 def _placing(one: Drive, number: int) -> Callable[[Point], Point] | None:
