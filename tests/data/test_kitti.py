@@ -73,6 +73,11 @@ def test_dont_care_is_ignored_for_all_and_a_neighbour_for_its_class(tmp_path: Pa
     assert rows(people, "000000")[2:] == [(name, True) for name in people.categories]
 
 
+def test_dont_care_can_be_dropped(tmp_path: Path) -> None:
+    data = kitti(write_kitti(tmp_path / "kitti"), dont_care="drop")
+    assert rows(data, "000000") == [("Pedestrian", False), ("Person_sitting", False), ("Pedestrian", True)]
+
+
 @pytest.mark.parametrize(
     ("difficulty", "ignored"),
     [("all", [False, False, False]), ("easy", [False, True, True]), ("moderate", [False, False, True])],

@@ -43,6 +43,7 @@ def kitti(
     split: dict[Split, str] | None = None,
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
     difficulty: Difficulty = "all",
+    dont_care: Literal["ignore", "drop"] = "ignore",
     cameras: Literal["colour", "gray"] = "colour",
     missing_images: Literal["quarantine", "skip"] = "quarantine",
     exif: Exif = "refuse",
@@ -52,8 +53,9 @@ def kitti(
     """Read KITTI data: object, tracking, odometry or raw, as the folders tell.
 
     `split` names lists in ImageSets: {validation: val} is ImageSets/val.txt, with an image (object) or a
-    sequence on each line. `difficulty` is the devkit's: what is beyond it is ignored. `missing_images: skip`
-    leaves out labelled frames whose image is not there.
+    sequence on each line. `difficulty` is the devkit's: what is beyond it is ignored. `dont_care: drop`
+    judges detections in DontCare regions as any others. `missing_images: skip` leaves out labelled frames
+    whose image is not there.
     """
     place = _place(root, layout)
     check_class_map(class_map, CLASSES)
@@ -76,6 +78,7 @@ def kitti(
         truths=Truths(categories, notes, located=placed),
         class_map=class_map,
         difficulty=difficulty,
+        drop_dont_care=dont_care == "drop",
         skip=missing_images == "skip",
     )
     logs = [log for kind, prefix, one in chosen if (log := reading.log(one, kind, prefix)) is not None]
@@ -93,6 +96,7 @@ class _Reading:
     truths: Truths
     class_map: dict[str, str]
     difficulty: Difficulty
+    drop_dont_care: bool
     skip: bool
 
     def log(self, one: Drive, split: Split, prefix: str) -> Log | None:
@@ -123,7 +127,8 @@ class _Reading:
         if one.rows is not None:
             rows = one.rows.get(number, [])
             categories = self.truths.categories
-            found = objects_of(rows, categories, self.class_map, self.difficulty, _placing(one, number))
+            place, drop = _placing(one, number), self.drop_dont_care
+            found = objects_of(rows, categories, self.class_map, self.difficulty, place, drop_dont_care=drop)
             truth, fault = self.truths.of(list(found), image)
         missing = _missing(path)
         right, scan = one.rights.get(number), one.scans.get(number)

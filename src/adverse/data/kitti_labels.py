@@ -81,12 +81,16 @@ def objects_of(
     class_map: Mapping[str, str],
     difficulty: Difficulty,
     place: Callable[[Point], Point] | None,
+    *,
+    drop_dont_care: bool = False,
 ) -> Iterator[Annotated]:
     """Yield the objects of a frame: DontCare is ignored for every class, a neighbour for its class.
 
     `place` carries a position into the world; None: there is no world to speak of.
     """
     for row in rows:
+        if row.kind == DONT_CARE and drop_dont_care:
+            continue
         if row.kind == DONT_CARE:
             yield from for_each_class(Annotated("", row.box, row.where), categories)
             continue

@@ -84,7 +84,7 @@ def yolo(
     logs = []
     used: list[Path] = []
     for kind, prefix, image_path in chosen:
-        image = ImageFile(image_path, reading.policy)
+        image = reading.measured(image_path)
         label_file = reading.label_file(image_path)
         missing = absent(image_path, "image")
         objects: list[Annotated] = []
@@ -175,6 +175,14 @@ class _Reading:
                 return found
         return inside(self.root, tried[-1], where=where)
 
+    def measured(self, path: Path) -> ImageFile:
+        """Return an image with its size, where that can be read."""
+        image = ImageFile(path, self.policy)
+        try:
+            return ImageFile(path, self.policy, image.measure())
+        except AdverseError:
+            return image
+
     def label_file(self, image: Path) -> Path:
         """Return where the labels of an image are: its last folder `images` is `labels`."""
         parts = list(image.relative_to(self.root).parts)
@@ -185,11 +193,8 @@ class _Reading:
         return self.root.joinpath(*parts).with_suffix(".txt")
 
     def objects(self, path: Path, image: ImageFile, class_map: dict[str, str]) -> list[Annotated]:
-        """Read a label file; an image that cannot be measured has a fault, so its labels are left."""
-        try:
-            width, height = image.measure()
-        except AdverseError:
-            width, height = 1, 1
+        """Read a label file; an image that cannot be measured has a fault, whatever its boxes are."""
+        width, height = image.size or (1, 1)
         found = []
         seen: set[tuple[float, ...]] = set()
         for number, line in enumerate(read_text(path, what="label").splitlines(), start=1):

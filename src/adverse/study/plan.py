@@ -15,6 +15,7 @@ from typing import Any
 
 from adverse import plugins
 from adverse.data.reading import read_format
+from adverse.data.runs import cut_negative_runs
 from adverse.depth.validity import Policy
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.hashes import digest
@@ -178,7 +179,7 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
     section = file.study.data
     plugin = registry.get("dataset", section.format, where=file.where("data", "format"))
     options = plugins.bind(
-        plugin, section.options, where=file.where("data"), base=file.folder, also=["format"]
+        plugin, section.options, where=file.where("data"), base=file.folder, also=type(section).model_fields
     )
     dataset = read_format(plugin, options, where=file.where("data"))
     if not any(log.split == "test" for log in dataset.logs):
@@ -195,7 +196,8 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
                 where=file.where("targets"),
                 fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
             )
-    return dataset
+    runs = section.negative_runs
+    return cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
 
 
 def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:

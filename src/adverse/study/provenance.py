@@ -43,7 +43,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
         "study": {"name": study.name, "seed": study.seed, "file": str(plan.file.source.path)},
         "data": {
             "format": study.data.format,
-            "options": dict(study.data.options),
+            "options": study.data.model_dump(exclude={"format"}, exclude_none=True),
             "fingerprint": digest(*(part for item in sorted(plan.inputs.items()) for part in map(str, item))),
             "annotations": {str(path): file_sha256(path) for path in plan.dataset.annotations},
             "categories": list(plan.dataset.categories),
