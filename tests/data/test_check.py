@@ -107,6 +107,8 @@ def test_alike_problems_are_told_once(tmp_path: Path) -> None:
 def test_data_without_boxes_or_test_frames_is_of_no_use(tmp_path: Path) -> None:
     found = check(kitti(write_kitti_odometry(tmp_path / "kitti")))
     assert [problem.what for problem in found.problems] == ["there are no boxes, so nothing can be scored"]
+    assert not any(level.able for level in found.levels)
+    assert "no test frame has a box" in said(found)
     assert not found.usable
     empty = check(Dataset("none", (), ()))
     assert [problem.stops for problem in empty.problems] == [True, True]

@@ -21,6 +21,7 @@ from adverse.types import Dataset, Frame, Log, Source
 
 SAMPLE = 100
 """Frames whose files are decoded unless all are asked for."""
+NOTHING_TO_SCORE = "no test frame has a box"
 BUDGET = 0.01
 """Share of test frames that a study may lose before it is incomplete, unless it says otherwise."""
 
@@ -272,13 +273,16 @@ def _lacking(test: Sequence[Frame]) -> dict[str, int]:
 
 
 def _levels(dataset: Dataset, lacking: Mapping[str, int]) -> Iterator[Able]:
-    yield Able("image", able=True)
     test = [log for log in dataset.logs if log.split == "test"]
     frames = sum(len(log.frames) for log in test)
     words = [
         f"{count} of {frames} test frames have no {noun.removeprefix('a ')}"
         for noun, count in lacking.items()
     ]
+    scored = any(len(frame.truth.boxes) for log in test for frame in log.frames)
+    yield Able("image", scored, "" if scored else NOTHING_TO_SCORE)
+    if not scored:
+        words = [NOTHING_TO_SCORE]
     told = "" if dataset.robot else "robot: in the study must tell the radii"
     moving = any(len(log.frames) > 1 for log in test)
     yield Able("located", not words, "; ".join(words))

@@ -103,7 +103,7 @@ def _table(classes: Sequence[ClassCount]) -> Iterator[str]:
 
 def _abilities(found: Checked) -> Iterator[str]:
     able = [level for level in found.levels if level.able]
-    yield from _entry("levels", ", ".join(level.name for level in able))
+    yield from _entry("levels", ", ".join(level.name for level in able) or "none")
     for level in able:
         if level.reason:
             yield from _entry("", f"{level.name}: {level.reason}")

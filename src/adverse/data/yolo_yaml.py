@@ -46,6 +46,7 @@ def read_yolo_yaml(path: Path) -> YoloFile:
     """Read and check the file; errors name its line or field."""
     content = read_text(path, what="YAML")
     try:
+        _refuse_aliases(path, content)
         _refuse_twice(path, yaml.compose(content, yaml.SafeLoader))
         data = yaml.safe_load(content)
         found = YoloFile.model_validate(data, strict=True)
@@ -67,6 +68,14 @@ def read_yolo_yaml(path: Path) -> YoloFile:
     if len(set(found.names.values())) < len(found.names):
         raise _wrong(f"{path}, field names", "one name twice", "a name of its own for each class")
     return found
+
+
+def _refuse_aliases(path: Path, content: str) -> None:
+    """Refuse values that stand for others: a few of them can stand for millions."""
+    for event in yaml.parse(content, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise _wrong(f"{path}, line {line}", f"the alias *{event.anchor}", "plain values")
 
 
 def _refuse_twice(path: Path, node: yaml.Node | None) -> None:
