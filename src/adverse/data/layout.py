@@ -6,6 +6,7 @@ A log is a folder with images directly in it or in its `images/`. Beside them ma
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -101,9 +102,16 @@ def files_in(folder: Path, root: Path, suffixes: Iterable[str]) -> Iterator[Path
     if not folder.is_dir():
         return
     endings = frozenset(suffixes)
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in endings and not path.name.startswith("."):
-            yield inside(root, path.relative_to(root).as_posix(), where=f"folder {folder}")
+    if folder != root:
+        inside(root, folder.relative_to(root).as_posix(), where=f"folder {folder.parent}")
+    with os.scandir(folder) as entries:
+        found = sorted((entry.name, entry.is_symlink()) for entry in entries)
+    for name, is_link in found:
+        path = folder / name
+        if path.suffix.lower() in endings and not name.startswith("."):
+            if is_link or not name.isascii():  # a plain name in a folder that is inside is inside
+                inside(root, path.relative_to(root).as_posix(), where=f"folder {folder}")
+            yield path
 
 
 def _check_names(folder: Path, images: Iterable[Path]) -> None:

@@ -15,13 +15,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from adverse.data import splits
 from adverse.data.files import absent, inside
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy
+from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
 from adverse.data.objects import Annotated, Truths
 from adverse.data.strict_xml import Element, read_xml
@@ -140,14 +139,14 @@ def nrec(
         pictures = by_stem(_folder(collected, images), root, SUFFIXES)
         taken: dict[str, list[_Taken]] = defaultdict(list)
         for stem in sorted(files, key=natural):
-            one = _Taken.read(files[stem], stem, notes)
+            one = _taken(files[stem], stem, subset, notes)
             taken[one.log or stem].append(one)
         for log_id, members in _by_camera(taken):
             placed = []
             for index, one in enumerate(sorted(members, key=lambda one: one.time_s)):
                 path = pictures.get(one.stem, collected / images / f"{one.stem}.png")
-                image = ImageFile(path, policy, size_of(one.top))
-                truth, fault = truths.of(_people(one, subset, notes), image)
+                image = ImageFile(path, policy, one.size)
+                truth, fault = truths.of(one.people, image)
                 missing = absent(path, "image")
                 frame = Frame(
                     id=f"{prefix}{log_id}/{one.stem}",
@@ -168,35 +167,37 @@ def nrec(
     return Dataset(root.resolve().name, (PERSON,), tuple(logs), tuple(read), dict(+notes))
 
 
-@dataclass(frozen=True, eq=False)
-class _Taken:
-    """An annotation file and what its name and source say."""
+class _Taken(NamedTuple):
+    """An image: what the name and the content of its annotation file say."""
 
-    top: Element
     stem: str
     camera: str
     time_s: float
     log: str
-    place: str
+    size: Size | None
+    people: list[Annotated]
 
-    @staticmethod
-    def read(path: Path, stem: str, notes: Counter[str]) -> _Taken:
-        name = NAME.fullmatch(stem)
-        if name is None:
-            raise DataError(
-                "the name of an annotation file is not understood",
-                where=str(path),
-                got=repr(stem),
-                wanted="Image_<camera>_<number>_<unix time>, such as Image_2_0_1371967994.526",
-                fix="Restore the original name, or take the file out.",
-            )
-        top = read_xml(path, "annotation")
-        log, place = top.find("source", "image"), top.find("source", "database")
-        log_name = log.text.strip("/") if log is not None else ""
-        if not log_name:
-            notes[NO_LOG] += 1
-        database = place.text if place is not None else ""
-        return _Taken(top, stem, name["camera"], float(name["time"]), log_name, database)
+
+def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken:
+    name = NAME.fullmatch(stem)
+    if name is None:
+        raise DataError(
+            "the name of an annotation file is not understood",
+            where=str(path),
+            got=repr(stem),
+            wanted="Image_<camera>_<number>_<unix time>, such as Image_2_0_1371967994.526",
+            fix="Restore the original name, or take the file out.",
+        )
+    top = read_xml(path, "annotation")
+    log, place = (_text(top.find("source", tag)).strip("/") for tag in ("image", "database"))
+    if not log:
+        notes[NO_LOG] += 1
+    people = _people(top, log, place, subset, notes)
+    return _Taken(stem, name["camera"], float(name["time"]), log, size_of(top), people)
+
+
+def _text(element: Element | None) -> str:
+    return "" if element is None else element.text
 
 
 def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]:
@@ -209,9 +210,9 @@ def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]
     return sorted(found.items(), key=lambda item: natural(item[0]))
 
 
-def _people(one: _Taken, subset: Subset, notes: Counter[str]) -> list[Annotated]:
+def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[Annotated]:
     found = []
-    for element in one.top.all("object"):
+    for element in top.all("object"):
         name = object_name(element)
         if name not in (PERSON, PART):
             notes[OTHER] += 1
@@ -221,8 +222,8 @@ def _people(one: _Taken, subset: Subset, notes: Counter[str]) -> list[Annotated]
         seen = Seen(
             hidden="heavy" if part else "partial" if hard else "clear",
             area_px=(x1 - x0 - 1) * (y1 - y0 - 1),  # the benchmark takes xmax - xmin
-            log=one.log,
-            place=one.place,
+            log=log,
+            place=place,
         )
         found.append(Annotated(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen)))
     return found

@@ -19,7 +19,7 @@ LIMIT_BYTES = 16 * 2**20
 MAX_DEPTH = 32
 
 
-@dataclass
+@dataclass(slots=True)
 class Element:
     """An element: its tag, its own text, its children, and where it stands."""
 

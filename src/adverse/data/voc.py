@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from adverse.data import splits
 from adverse.data.files import absent, inside, read_text
@@ -94,19 +94,12 @@ def voc(
     return Dataset(root.resolve().name, categories, tuple(logs), read, dict(+notes))
 
 
-class Parsed:
+class _Parsed(NamedTuple):
     """What one annotation file says: the image's size, its objects, the names the file uses for them."""
 
-    def __init__(self, top: Element) -> None:
-        self.top = top
-        self.size = size_of(top)
-        self.objects: list[Annotated] = []
-        self.names: set[str] = set()
-
-    def add(self, element: Element, label: str, *, ignore: bool) -> None:
-        """Add an object of the file under the study's name for it."""
-        self.names.add(element.get("name").text)
-        self.objects.append(Annotated(label, voc_box(element), element.where, ignore))
+    size: Size | None
+    objects: list[Annotated]
+    names: set[str]
 
 
 def voc_box(element: Element) -> Box:
@@ -132,14 +125,17 @@ def object_name(element: Element) -> str:
     return name.text
 
 
-def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counter[str]) -> Parsed:
-    parsed = Parsed(read_xml(path, "annotation"))
-    for element in parsed.top.all("object"):
+def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counter[str]) -> _Parsed:
+    top = read_xml(path, "annotation")
+    objects, names = [], set()
+    for element in top.all("object"):
         hard = is_difficult(element)
         notes[DIFFICULT] += hard
-        label = renamed(object_name(element), class_map)
-        parsed.add(element, label, ignore=hard and difficult == "ignore")
-    return parsed
+        name = object_name(element)
+        names.add(name)
+        ignore = hard and difficult == "ignore"
+        objects.append(Annotated(renamed(name, class_map), voc_box(element), element.where, ignore))
+    return _Parsed(size_of(top), objects, names)
 
 
 def size_of(top: Element) -> Size | None:
