@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from adverse.data.poses import CAMERA_AXES, turned
 from adverse.data.strict_json import read_model
 
 Matrix = NDArray[np.float64]
 EARTH_RADIUS_M = 6371000.0
-AXES = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
-"""From camera axes (x right, y down, z forward) to the vehicle's (x forward, y left, z up)."""
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -51,7 +50,7 @@ class CameraFile(BaseModel):
         """The camera's place in the vehicle, (4,4)."""
         e = self.extrinsic
         placed = np.eye(4)
-        placed[:3, :3] = turned(e.yaw, e.pitch, e.roll) @ AXES
+        placed[:3, :3] = turned(e.yaw, e.pitch, e.roll) @ CAMERA_AXES
         placed[:3, 3] = e.x, e.y, e.z
         return placed
 
@@ -84,13 +83,3 @@ def world_from_vehicle(now: VehicleFile, first: VehicleFile) -> Matrix:
     world[:3, :3] = turned(np.radians(first.gpsHeading - now.gpsHeading), 0, 0)
     world[:3, 3] = turned(-start, 0, 0) @ [east, north, 0]
     return world
-
-
-def turned(yaw: float, pitch: float, roll: float) -> Matrix:
-    """Return the rotation about z, then y, then x, all in radians."""
-    (cy, sy), (cp, sp), (cr, sr) = ((np.cos(angle), np.sin(angle)) for angle in (yaw, pitch, roll))
-    about_z = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
-    about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
-    about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
-    found: Matrix = about_z @ about_y @ about_x
-    return found

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from adverse.data.kitti_calibration import Calibration, rigid
 from adverse.data.number_lines import lines_of, numbers, wrong_line
+from adverse.data.poses import CAMERA_AXES, turned
 
 Matrix = NDArray[np.float64]
 EARTH_RADIUS_M = 6378137.0
 """Of the Mercator projection that the data's makers use."""
-WORLD_FROM_RECTIFIED = np.array([[0.0, 0, 1, 0], [-1, 0, 0, 0], [0, -1, 0, 0], [0, 0, 0, 1]])
-"""From camera axes (x right, y down, z forward) to world axes (x forward, y left, z up), same origin."""
+WORLD_FROM_RECTIFIED = np.block([[CAMERA_AXES, np.zeros((3, 1))], [np.zeros((1, 3)), np.eye(1)]])
+"""From the rectified camera frame to world axes, same origin."""
 OXTS_VALUES = 30
 
 
@@ -67,7 +68,7 @@ def rectified_poses(oxts: Sequence[Sequence[float]], calibration: Calibration) -
     scale = float(np.cos(np.radians(oxts[0][0])))
     placed = [_world_from_imu(line, scale) for line in oxts]
     begin = np.eye(4)
-    begin[:3, :3] = _about_z(oxts[0][5])
+    begin[:3, :3] = turned(oxts[0][5], 0, 0)
     begin[:3, 3] = placed[0][:3, 3]
     start = np.linalg.inv(begin)
     return [start @ one @ imu_from_rectified for one in placed]
@@ -76,23 +77,8 @@ def rectified_poses(oxts: Sequence[Sequence[float]], calibration: Calibration) -
 def _world_from_imu(line: Sequence[float], scale: float) -> Matrix:
     latitude, longitude, altitude, roll, pitch, yaw = line[:6]
     placed = np.eye(4)
-    placed[:3, :3] = _about_z(yaw) @ _about_y(pitch) @ _about_x(roll)
+    placed[:3, :3] = turned(yaw, pitch, roll)
     placed[0, 3] = scale * EARTH_RADIUS_M * np.radians(longitude)
     placed[1, 3] = scale * EARTH_RADIUS_M * np.log(np.tan(np.pi / 4 + np.radians(latitude) / 2))
     placed[2, 3] = altitude
     return placed
-
-
-def _about_x(angle: float) -> Matrix:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-
-
-def _about_y(angle: float) -> Matrix:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
-
-
-def _about_z(angle: float) -> Matrix:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
