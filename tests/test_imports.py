@@ -23,8 +23,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "robot": GROUND,
     "levels": ("robot", SEAM, *GROUND),
     "curves": ("levels", *GROUND),
-    "analysis": ("curves", "levels", "robot", SEAM, *GROUND),
-    "report": ("analysis", SEAM, *GROUND),
+    "benchmarks": (SEAM, *GROUND),
+    "analysis": ("benchmarks", "curves", "levels", "robot", SEAM, *GROUND),
+    "report": ("analysis", "curves", "study", SEAM, *GROUND),  # study: to show the frames of a run
     "api": ("analysis", "study", *GROUND),
     "cli": ("report", "analysis", "curves", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
 }

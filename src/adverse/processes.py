@@ -32,6 +32,11 @@ if os.getppid() == int(sys.argv[1]):
 """
 
 
+def all_cores() -> int:
+    """Return how many processors we may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
 def python_path() -> str:
     """Return a search path by which a child finds the very package that runs here."""
     ours = str(Path(adverse.__file__).absolute().parent.parent)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import adverse
+from adverse.analysis.results import analyze
 from adverse.data.write import write_image
 
 WIDTH, HEIGHT, FOCAL = 96, 72, 60.0
@@ -34,6 +35,7 @@ def write_drives(root: Path) -> None:
                 table.writerow([f"{frame:03d}", frame / 7.5, x, 0, 1, 0.5, -0.5, 0.5, -0.5])
         for frame in range(FRAMES):
             image = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+            image[0, 0] = frame  # no two images are the same
             depth = np.full((HEIGHT, WIDTH), WALL_M, np.float32)
             name = f"{log}/images/{frame:03d}.png"
             images.append({"id": len(images), "file_name": name, "width": WIDTH, "height": HEIGHT})
@@ -85,7 +87,7 @@ def always(images: Any) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("drives")
     write_drives(folder / "data")
     study = {
@@ -97,7 +99,13 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         "sensitivity": {"levels": 5, "lowest": 0.01, "highest": 2.0},
     }
     detectors = {"perfect": perfect, "blind": blind, "always": always}
-    return adverse.run(study, folder / "run", detectors=detectors).rows
+    adverse.run(study, folder / "run", detectors=detectors)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def rows(run_folder: Path) -> list[dict[str, Any]]:
+    return list(json.loads((run_folder / "results" / "summary.json").read_text())["rows"])
 
 
 def areas(rows: list[dict[str, Any]], sut: str, setting: str = "identity") -> dict[str, float]:
@@ -134,3 +142,11 @@ def test_counts_are_of_what_each_level_is_about(rows: list[dict[str, Any]]) -> N
     assert found["located/annotated"]["truths"] == (ranges <= 10 + 1e-9).sum()
     assert found["path/annotated"]["truths"] == (ranges - 2 < 5 - 1e-9).sum()
     assert found["loop/annotated"]["truths"] == 1
+
+
+def test_the_number_of_workers_changes_no_byte(run_folder: Path) -> None:
+    found = []
+    for workers in (1, 3):
+        analyze(run_folder, workers=workers)
+        found.append({path.name: path.read_bytes() for path in (run_folder / "results").iterdir()})
+    assert found[0] == found[1]

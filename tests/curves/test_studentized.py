@@ -9,13 +9,16 @@ from scipy import stats
 from adverse.curves import (
     Area,
     Difference,
+    Expected,
     Interval,
     Mean,
     Ratios,
+    Recall,
     Sample,
     Share,
     area,
     draw,
+    estimate,
     interval,
     intervals,
 )
@@ -195,3 +198,44 @@ def test_effective_logs_lies_between_one_and_all() -> None:
     rng = np.random.default_rng(1)
     for _ in range(100):
         assert 1 <= effective_logs(rng.standard_normal(12)) <= 12
+
+
+def test_a_recall_asks_only_for_people_and_never_claims_certainty() -> None:
+    """All of 30 logs perfect, not one negative log: the rule of three for the people alone."""
+    found = of(Recall(certain(1.0, 0.0, 30, 0)), 30, 0)
+    assert (found.value, found.high, found.logs) == (1.0, 1.0, 30)
+    assert found.low == pytest.approx(1 - none_seen(np.full(30, 10), tail=0.025))
+
+
+def test_the_recall_of_one_level_is_a_ratio_with_its_textbook_error() -> None:
+    rng = np.random.default_rng(3)
+    truths = rng.integers(5, 15, 40)
+    hits = rng.binomial(truths, 0.7)
+    curve = Ratios(hits[:, None], truths, np.zeros((40, 1)), np.zeros(40))
+    drawn = draw(NAMES[:40], [0] * 40, seed=1, count=10)
+    sample = estimate({"it": Recall(curve)}, drawn)["it"]
+    ratio = hits.sum() / truths.sum()
+    residuals = hits - ratio * truths
+    wanted = np.sqrt(40 / 39 * np.sum(residuals**2)) / truths.sum()
+    assert sample.value == pytest.approx(ratio)
+    assert sample.error == pytest.approx(wanted)
+
+
+def test_an_expected_area_lies_between_those_of_its_conditions() -> None:
+    rng = np.random.default_rng(2)
+    good, bad = outcomes(rng, 40, 40), outcomes(rng, 40, 40, skill=-0.3)
+    best, middle, worst = (
+        of(quantity, 40, 40).value
+        for quantity in (Area((good,)), Expected((good, bad), (0.5, 0.5)), Area((bad,)))
+    )
+    assert best is not None
+    assert middle is not None
+    assert worst is not None
+    assert worst < middle < best
+    alone = of(Expected((good, bad), (1.0, 0.0)), 40, 40)
+    plain = of(Area((good,)), 40, 40)
+    assert alone.value == pytest.approx(plain.value)
+    assert alone.low == pytest.approx(plain.low)
+    perfect = of(Expected((certain(1, 0), certain(1, 0)), (0.5, 0.5)), 30, 30)
+    assert perfect.low is not None
+    assert perfect.value == 1 > perfect.low

@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from adverse.curves import Area, Difference, Mean, Ratios, Share, area, robustness_roc
+from adverse.curves import (
+    Area,
+    Difference,
+    Expected,
+    Mean,
+    Ratios,
+    Recall,
+    Share,
+    area,
+    expected_curve,
+    robustness_roc,
+)
 from adverse.curves.quantities import Quantity
 from adverse.curves.weighting import Weighting
 from curves.simulated import outcomes, repeated
@@ -49,6 +60,21 @@ def test_a_weight_is_as_good_as_repeating_the_log(seed: int, kind: Kind) -> None
     mean = Mean((whole, worst), (0.25, 0.75))
     wanted = 0.25 * plain_area(again[0]) + 0.75 * plain_area(*again)
     assert weighting.evaluate(mean).value[0] == pytest.approx(wanted)
+    expected = Expected((base, mutated), (0.3, 0.7))
+    assert weighting.evaluate(expected).value[0] == pytest.approx(plain_expectation(again, [0.3, 0.7]))
+    recall = again[1].num_s.sum(axis=0) / again[1].den_s.sum()
+    assert weighting.evaluate(Recall(mutated)).value[0] == pytest.approx(recall.mean())
+
+
+def plain_expectation(curves: list[Ratios], probabilities: list[float]) -> float:
+    """Area of the expected curve, by the function that knows nothing of weights."""
+    levels = np.arange(curves[0].num_s.shape[1])
+    triples = []
+    for curve in curves:
+        ratio = curve.num_e.sum(axis=0) / curve.den_e.sum(axis=0)
+        triples.append((levels, curve.num_s.sum(axis=0) / curve.den_s.sum(), ratio))
+    fpr_max = curves[0].fpr_max if curves[0].efficiency == "rate" else None
+    return area(*expected_curve(triples, probabilities, fpr_max=fpr_max)[1:])
 
 
 def turned(curve: Ratios, order: NDArray[np.int64]) -> Ratios:
@@ -71,6 +97,8 @@ def test_influence_is_the_derivative_by_the_weight(seed: int, kind: Kind, order:
         Share(Area((base, mutated)), whole),
         Difference(whole, Area((other,))),
         Mean((whole, Area((other,))), (0.5, 0.5)),
+        Expected((base, mutated, other), (0.5, 0.3, 0.2)),
+        Recall(mutated),
     ]
     weights = rng.uniform(0.5, 2, 11)  # uneven, so that nothing is equal by chance
     step = 1e-6

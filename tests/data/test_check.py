@@ -12,11 +12,19 @@ from adverse import plugins
 from adverse.data.check import Checked, ClassCount, SplitCount, check
 from adverse.data.check_words import COLUMNS, words
 from adverse.data.cityscapes import cityscapes
+from adverse.data.class_folders import class_folders
 from adverse.data.coco import coco
 from adverse.data.kitti import kitti
 from adverse.data.voc import voc
 from adverse.types import Dataset, Frame, Log, Truth
-from formats import write_cityscapes, write_kitti, write_kitti_odometry, write_kitti_tracking, write_voc
+from formats import (
+    picture,
+    write_cityscapes,
+    write_kitti,
+    write_kitti_odometry,
+    write_kitti_tracking,
+    write_voc,
+)
 from pictures import SHARED
 
 MUTATIONS = plugins.load().all("mutation")
@@ -113,6 +121,16 @@ def test_data_without_boxes_or_test_frames_is_of_no_use(tmp_path: Path) -> None:
     empty = check(Dataset("none", (), ()))
     assert [problem.stops for problem in empty.problems] == [True, True]
     assert "no test frames" in said(empty)
+
+
+def test_data_for_classifiers_and_segmenters_need_no_boxes(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        picture(tmp_path / "classes" / name / "1.png")
+    found = check(class_folders(tmp_path / "classes"))
+    assert found.usable
+    assert found.pictured == 2
+    assert "all frames tell their class, for classifiers" in said(found)
+    assert "19 classes, for segmenters" in said(check(cityscapes(write_cityscapes(tmp_path / "city"))))
 
 
 class Counted:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from adverse.data.cityscapes import cityscapes, looks_like
-from adverse.data.cityscapes_truth import NOT_JUDGED, OBJECTS, OTHERS
+from adverse.data.cityscapes_truth import NOT_JUDGED, OBJECTS, OTHERS, PIXEL_CLASSES
 from adverse.data.write import write_image
 from adverse.errors import AdverseError, DataError
 from adverse.types import Dataset, Frame
@@ -239,6 +239,7 @@ def test_the_label_set_is_the_one_published() -> None:
     facts = json.loads(FACTS.read_text())
     assert {one["id"]: one["name"] for one in facts if one["hasInstances"]} == OBJECTS
     assert tuple(o["name"] for o in facts if o["hasInstances"] and o["ignoreInEval"]) == NOT_JUDGED
+    assert {one["id"]: one["name"] for one in facts if not one["ignoreInEval"]} == PIXEL_CLASSES
     assert {one["name"] for one in facts} | {"license plate"} == {*OBJECTS.values(), *OTHERS}
 
 

@@ -49,6 +49,8 @@ def test_label_maps_are_palette_indexes_not_colours(tmp_path: Path) -> None:
     labels = read["000001"].labels
     assert labels is not None
     assert set(np.unique(labels())) == {0, 15, 255}
+    assert voc(tmp_path / "voc").pixel_classes[15] == "person"
+    assert voc(tmp_path / "voc", pixel_classes={15: "human"}).pixel_classes == {15: "human"}
     assert read["000002"].labels is None
 
 

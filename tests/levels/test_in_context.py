@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from adverse.levels.located import located_outcomes
-from adverse.levels.loop import loop_outcomes, playbacks
+from adverse.levels.loop import loop_outcomes, obstacles_m, playbacks
 from adverse.levels.path import path_outcomes
-from adverse.levels.places import LogPath, Places, log_paths, path_distances_m
+from adverse.levels.places import LogPath, Places, log_paths, path_distances_m, stations_m
 from adverse.robot.profile import Robot
 from adverse.study.store.read import Answers, Frames, TruthTable
 from levels.scenes import random_scene, reordered
@@ -155,9 +155,8 @@ def test_loop(seed: int) -> None:
     seen_m = path_distances_m(frames, paths, detected, radius)
     true_m = path_distances_m(frames, paths, true, radius)
     close_m = path_distances_m(frames, paths, true, ROBOT.safety_radius_m)
-    runs, left_out = playbacks(
-        answers, seen_m, truth, true_m, close_m, frames, paths, THRESHOLDS, counted, ROBOT
-    )
+    seen_places = obstacles_m(answers, seen_m, stations_m(frames, paths), THRESHOLDS, counted)
+    runs, left_out = playbacks(seen_places, truth, true_m, close_m, frames, paths, counted, ROBOT)
     found = loop_outcomes(runs, left_out, frames, len(THRESHOLDS), ROBOT)
     never = 0
     for log in np.unique(frames.log):
@@ -203,6 +202,7 @@ def test_frames_too_far_apart_are_not_played_back() -> None:
     along = path_distances_m(frames, paths, true, 1.5)
     seen = path_distances_m(frames, paths, detected, 1.5)
     strict = replace(ROBOT, max_gap_m=0.05)
-    runs, left_out = playbacks(answers, seen, truth, along, along, frames, paths, THRESHOLDS, counted, strict)
+    obstacles = obstacles_m(answers, seen, stations_m(frames, paths), THRESHOLDS, counted)
+    runs, left_out = playbacks(obstacles, truth, along, along, frames, paths, counted, strict)
     assert runs == {}
     assert left_out["frames too far apart"] == len(np.unique(frames.log))

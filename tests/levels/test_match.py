@@ -60,7 +60,7 @@ def slowly(answers: Answers, truth: TruthTable) -> list[int]:
 @settings(deadline=None)
 def test_equals_a_plain_loop(seed: int, classes: int) -> None:
     answers, truth, _ = random_scene(seed, classes=classes)
-    assert match(answers, truth).tolist() == slowly(answers, truth)
+    assert match(answers, truth).outcome.tolist() == slowly(answers, truth)
 
 
 @given(SEEDS, SEEDS)
@@ -72,7 +72,7 @@ def test_storage_order_does_not_matter(seed: int, other: int) -> None:
 
 
 def counted(answers: Answers, truth: TruthTable) -> list[tuple[float, ...]]:
-    outcome = match(answers, truth)
+    outcome = match(answers, truth).outcome
     row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
     return sorted(
         zip(row.tolist(), answers.scores.tolist(), *answers.boxes.T.tolist(), outcome.tolist(), strict=True)
@@ -83,7 +83,7 @@ def counted(answers: Answers, truth: TruthTable) -> list[tuple[float, ...]]:
 def test_hits_equal_pycocotools(seed: int) -> None:
     """With distinct scores and crowds as the ignored truth, hits and false positives are pycocotools' own."""
     answers, truth, frames = random_scene(seed, frames=30, ties=False)
-    outcome = match(answers, truth)
+    outcome = match(answers, truth).outcome
     row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
     gt = {
         "info": {},
@@ -141,4 +141,4 @@ def test_real_truth_comes_before_ignored() -> None:
         np.zeros(3, np.int64),
         np.full(3, np.nan, np.float32),
     )
-    assert match(answers, truth).tolist() == [HIT, IGNORED, IGNORED]
+    assert match(answers, truth).outcome.tolist() == [HIT, IGNORED, IGNORED]

@@ -1,4 +1,4 @@
-"""How sure the figures are: intervals, and rankings with their probability, all from one set of resamples.
+"""How sure the figures of one SUT are, from resamples of logs that all SUTs share.
 
 Logs are drawn once for the whole run, so that SUTs, settings and levels are compared on the same draws.
 """
@@ -7,30 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from adverse.curves.bootstrap import Sample, estimate
+from adverse.curves.bootstrap import estimate
 from adverse.curves.interval import Interval
-from adverse.curves.quantities import Area, Quantity, Ratios, Share
-from adverse.curves.ranking import Change, Ranking, changes, rank
+from adverse.curves.quantities import Area, Array, Expected, Mean, Quantity, Ratios, Share
 from adverse.curves.resample import Resamples, draw
 from adverse.curves.studentized import interval
 from adverse.levels.outcomes import Outcomes
 from adverse.study.store.read import Store
 
-Key = tuple[str, str, str]
-"""(SUT, level, setting)"""
+Key = tuple[str, str]
+"""(level, setting)"""
+
+
+class Draws(NamedTuple):
+    """A value and its resampled values, all that a ranking needs."""
+
+    value: float
+    values: Array
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """Intervals by (SUT, level, setting) for area and robustness; rankings by (level, condition)."""
+    """Intervals by (level, setting) for area and robustness; what rankings need of every area.
+
+    `means` are the means over mutations of either, by (level, area or robustness); `expected` the areas to be
+    expected under the study's conditions, by level; `beside` areas by other counts of hits.
+    """
 
     area: Mapping[Key, Interval]
     robustness: Mapping[Key, Interval]
-    rankings: Mapping[tuple[str, str], Ranking]
-    changes: Sequence[Change]
+    draws: Mapping[Key, Draws]
+    means: Mapping[Key, Interval]
+    expected: Mapping[str, Interval]
+    beside: Mapping[tuple[str, str, str], Interval]
 
 
 def resamples_of(store: Store, positive: Sequence[bool], count: int) -> Resamples:
@@ -51,52 +64,68 @@ def confidence(
     curves: Mapping[Key, Ratios],
     worst: Mapping[Key, Sequence[str]],
     baseline: str,
-    conditions: Sequence[str],
     resamples: Resamples,
+    *,
+    weights: Mapping[str, float],
+    conditions: Mapping[str, float],
+    beside: Mapping[tuple[str, str, str], Ratios],
 ) -> Confidence:
-    """Return how sure every figure is.
+    """Return how sure every figure of a SUT is.
 
-    `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers.
+    `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers;
+    `weights` those of the mutations in their mean; `conditions` the probability of each setting, if given.
     """
-    areas: dict[Key, Quantity] = {}
-    shares: dict[Key, Quantity] = {}
-    for (sut, level, setting), curve in curves.items():
-        plain = Area((curves[sut, level, baseline],))
-        areas[sut, level, setting] = Area((curve,))
-        shares[sut, level, setting] = Share(Area((curves[sut, level, baseline], curve)), plain)
-    for (sut, level, name), covered in worst.items():
-        every = Area(tuple(curves[sut, level, setting] for setting in covered))
-        areas[sut, level, name] = every
-        shares[sut, level, name] = Share(every, Area((curves[sut, level, baseline],)))
-    sampled_areas, sampled_shares = _estimated(areas, resamples), _estimated(shares, resamples)
-    rankings = _rankings(sampled_areas, [baseline, *conditions])
-    levels = list(dict.fromkeys(level for _, level, _ in curves))
-    return Confidence(
-        {key: interval(sample) for key, sample in sampled_areas.items()},
-        {key: interval(sample) for key, sample in sampled_shares.items()},
-        rankings,
-        changes(rankings, levels, [baseline, *conditions]),
-    )
+    areas: dict[Key, Interval] = {}
+    shares: dict[Key, Interval] = {}
+    draws: dict[Key, Draws] = {}
+    means: dict[Key, Interval] = {}
+    expected: dict[str, Interval] = {}
+    others: dict[tuple[str, str, str], Interval] = {}
+    for level in dict.fromkeys(level for level, _ in curves):
+        plain = Area((curves[level, baseline],))
+        covers = {setting: [baseline, setting] for one, setting in curves if one == level}
+        covers |= {name: list(covered) for (one, name), covered in worst.items() if one == level}
+        wanted: dict[str, Quantity] = {}
+        for name, covered in covers.items():
+            every = Area(tuple(curves[level, setting] for setting in covered))
+            wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
+            wanted[f"share {name}"] = Share(every, plain)
+        if weights and all((level, setting) in curves for setting in weights):
+            for name in ("area", "share"):
+                parts = tuple(_mean_part(wanted[f"{name} {setting}"]) for setting in weights)
+                wanted[f"mean {name}"] = Mean(parts, tuple(weights.values()))
+        if conditions and all((level, setting) in curves for setting in conditions):
+            mixed = tuple(curves[level, setting] for setting in conditions)
+            wanted["expected"] = Expected(mixed, tuple(conditions.values()))
+        more = {key: Area((one,)) for key, one in beside.items() if key[0] == level}
+        wanted |= {f"beside {key[2]} {key[1]}": one for key, one in more.items()}
+        found = estimate(wanted, resamples)
+        for name in covers:
+            sample = found[f"area {name}"]
+            areas[level, name] = interval(sample)
+            shares[level, name] = interval(found[f"share {name}"])
+            draws[level, name] = Draws(sample.value, sample.values)
+        for name, told in (("area", "area"), ("share", "robustness")):
+            if f"mean {name}" in found:
+                means[level, told] = interval(found[f"mean {name}"])
+        if "expected" in found:
+            expected[level] = interval(found["expected"])
+        others |= {key: interval(found[f"beside {key[2]} {key[1]}"]) for key in more}
+    return Confidence(areas, shares, draws, means, expected, others)
 
 
-def _estimated(quantities: Mapping[Key, Quantity], resamples: Resamples) -> dict[Key, Sample]:
-    """Estimate quantities SUT by SUT, which keeps what is held in memory small."""
-    found: dict[Key, Sample] = {}
-    for sut, level in dict.fromkeys((sut, level) for sut, level, _ in quantities):
-        mine = {key[2]: one for key, one in quantities.items() if key[:2] == (sut, level)}
-        for setting, sample in estimate(mine, resamples).items():
-            found[sut, level, setting] = sample
-    return found
+def _mean_part(quantity: Quantity) -> Area | Share:
+    if not isinstance(quantity, Area | Share):
+        raise TypeError(f"a mean is over areas or shares, not {type(quantity).__name__}")
+    return quantity
 
 
-def _rankings(samples: Mapping[Key, Sample], conditions: Sequence[str]) -> dict[tuple[str, str], Ranking]:
-    found = {}
-    for level in dict.fromkeys(level for _, level, _ in samples):
-        for condition in conditions:
-            mine = {key[0]: sample for key, sample in samples.items() if key[1:] == (level, condition)}
-            if mine:
-                found[level, condition] = rank(mine)
-    return found
+def ends(found: Interval | None, name: str) -> dict[str, object]:
+    """Return an interval as flat cells, named after the figure it belongs to; empty where there is none."""
+    if found is None:
+        return {f"{name}_low": None, f"{name}_high": None, f"{name}_interval": None}
+    low, high = (None if end is None else _plain(end) for end in (found.low, found.high))
+    return {f"{name}_low": low, f"{name}_high": high, f"{name}_interval": found.status}
 
 
 def bounds(found: Interval) -> dict[str, object]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.levels.located import located_outcomes
-from adverse.levels.loop import Playback, loop_outcomes, playbacks
-from adverse.levels.outcomes import Outcomes
-from adverse.levels.path import path_outcomes
-from adverse.levels.places import Places, by_depth, by_position, log_paths, path_distances_m
+from adverse.levels.located import located_events
+from adverse.levels.loop import Playback, loop_outcomes, obstacles_m, playbacks
+from adverse.levels.outcomes import Events, Outcomes
+from adverse.levels.path import path_events
+from adverse.levels.places import Places, by_depth, by_position, log_paths, path_distances_m, stations_m
 from adverse.robot.profile import Robot
 from adverse.study.store.read import Answers, Store
 
@@ -48,7 +48,10 @@ class Context:
         self.levels = [level for level in statistics["levels"] if level != "image"]
         self.robot = Robot(**statistics["robot"]) if statistics.get("robot") else None
         self.paths = log_paths(store.frames) if self.robot else {}
+        self.stations = stations_m(store.frames, self.paths)
         self.with_path = np.isin(store.frames.log, list(self.paths))
+        unknown = np.full(len(store.truth.frame), np.nan, np.float32)
+        self.localized_m = (store.truth_depths_m() if self.levels else unknown).astype(np.float64)
         self.truths = {kind: self._truth(places) for kind, places in self._kinds().items()}
 
     def seen(self, answers: Answers) -> Seen:
@@ -61,15 +64,29 @@ class Context:
         self, seen: Seen, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
     ) -> dict[str, Outcomes]:
         """Return the outcomes of every context level that is asked for."""
+        events = self.events(seen, thresholds, counted)
+        found = {level: one.outcomes(len(thresholds)) for level, one in events.items()}
+        obstacles = self.obstacles(seen, thresholds, counted) if "loop" in self.levels else None
+        for kind in self.truths:
+            if obstacles is not None and self.robot is not None:
+                runs, left_out = self.playbacks(obstacles, kind, counted)
+                levels = len(thresholds)
+                found[f"loop/{kind}"] = loop_outcomes(runs, left_out, self.store.frames, levels, self.robot)
+        return found
+
+    def events(
+        self, seen: Seen, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
+    ) -> dict[str, Events]:
+        """Return the hits and false alarms of the located and path levels, where they are asked for."""
         frames, truth, answers = self.store.frames, self.store.truth, seen.answers
-        found: dict[str, Outcomes] = {}
+        found: dict[str, Events] = {}
         for kind, true in self.truths.items():
             if "located" in self.levels:
-                found[f"located/{kind}"] = located_outcomes(
+                found[f"located/{kind}"] = located_events(
                     answers, seen.places, truth, true.places, frames, thresholds, counted
                 )
             if "path" in self.levels:
-                found[f"path/{kind}"] = path_outcomes(
+                found[f"path/{kind}"] = path_events(
                     answers,
                     seen.distance_m,
                     truth,
@@ -79,27 +96,28 @@ class Context:
                     counted,
                     self.with_path,
                 )
-            if "loop" in self.levels and self.robot is not None:
-                runs, left_out = self.playbacks(seen, kind, thresholds, counted)
-                found[f"loop/{kind}"] = loop_outcomes(runs, left_out, frames, len(thresholds), self.robot)
         return found
 
+    def obstacles(
+        self, seen: Seen, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Return where on its path each frame's nearest obstacle is, at each threshold."""
+        return obstacles_m(seen.answers, seen.distance_m, self.stations, thresholds, counted)
+
     def playbacks(
-        self, seen: Seen, kind: str, thresholds: NDArray[np.float32], counted: NDArray[np.bool_]
+        self, obstacles: NDArray[np.float64], kind: str, counted: NDArray[np.bool_]
     ) -> tuple[Mapping[int, Playback], Mapping[str, int]]:
         """Return the logs that can be driven, by the given kind of truth, and how many cannot."""
         if self.robot is None:
             return {}, {}
         true = self.truths[kind]
         return playbacks(
-            seen.answers,
-            seen.distance_m,
+            obstacles,
             self.store.truth,
             true.distance_m,
             true.too_close_m,
             self.store.frames,
             self.paths,
-            thresholds,
             counted,
             self.robot,
         )
@@ -109,7 +127,7 @@ class Context:
             return {}
         frames, truth = self.store.frames, self.store.truth
         annotated = by_position(frames, truth.frame, truth.positions_m)
-        localized = by_depth(frames, truth.frame, truth.boxes, self.store.truth_depths_m())
+        localized = by_depth(frames, truth.frame, truth.boxes, self.localized_m)
         kinds = {ANNOTATED: annotated, LOCALIZED: localized}
         known = {name: places for name, places in kinds.items() if np.isfinite(places.points_m).any()}
         return known or {LOCALIZED: localized}

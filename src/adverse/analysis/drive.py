@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adverse.analysis.context import Context
-from adverse.analysis.score import sensitivity_of
+from adverse.analysis.judged import sensitivity_of
 from adverse.errors import StudyError, suggestion
 from adverse.levels.image import judge
 from adverse.levels.places import ROUNDING_M
@@ -56,9 +56,8 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
     counted = store.frames.test.copy()
     kind = next(iter(context.truths))
-    runs, left_out = context.playbacks(
-        context.seen(answers[chosen]), kind, known.thresholds[k : k + 1], counted
-    )
+    obstacles = context.obstacles(context.seen(answers[chosen]), known.thresholds[k : k + 1], counted)
+    runs, left_out = context.playbacks(obstacles, kind, counted)
     number = store.frames.logs.index(log)
     if number not in runs:
         raise StudyError("this log cannot be played back", where=f"log {log!r}", got=str(dict(left_out)))

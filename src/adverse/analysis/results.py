@@ -1,43 +1,39 @@
-"""Write the results of a run: summary.json for people and scripts, Parquet tables for what is behind it."""
+"""Write the results of a run: summary.json for people and scripts, tables for what is behind it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from adverse.analysis.confidence import bounds, confidence, ratios, resamples_of
+from adverse.analysis.confidence import resamples_of
 from adverse.analysis.context import Context
-from adverse.analysis.score import ANY, ANY_MILD, Scored, SutScores, score_sut
-from adverse.curves.quantities import Ratios
+from adverse.analysis.magnitudes import magnitude_rows
+from adverse.analysis.one_sut import Worked, work_out
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.tables import csv_bytes
+from adverse.analysis.tasks import METRICS, score_task
+from adverse.curves.ranking import changes, rank
+from adverse.curves.resample import Resamples
 from adverse.errors import DataError, IncompleteError
 from adverse.levels.image import positive_logs
+from adverse.processes import all_cores
 from adverse.study.store.durable import write_file
 from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
-from adverse.study.store.records import table_bytes
+from adverse.study.store.records import Growing, table_bytes
 from adverse.study.store.verify import verify
 
-CURVES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("sut", "level", "setting", "group")),
-        *((name, pa.float64()) for name in ("sensitivity", "threshold", "safety", "efficiency")),
-        ("resolved", pa.bool_()),
-    ]
-)
-OUTCOMES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
-        ("truths", pa.int64()),
-        ("hits", pa.list_(pa.int64())),
-        ("exposure", pa.float64()),  # images, or at the loop level the truth's seconds
-        ("cost", pa.list_(pa.float64())),  # false alarms, or the SUT's seconds
-    ]
-)
+IN_SUMMARY = ("means", "expected", "adr", "required", "loop")
+"""Further tables that summary.json holds too."""
+OPTIONAL = ("exact.parquet", "expected.csv", "loop.csv", "loop_rates.csv", "magnitudes.csv", "means.csv")
+"""Files that not every analysis writes."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,12 @@ class Summary:
         return all(row["status"] == "ok" for row in self.rows)
 
 
-def analyze(path: Path) -> Summary:
-    """Work out all results of a run folder and write them into it."""
+def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:
+    """Work out all results of a run folder and write them into it, several SUTs side by side.
+
+    The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
+    with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
+    """
     folder = existing_run(path)
     for problem in verify(folder, inputs=False, results=False).problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
@@ -71,46 +71,93 @@ def analyze(path: Path) -> Summary:
         )
     counts = store.counts()
     _refuse_nothing(store, counts)
+    if store.task != "detection":
+        return _task_summary(store, counts)
     context = Context(store)
-    scores = [score_sut(store, sut, context) for sut in store.suts]
+    resamples = _resamples(store)
+    exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
+    done: list[Worked] = []
+    tables = {name: Growing() for name in ("curves", "outcomes", "required", *(("exact",) if exact else ()))}
+    with ThreadPoolExecutor(workers or all_cores()) as pool:
+        for worked in pool.map(lambda sut: work_out(store, sut, context, resamples, exact=exact), store.suts):
+            for name, table in tables.items():
+                table.add(getattr(worked, name))
+            done.append(replace(worked, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles = store.troubles()
-    summary = {**_summary(store, counts, scores), "troubles": _by_frame(troubles)}
-    if store.manifest["statistics"]["bootstrap"]:
-        _add_confidence(summary, store, scores)
+    lists = _lists(done, magnitude_rows(store, context.localized_m))
+    summary = {**_summary(store, counts, done), "troubles": _by_frame(troubles)}
+    summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     results = store.folder.results
-    write_file(results / "curves.parquet", _curves(scores))
-    write_file(results / "outcomes.parquet", _outcomes(scores))
+    for name, table in tables.items():
+        write_file(results / f"{name}.parquet", table.data())
+    for name, rows in lists.items():
+        write_file(results / f"{name}.csv", csv_bytes(rows))
+    for name in OPTIONAL:
+        if name.removesuffix(".parquet").removesuffix(".csv") not in {*tables, *lists}:
+            (results / name).unlink(missing_ok=True)  # of an earlier analysis
     write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
 
 
-def _add_confidence(summary: dict[str, Any], store: Store, scores: list[SutScores]) -> None:
-    """Give every figure its interval, and the summary its rankings."""
-    statistics = store.manifest["statistics"]
+def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
+    """Write the results of a run of segmenters or classifiers."""
+    troubles = store.troubles()
+    summary = {
+        "study": store.manifest["study"]["name"],
+        "task": store.task,
+        "metric": METRICS[store.task],
+        "rows": [asdict(row) for row in score_task(store)],
+        "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        "troubles": _by_frame(troubles),
+    }
+    write_file(store.folder.results / "troubles.parquet", table_bytes(troubles))
+    write_file(store.folder.results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
+    return Summary(summary)
+
+
+def _lists(done: Sequence[Worked], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the further figures of all SUTs by table; tables without rows are left out."""
+    names = dict.fromkeys(name for worked in done for name in worked.more)
+    lists = {name: [row for worked in done for row in worked.more.get(name, ())] for name in names}
+    return {name: rows for name, rows in {**lists, "magnitudes": magnitudes}.items() if rows}
+
+
+def _resamples(store: Store) -> Resamples | None:
+    count = store.manifest["statistics"]["bootstrap"]
     positive = positive_logs(store.truth, store.frames).tolist()
-    resamples = resamples_of(store, positive, statistics["bootstrap"])
-    curves: dict[tuple[str, str, str], Ratios] = {}
-    worst: dict[tuple[str, str, str], list[str]] = {}
-    for scored in (scored for one in scores for scored in one.scored if scored.row.area is not None):
-        row = scored.row
-        if scored.outcomes is not None:
-            curves[row.sut, row.level, row.setting] = ratios(scored.outcomes, statistics["fpr_max"])
-        else:
-            groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
-            covered = [setting for setting, group in store.settings.items() if group in groups]
-            worst[row.sut, row.level, row.setting] = covered
-    found = confidence(curves, worst, next(iter(store.settings)), [ANY_MILD, ANY], resamples)
-    for row in summary["rows"]:
-        key = (row["sut"], row["level"], row["setting"])
-        for name, intervals in (("area", found.area), ("robustness", found.robustness)):
-            row[f"{name}_interval"] = bounds(intervals[key]) if key in intervals else None
-    summary["rankings"] = [
-        {"level": level, "condition": condition, **asdict(ranking)}
-        for (level, condition), ranking in found.rankings.items()
-    ]
-    summary["ranking_changes"] = [str(change) for change in found.changes]
+    return resamples_of(store, positive, count) if count else None
+
+
+def _rankings(done: Sequence[Worked], baseline: str) -> dict[str, Any]:
+    """Rank the SUTs at every level, and say where the best one changes."""
+    conditions = [baseline, ANY_MILD, ANY]
+    sure = {worked.sut: worked.confidence for worked in done if worked.confidence is not None}
+    if not sure:
+        return {}
+    levels = list(dict.fromkeys(level for one in sure.values() for level, _ in one.draws))
+    rankings = {
+        (level, condition): rank(known)
+        for level in levels
+        for condition in conditions
+        if (
+            known := {
+                sut: one.draws[level, condition]
+                for sut, one in sure.items()
+                if (level, condition) in one.draws
+            }
+        )
+    }
+    return {
+        "rankings": [
+            {"level": level, "condition": condition, **asdict(ranking)}
+            for (level, condition), ranking in rankings.items()
+        ],
+        "ranking_changes": [str(change) for change in changes(rankings, levels, conditions)],
+    }
 
 
 def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
@@ -124,20 +171,15 @@ def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
         )
 
 
-def _summary(store: Store, counts: list[dict[str, Any]], scores: list[SutScores]) -> dict[str, Any]:
+def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked]) -> dict[str, Any]:
     return {
         "study": store.manifest["study"]["name"],
-        "rows": [asdict(scored.row) for one in scores for scored in one.scored],
-        "sensitivity": {
-            one.sut: {
-                "from": one.source,
-                "images": one.sensitivity.images,
-                "unresolved_levels": int((~one.sensitivity.resolved).sum()),
-            }
-            for one in scores
-        },
+        "task": store.task,
+        "rows": [row for worked in done for row in worked.rows],
+        "sensitivity": {worked.sut: worked.sensitivity for worked in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        **_rankings(done, next(iter(store.settings))),
     }
 
 
@@ -163,41 +205,3 @@ def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
         {"status": status, "sut": sut, "frame": frame, "settings": settings, "reason": reason}
         for (status, sut, frame, reason), settings in sorted(found.items())
     ]
-
-
-def _curves(scores: list[SutScores]) -> bytes:
-    tables = [
-        _curve_table(one, scored) for one in scores for scored in one.scored if scored.curve is not None
-    ]
-    return table_bytes(pa.concat_tables(tables) if tables else CURVES.empty_table())
-
-
-def _curve_table(one: SutScores, scored: Scored) -> pa.Table:
-    curve, row = scored.curve, scored.row
-    if curve is None:
-        return CURVES.empty_table()
-    size = len(curve.sensitivity)
-    columns = [[value] * size for value in (row.sut, row.level, row.setting, row.group)]
-    numbers = [curve.sensitivity, one.sensitivity.thresholds, curve.safety, curve.efficiency]
-    return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
-
-
-def _outcomes(scores: list[SutScores]) -> bytes:
-    rows = [
-        {
-            "sut": scored.row.sut,
-            "level": scored.row.level,
-            "setting": scored.row.setting,
-            "log": log,
-            "truths": int(scored.outcomes.truths[index]),
-            "hits": scored.outcomes.hits[index].tolist(),
-            "exposure": float(scored.outcomes.exposure[index]),
-            "cost": scored.outcomes.cost[index].tolist(),
-        }
-        for one in scores
-        for scored in one.scored
-        if scored.outcomes is not None
-        for index, log in enumerate(scored.outcomes.logs)
-        if scored.outcomes.truths[index] or scored.outcomes.exposure[index]
-    ]
-    return table_bytes(pa.Table.from_pylist(rows, schema=OUTCOMES))

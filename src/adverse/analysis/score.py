@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.analysis.context import Context, Seen
+from adverse.analysis.judged import JudgedSut, Source
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points, robustness_roc
-from adverse.levels.image import Judged, false_scores, image_outcomes, judge, positive_logs
+from adverse.levels.image import image_outcomes, positive_logs
 from adverse.levels.outcomes import Outcomes
-from adverse.levels.sensitivity import Sensitivity, grid, standardize
-from adverse.study.store.read import FAULT, OK, QUARANTINED, Answers, Store
+from adverse.levels.sensitivity import Sensitivity
+from adverse.study.store.read import FAULT, QUARANTINED, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"
@@ -38,6 +39,8 @@ class Row:
     robustness: float | None
     status: Status
     robust_area: float | None = None
+    area_exact: float | None = None
+    robustness_exact: float | None = None
     area_without_faults: float | None = None
     logs: int = 0
     frames: int = 0
@@ -63,50 +66,31 @@ class SutScores:
 
     sut: str
     sensitivity: Sensitivity
-    source: Literal["validation", "test"]
+    source: Source
     scored: tuple[Scored, ...]
 
 
-def score_sut(store: Store, sut: str, context: Context) -> SutScores:
-    """Judge every setting of a SUT at thresholds frozen on its un-mutated validation images."""
-    judged = {setting: judge(answer, store.truth) for setting, answer in store.answers(sut).items()}
-    sensitivity, source = sensitivity_of(store, judged[next(iter(store.settings))])
-    scored = _Scoring(store, sut, judged, sensitivity, context).rows()
-    return SutScores(sut, sensitivity, source, tuple(scored))
-
-
-def sensitivity_of(store: Store, baseline: Judged) -> tuple[Sensitivity, Literal["validation", "test"]]:
-    """Standardize a SUT on its un-mutated validation images or, where there are none, on the test images."""
-    test = store.frames.test
-    source: Literal["validation", "test"] = "test" if test.all() else "validation"
-    counted = (test if source == "test" else ~test) & _ran(baseline.answers, len(test))
-    told = store.manifest["statistics"]["sensitivity"]
-    levels = grid(told["levels"], told["lowest"], told["highest"])
-    return standardize(false_scores(baseline, counted), int(counted.sum()), levels), source
+def score_sut(store: Store, one: JudgedSut, context: Context) -> SutScores:
+    """Score every setting of a SUT at its thresholds."""
+    return SutScores(one.sut, one.sensitivity, one.source, tuple(_Scoring(store, one, context).rows()))
 
 
 class _Scoring:
     """The figures of one SUT."""
 
-    def __init__(
-        self,
-        store: Store,
-        sut: str,
-        judged: Mapping[str, Judged],
-        sensitivity: Sensitivity,
-        context: Context,
-    ) -> None:
+    def __init__(self, store: Store, one: JudgedSut, context: Context) -> None:
         self.store = store
-        self.sut = sut
-        self.judged = judged
-        self.sensitivity = sensitivity
+        self.one = one
+        self.sut = one.sut
+        self.judged = one.settings
+        self.sensitivity = one.sensitivity
         self.fpr_max = float(store.manifest["statistics"]["fpr_max"])
         self.budget = float(store.manifest["statistics"]["quarantine_budget"])
-        self.baseline = next(iter(store.settings))
+        self.baseline = one.baseline
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
-        self._seen: dict[str, Seen] = {}
-        self._known: dict[tuple[str, bytes], dict[str, Outcomes]] = {}
+        self._seen: tuple[str, Seen] | None = None
+        self._known: dict[bytes, dict[str, Outcomes]] = {}
 
     def rows(self) -> Iterator[Scored]:
         by_level: dict[str, list[Scored]] = {}
@@ -123,10 +107,10 @@ class _Scoring:
         tested = answers.status[self.store.frames.test[answers.frame]]
         quarantined = int((tested == QUARANTINED).sum())
         faults = int((tested == FAULT).sum())
-        counted = self._counted(setting)
+        counted = self.one.counted(setting)
         outcomes = self._outcomes(setting, counted)
-        unfaulted = self._outcomes(setting, counted & self._fault_free(setting)) if faults else outcomes
-        base = self._outcomes(self.baseline, counted & self._counted(self.baseline))
+        unfaulted = self._outcomes(setting, counted & self.one.fault_free(setting)) if faults else outcomes
+        base = self._baseline(counted & self.one.counted(self.baseline))
         for level, outcome in outcomes.items():
             curve, plain = self._curve(outcome), self._curve(base[level])
             value = _area(curve)
@@ -179,39 +163,27 @@ class _Scoring:
         )
         return Scored(row, worst, None)
 
-    def _counted(self, setting: str) -> NDArray[np.bool_]:
-        return self.store.frames.test & _ran(self.judged[setting].answers, len(self.store.frames.test))
-
-    def _fault_free(self, setting: str) -> NDArray[np.bool_]:
-        return _with_status(self.judged[setting].answers, len(self.store.frames.test), (OK,))
+    def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
+        """Return the baseline's outcomes on the frames that count, for all settings that share them."""
+        key = counted.tobytes()
+        if key not in self._known:
+            self._known[key] = self._outcomes(self.baseline, counted)
+        return self._known[key]
 
     def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
-        """Return the outcomes of all levels on the frames that count; the same question is answered once."""
-        key = (setting, counted.tobytes())
-        if key not in self._known:
-            judged, thresholds = self.judged[setting], self.sensitivity.thresholds
-            found: dict[str, Outcomes] = {}
-            if "image" in self.store.manifest["statistics"]["levels"]:
-                found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
-            if self.context.levels:
-                if setting not in self._seen:
-                    self._seen[setting] = self.context.seen(judged.answers)
-                found |= self.context.outcomes(self._seen[setting], thresholds, counted)
-            self._known[key] = found
-        return self._known[key]
+        """Return the outcomes of all levels on the frames that count."""
+        judged, thresholds = self.judged[setting], self.sensitivity.thresholds
+        found: dict[str, Outcomes] = {}
+        if "image" in self.store.manifest["statistics"]["levels"]:
+            found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
+        if self.context.levels:
+            if self._seen is None or self._seen[0] != setting:
+                self._seen = (setting, self.context.seen(judged.answers))
+            found |= self.context.outcomes(self._seen[1], thresholds, counted)
+        return found
 
     def _curve(self, outcomes: Outcomes) -> Points:
         return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
-
-
-def _ran(answers: Answers, frames: int) -> NDArray[np.bool_]:
-    return _with_status(answers, frames, (OK, FAULT))
-
-
-def _with_status(answers: Answers, frames: int, statuses: tuple[int, ...]) -> NDArray[np.bool_]:
-    mask = np.zeros(frames, np.bool_)
-    mask[answers.frame[np.isin(answers.status, statuses)]] = True
-    return mask
 
 
 def _area(curve: Points) -> float | None:

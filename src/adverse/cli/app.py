@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, data, demo, drive, listing, models, mutate, predict, runs, world
+from adverse.cli import (
+    checkplugin,
+    data,
+    demo,
+    drive,
+    listing,
+    models,
+    mutate,
+    predict,
+    report,
+    runs,
+    world,
+)
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -16,6 +28,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse data check FOLDER             what is in a data set, and what is wrong
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
+    adverse report RUN                    the page to look at
     adverse verify RUN                    re-check every hash
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
@@ -48,6 +61,7 @@ app.add_typer(data.data, name="data")
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
+app.command("report")(report.report)
 app.command("drive")(drive.drive)
 app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)

@@ -117,7 +117,7 @@ def _one(
 
 
 def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> None:
-    from adverse.cli.runs import all_cores
+    from adverse.processes import all_cores
     from adverse.study.export import export, export_job
 
     dataset, job = export_job(file)

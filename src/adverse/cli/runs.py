@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +32,10 @@ Workers = Annotated[
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Also make curves with every distinct score as a threshold (not for loop)."),
+]
 NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Do not read the data files again.")]
 
 
@@ -91,14 +94,15 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
     )
 
 
-def analyze(folder: RunPath) -> None:
+def analyze(folder: RunPath, exact: Exact = False) -> None:  # noqa: FBT002
     """Work out the results of a finished run again and print them.
 
     \b
-    Example:
+    Examples:
         adverse analyze runs/orchard
+        adverse analyze runs/orchard --exact
     """
-    raise typer.Exit(_analyze_and_show(folder, Console()))
+    raise typer.Exit(_analyze_and_show(folder, Console(), exact=exact))
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -121,6 +125,7 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
 
 def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = False) -> int:
     """Run a study with progress, print its tables, and return the exit code."""
+    from adverse.processes import all_cores
     from adverse.study.engines import Engine, Stop
     from adverse.study.engines.inline import InlineEngine
     from adverse.study.engines.local import LocalEngine
@@ -142,23 +147,21 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     return _analyze_and_show(out, console)
 
 
-def all_cores() -> int:
-    """Return how many processors we may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def _analyze_and_show(folder: Path, console: Console) -> int:
+def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False) -> int:
     from adverse.analysis.results import analyze as work_out
+    from adverse.report.page import write_report
     from adverse.report.terminal import remarks, tables
 
-    summary = work_out(folder)
+    summary = work_out(folder, exact=exact)
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+    page = write_report(folder)
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )
+    console.print(f"report:  {page}", highlight=False, markup=False, soft_wrap=True)
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 

@@ -30,8 +30,8 @@ def world(
     Example:
         adverse world orchard data/orchard --logs 40 --seed 1
     """
-    from adverse.cli.runs import all_cores
     from adverse.data.worlds.writing import WorldSpec, shared_out, write_world
+    from adverse.processes import all_cores
 
     if out.exists():
         raise StudyError(

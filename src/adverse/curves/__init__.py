@@ -5,7 +5,7 @@ from adverse.curves.bootstrap import Sample, estimate
 from adverse.curves.curve import area, hypervolume
 from adverse.curves.interval import Interval
 from adverse.curves.predict import predict_contextual
-from adverse.curves.quantities import Area, Difference, Mean, Ratios, Share
+from adverse.curves.quantities import Area, Difference, Expected, Mean, Ratios, Recall, Share
 from adverse.curves.ranking import changes, rank
 from adverse.curves.rates import clopper_pearson, korn_graubard
 from adverse.curves.required import required_rates
@@ -17,9 +17,11 @@ from adverse.curves.table import ScoreTable, read_table, riot_2018
 __all__ = [
     "Area",
     "Difference",
+    "Expected",
     "Interval",
     "Mean",
     "Ratios",
+    "Recall",
     "Resamples",
     "Sample",
     "ScoreTable",

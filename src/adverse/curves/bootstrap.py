@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adverse.curves.quantities import Array, Quantity, curves_of
 from adverse.curves.resample import Resamples
-from adverse.curves.weighting import Valued, Weighting
+from adverse.curves.weighting import Weighting
 
 MEMORY_BYTES = 256 * 2**20
 """What the intermediate arrays of one chunk of resamples may take."""
@@ -38,7 +38,6 @@ def estimate(quantities: Mapping[str, Quantity], resamples: Resamples) -> dict[s
     All are evaluated together, chunk by chunk, so that what they share - a baseline, a worst case - is
     worked out once, and memory stays bounded.
     """
-    strata = _strata(resamples.stratum)
     plain = Weighting(np.ones((1, len(resamples.order))), resamples.order)
     observed = {name: plain.evaluate(quantity) for name, quantity in quantities.items()}
     size = len(resamples.counts)
@@ -49,39 +48,25 @@ def estimate(quantities: Mapping[str, Quantity], resamples: Resamples) -> dict[s
         for name, quantity in quantities.items():
             found = weighting.evaluate(quantity)
             values[name][rows] = found.value
-            errors[name][rows] = _centred(found, weighting.weights, strata)[1]
+            errors[name][rows] = weighting.standard_errors(found.influence, resamples.stratum)
     samples = {}
     for name, found in observed.items():
-        influence, error = _centred(found, plain.weights, strata)
         samples[name] = Sample(
             quantities[name],
             float(found.value[0]),
-            float(error[0]),
-            influence[0],
+            float(plain.standard_errors(found.influence, resamples.stratum)[0]),
+            _centred(found.influence[0], resamples.stratum),
             values[name],
             errors[name],
         )
     return samples
 
 
-def _strata(stratum: NDArray[np.int64]) -> Array:
-    """Return the strata as (L, H) indicators."""
-    numbers = np.arange(stratum.max(initial=-1) + 1)
-    return np.asarray(stratum[:, None] == numbers, np.float64)
-
-
-def _centred(found: Valued, weights: Array, strata: Array) -> tuple[Array, Array]:
-    """Return influences (C, L) centred within strata, and the standard errors (C,) they give.
-
-    Each stratum's sum of squares is scaled by n / (n - 1); a stratum of one log adds nothing, which is why
-    such intervals are refused elsewhere.
-    """
-    size = strata.sum(axis=0)
-    means = ((weights * found.influence) @ strata) / size
-    centred = found.influence - means @ strata.T
-    squares = (weights * centred**2) @ strata
-    variance = squares @ np.where(size > 1, size / np.maximum(size - 1, 1), 0.0)
-    return centred, np.sqrt(variance)
+def _centred(influence: Array, stratum: NDArray[np.int64]) -> Array:
+    """Return the influences (L,) of the logs as they are, centred within strata."""
+    means = np.bincount(stratum, influence) / np.bincount(stratum)
+    centred: Array = influence - means[stratum]
+    return centred
 
 
 def _chunks(quantities: Mapping[str, Quantity], resamples: Resamples) -> Iterator[slice]:

@@ -8,13 +8,14 @@ much, down and up, and the quantity worked out again.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.curves.curve import areas
-from adverse.curves.quantities import Area, Array, Difference, Quantity, Ratios, Share
+from adverse.curves.quantities import Area, Array, Difference, Expected, Quantity, Ratios, Recall, Share
 from adverse.curves.rates import none_seen
 
 ROUNDING = 1e-12
@@ -40,9 +41,15 @@ def ends(quantity: Quantity, tail: float, *, still_only: bool = False) -> tuple[
         falls = [_value(one) - low for one, (low, _) in both]
         rises = [high - _value(one) for one, (_, high) in both]
         return value - max(falls[0], rises[1]), value + max(rises[0], falls[1])
+    if isinstance(quantity, Recall):
+        low, high = (_recall(quantity.curve, end, still_only=still_only) for end in (-tail, tail))
+        return low, high
+    if isinstance(quantity, Expected):
+        low, high = (_expected(quantity, end, still_only=still_only) for end in (-tail, tail))
+        return low, high
     pairs = [ends(part, tail, still_only=still_only) for part in quantity.parts]
-    low, high = np.asarray(quantity.weights) @ np.asarray(pairs)
-    return float(low), float(high)
+    least, most = np.asarray(quantity.weights) @ np.asarray(pairs)
+    return float(least), float(most)
 
 
 def _value(quantity: Area | Share) -> float:
@@ -56,6 +63,25 @@ def _area(quantity: Area, tail: float, *, still_only: bool = False) -> float:
     moved = [_moved(curve, tail, still_only=still_only) for curve in quantity.curves]
     safety = np.min([one[0] for one in moved], axis=0)
     return float(areas(safety, np.min([one[1] for one in moved], axis=0)))
+
+
+def _recall(curve: Ratios, tail: float, *, still_only: bool) -> float:
+    safety = curve.observed()[0]
+    if not still_only or _still(curve.num_s, curve.den_s):
+        safety = np.clip(safety + math.copysign(none_seen(curve.den_s, tail=abs(tail)), tail), 0, 1)
+    return float(np.mean(safety))
+
+
+def _expected(quantity: Expected, tail: float, *, still_only: bool) -> float:
+    """Return the expected area with every condition moved, each in proportion to its probability."""
+    observed = [curve.observed_ratios() for curve in quantity.curves]
+    safety, efficiency = quantity.curve([one[0] for one in observed], [one[1] for one in observed])
+    safety, efficiency = safety.copy(), efficiency.copy()
+    for chance, curve in zip(quantity.probabilities, quantity.curves, strict=True):
+        before, after = curve.observed(), _moved(curve, tail, still_only=still_only)
+        safety += chance * (after[0] - before[0])
+        efficiency += chance * (after[1] - before[1])
+    return float(areas(np.clip(safety, 0, 1), np.clip(efficiency, 0, 1)))
 
 
 def _moved(curve: Ratios, tail: float, *, still_only: bool) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What can be estimated from logs: areas, worst cases, shares of areas, differences and means.
+"""What can be estimated from logs: areas, worst and expected cases, shares, differences, means, recalls.
 
 A curve is a ratio of sums over logs, kept here as numerators and denominators per log. The rest are
 expressions over curves; what they share is shared by being the same object.
@@ -6,7 +6,7 @@ expressions over curves; what they share is shared by being the same object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,10 +41,15 @@ class Ratios:
 
     def observed(self) -> tuple[Array, Array]:
         """Return safety and efficiency (K,) of the logs as they are; NaN where that is 0 / 0."""
+        safety, ratio = self.observed_ratios()
+        return safety, self.efficiency_of(ratio)
+
+    def observed_ratios(self) -> tuple[Array, Array]:
+        """Return safety and num_e / den_e (K,) of the logs as they are."""
         with np.errstate(divide="ignore", invalid="ignore"):
             safety = np.sum(self.num_s, axis=0) / np.sum(self.den_s)
             ratio = np.sum(self.num_e, axis=0) / np.sum(self.den_e, axis=0)
-        return safety, np.broadcast_to(self.efficiency_of(ratio), safety.shape)
+        return safety, np.broadcast_to(ratio, safety.shape)
 
     def efficiency_of(self, ratio: Array) -> Array:
         """Turn num_e / den_e into efficiency."""
@@ -94,13 +99,40 @@ class Mean:
     weights: tuple[float, ...]
 
 
-Quantity = Area | Share | Difference | Mean
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The area of the curve to be expected where condition i prevails with probability i (they sum to 1).
+
+    Miss rates and alarm rates are averaged first, and only then turned into safety and efficiency.
+    """
+
+    curves: tuple[Ratios, ...]
+    probabilities: tuple[float, ...]
+
+    def curve(self, safety: Sequence[Array], ratio: Sequence[Array]) -> tuple[Array, Array]:
+        """Return safety and efficiency from those of all conditions: safeties, and num_e / den_e."""
+        pairs = list(zip(self.probabilities, safety, ratio, strict=True))
+        rate = np.sum([chance * one for chance, _, one in pairs], axis=0)
+        expected = np.sum([chance * one for chance, one, _ in pairs], axis=0)
+        return expected, self.curves[0].efficiency_of(rate)
+
+
+@dataclass(frozen=True, eq=False)
+class Recall:
+    """The mean safety of a curve over its levels: with those of the reference rates, the ADR."""
+
+    curve: Ratios
+
+
+Quantity = Area | Share | Difference | Mean | Expected | Recall
 
 
 def curves_of(quantity: Quantity) -> Iterator[Ratios]:
     """Yield the curves that a quantity is made of, some of them more than once."""
-    if isinstance(quantity, Area):
+    if isinstance(quantity, Area | Expected):
         yield from quantity.curves
+    elif isinstance(quantity, Recall):
+        yield quantity.curve
     elif isinstance(quantity, Mean):
         for part in quantity.parts:
             yield from curves_of(part)

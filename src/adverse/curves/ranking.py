@@ -10,10 +10,10 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-
-from adverse.curves.bootstrap import Sample
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,19 @@ class Change:
         return f"{before}, {_place(self.after)} {self.best_after} ({self.probability_after:.2f})."
 
 
-def rank(samples: Mapping[str, Sample]) -> Ranking:
+class Resampled(Protocol):
+    """A value, and what B resamples of the same logs say it might have been."""
+
+    @property
+    def value(self) -> float:
+        """Of the logs as they are."""
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Of the resamples (B,)."""
+
+
+def rank(samples: Mapping[str, Resampled]) -> Ranking:
     """Rank SUTs by their value, highest first, with probabilities from their common resamples.
 
     Equals share the first place of a resample, and are in the order of their names. Resamples in which

@@ -18,7 +18,7 @@ from scipy import special
 from adverse.curves.bootstrap import Sample, estimate
 from adverse.curves.ends import ends
 from adverse.curves.interval import Interval, given, refused
-from adverse.curves.quantities import Array, Difference, Quantity, curves_of
+from adverse.curves.quantities import Array, Difference, Quantity, Recall, curves_of
 from adverse.curves.resample import Resamples
 
 METHOD = "studentized bootstrap"
@@ -67,6 +67,8 @@ def interval(sample: Sample, *, level: float = 0.95) -> Interval:
 
 def least_logs(quantity: Quantity) -> int:
     """Return how many logs there are behind the safety, or the efficiency, of the curve that has fewest."""
+    if isinstance(quantity, Recall):
+        return int(np.count_nonzero(quantity.curve.recorded_s()))
     kinds = [kind for curve in curves_of(quantity) for kind in (curve.recorded_s(), curve.recorded_e())]
     return min(int(np.count_nonzero(kind)) for kind in kinds)
 

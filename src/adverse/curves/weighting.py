@@ -7,13 +7,14 @@ standard errors follow without resampling resamples.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.curves.curve import staircase
-from adverse.curves.quantities import Area, Array, Difference, Quantity, Ratios, Share
+from adverse.curves.quantities import Area, Array, Difference, Expected, Quantity, Ratios, Recall, Share
+
+AnyArray = NDArray[np.float64] | NDArray[np.int64]
 
 
 class Valued(NamedTuple):
@@ -23,25 +24,42 @@ class Valued(NamedTuple):
     influence: Array
 
 
-class _Curve(NamedTuple):
-    """Safety and efficiency (C, K), their denominators (C, K) or (C, 1), and num_e / den_e (C, K)."""
+class _Ratio(NamedTuple):
+    """Sums over sums (C, K), the sums below (C, K) or (C, 1), and the parts of the logs that have any."""
 
-    safety: Array
-    den_s: Array
-    efficiency: Array
     ratio: Array
-    den_e: Array
+    below: Array
+    logs: NDArray[np.int64]
+    numerators: Array
+    denominators: Array
+
+
+class _Curve(NamedTuple):
+    """Safety, and what efficiency is made from, with efficiency itself (C, K)."""
+
+    safety: _Ratio
+    cost: _Ratio
+    efficiency: Array
 
 
 class Weighting:
     """C weightings of L logs (C, L), and what was worked out under them, so that it is worked out once."""
 
     def __init__(self, weights: Array, order: NDArray[np.int64]) -> None:
-        self.weights = weights
+        self.weights = np.ascontiguousarray(weights, np.float64)
         self.order = order
         """The logs of all arrays are taken in this order, that of the columns of the weights."""
         self._curves: dict[Ratios, _Curve] = {}
         self._values: dict[Quantity, Valued] = {}
+
+    def standard_errors(self, influence: Array, stratum: NDArray[np.int64]) -> Array:
+        """Return the standard errors (C,) that influences (C, L) give.
+
+        Influences are centred within strata. Each stratum's sum of squares is scaled by n / (n - 1); a
+        stratum of one log adds nothing, which is why such intervals are refused elsewhere.
+        """
+        found: Array = _kernels().standard_errors(influence, self.weights, stratum, np.bincount(stratum))
+        return found
 
     def evaluate(self, quantity: Quantity) -> Valued:
         """Return the values and influences of a quantity; NaN where it is not defined."""
@@ -61,6 +79,10 @@ class Weighting:
         if isinstance(quantity, Difference):
             first, second = self.evaluate(quantity.first), self.evaluate(quantity.second)
             return Valued(first.value - second.value, first.influence - second.influence)
+        if isinstance(quantity, Expected):
+            return self._expected(quantity)
+        if isinstance(quantity, Recall):
+            return self._recall(quantity.curve)
         found = [self.evaluate(part) for part in quantity.parts]
         pairs = list(zip(quantity.weights, found, strict=True))
         value = np.sum([weight * one.value for weight, one in pairs], axis=0)
@@ -68,70 +90,87 @@ class Weighting:
 
     def _area(self, curves: tuple[Ratios, ...]) -> Valued:
         found = [self._curve(curve) for curve in curves]
-        safety, worst_s = _lowest([one.safety for one in found])
+        safety, worst_s = _lowest([one.safety.ratio for one in found])
         efficiency, worst_e = _lowest([one.efficiency for one in found])
-        value, by_safety, by_efficiency = _area_and_slopes(safety, efficiency)
+        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency)
         influence = np.zeros(self.weights.shape)
-        with np.errstate(divide="ignore", invalid="ignore"):  # undefined values have undefined influences
-            for index, (curve, one) in enumerate(zip(curves, found, strict=True)):
-                slope = np.where(worst_s == index, by_safety, 0.0) / one.den_s
-                if slope.any():
-                    influence += _times(slope, self._part(curve.num_s))
-                    influence -= _times(slope * one.safety, self._part(curve.den_s))
-                slope = np.where(worst_e == index, by_efficiency, 0.0) / one.den_e
-                if curve.efficiency == "rate":
-                    slope = np.where(one.efficiency > 0, -slope / curve.fpr_max, 0.0)
-                if slope.any():
-                    influence += _times(slope, self._part(curve.num_e))
-                    influence -= _times(slope * one.ratio, self._part(curve.den_e))
-        return Valued(value, influence)
+        for index, (curve, one) in enumerate(zip(curves, found, strict=True)):
+            self._add(influence, by_safety, worst_s, index, one.safety)
+            slope = _by_ratio(curve, by_efficiency, one.efficiency)
+            self._add(influence, slope, worst_e, index, one.cost)
+        return _valued(value, influence)
+
+    def _expected(self, quantity: Expected) -> Valued:
+        found = [self._curve(curve) for curve in quantity.curves]
+        ratios = [one.cost.ratio for one in found]
+        safety, efficiency = quantity.curve([one.safety.ratio for one in found], ratios)
+        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency)
+        influence, everywhere = np.zeros(self.weights.shape), np.zeros(safety.shape, np.int64)
+        for curve, chance, one in zip(quantity.curves, quantity.probabilities, found, strict=True):
+            slope = _by_ratio(curve, by_efficiency, efficiency)
+            self._add(influence, chance * by_safety, everywhere, 0, one.safety)
+            self._add(influence, chance * slope, everywhere, 0, one.cost)
+        return _valued(value, influence)
+
+    def _recall(self, curve: Ratios) -> Valued:
+        safety = self._curve(curve).safety
+        slopes = np.full(safety.ratio.shape, 1 / safety.ratio.shape[1])
+        influence = np.zeros(self.weights.shape)
+        self._add(influence, slopes, np.zeros(slopes.shape, np.int64), 0, safety)
+        return _valued(safety.ratio.mean(axis=1), influence)
+
+    @staticmethod
+    def _add(influence: Array, slopes: Array, which: NDArray[np.int64], index: int, part: _Ratio) -> None:
+        _kernels().add_influence(
+            influence, slopes, which, index, part.ratio, part.below, part.logs, *part[3:]
+        )
 
     def _curve(self, curve: Ratios) -> _Curve:
         if curve not in self._curves:
-            den_s, den_e = self.weights @ self._part(curve.den_s), self.weights @ self._part(curve.den_e)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                safety = (self.weights @ self._part(curve.num_s)) / den_s
-                rate = (self.weights @ self._part(curve.num_e)) / den_e
-            rate = np.broadcast_to(rate, safety.shape)
-            self._curves[curve] = _Curve(safety, den_s, curve.efficiency_of(rate), rate, den_e)
+            size = np.shape(curve.num_s)[1]
+            safety = self._ratio(curve.num_s, curve.den_s, size)
+            cost = self._ratio(curve.num_e, curve.den_e, size)
+            self._curves[curve] = _Curve(safety, cost, curve.efficiency_of(cost.ratio))
         return self._curves[curve]
 
-    def _part(self, array: NDArray[np.float64] | NDArray[np.int64]) -> Array:
+    def _ratio(self, num: AnyArray, den: AnyArray, size: int) -> _Ratio:
+        above, below = self._part(num), self._part(den)
+        logs = np.flatnonzero(above.any(axis=1) | below.any(axis=1))
+        sums = _kernels().weighted_sums
+        over = sums(self.weights, logs, below[logs])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.broadcast_to(sums(self.weights, logs, above[logs]) / over, (len(self.weights), size))
+        turned = (np.ascontiguousarray(part[logs].T) for part in (above, below))
+        return _Ratio(np.ascontiguousarray(ratio), over, logs, *turned)
+
+    def _part(self, array: AnyArray) -> Array:
         """Return numbers per log as (L, K) or (L, 1), in the order of the weights."""
         ordered = np.asarray(array, np.float64)[self.order]
         return ordered if ordered.ndim == 2 else ordered[:, None]
 
 
-def _times(slopes: Array, part: Array) -> Array:
-    """Return slopes (C, K) times (L, K) numbers, or times (L, 1) numbers that are equal at all K."""
-    if part.shape[1] == 1:
-        slopes = np.sum(slopes, axis=1, keepdims=True)
-    return slopes @ part.T
+def _by_ratio(curve: Ratios, by_efficiency: Array, efficiency: Array) -> Array:
+    """Turn derivatives by efficiency into derivatives by num_e / den_e."""
+    if curve.efficiency == "ratio":
+        return by_efficiency
+    return np.where(efficiency > 0, -by_efficiency / curve.fpr_max, 0.0)
+
+
+def _valued(value: Array, influence: Array) -> Valued:
+    influence[np.isnan(value)] = np.nan  # undefined values have undefined influences
+    return Valued(value, influence)
 
 
 def _lowest(found: list[Array]) -> tuple[Array, NDArray[np.int64]]:
     """Return the minimum over curves at every point, and which curve it is: the first of equals."""
-    lowest, which = found[0], np.zeros(found[0].shape, np.int64)
+    lowest, which = found[0].copy(), np.zeros(found[0].shape, np.int64)
     for index, other in enumerate(found[1:], start=1):
-        lower = other < lowest
-        lowest = np.where(np.isnan(other), np.nan, np.where(lower, other, lowest))
-        which[lower] = index
+        _kernels().lower(lowest, which, other, index)
     return lowest, which
 
 
-def _area_and_slopes(safety: Array, efficiency: Array) -> tuple[Array, Array, Array]:
-    """Return areas (C,) and their derivatives by safety and by efficiency (C, K)."""
-    reached, width, order = staircase(safety, efficiency)
-    value = np.sum(reached * width, axis=1)
-    by_efficiency = np.diff(reached, axis=1, prepend=0.0)
-    count, size = reached.shape
-    holder = np.maximum.accumulate(np.where(by_efficiency > 0, np.arange(size), 0), axis=1)  # reached first
-    place = (np.arange(count)[:, None] * size + holder).ravel()
-    widths = np.bincount(place, width.ravel(), minlength=count * size)
-    by_safety = np.asarray(widths.reshape(count, size), np.float64)
-    if order is None:
-        return value, by_safety, by_efficiency
-    unsorted = np.empty_like(by_safety), np.empty_like(by_efficiency)
-    np.put_along_axis(unsorted[0], order, by_safety, axis=1)
-    np.put_along_axis(unsorted[1], order, by_efficiency, axis=1)
-    return value, *unsorted
+def _kernels() -> Any:
+    """Return the compiled loops; numba is slow to import, and much of this package needs none of it."""
+    from adverse.curves import weighting_kernels  # noqa: PLC0415
+
+    return weighting_kernels

@@ -91,6 +91,8 @@ class Checked:
     cameras: int
     stereo: int
     labels: int
+    pixel_classes: int
+    pictured: int
     positions: bool
     robot: bool
     levels: Sequence[Able]
@@ -142,6 +144,8 @@ def check(
         cameras=sum(frame.camera is not None for frame in frames),
         stereo=sum(frame.right is not None for frame in frames),
         labels=sum(frame.labels is not None for frame in frames),
+        pixel_classes=len(set(dataset.pixel_classes.values())),
+        pictured=sum(frame.category is not None for frame in frames),
         positions=any(frame.truth.positions_m is not None for frame in frames),
         robot=dataset.robot is not None,
         levels=list(_levels(dataset, lacking)),
@@ -296,7 +300,7 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
     if not test:
         fix = "Name the test part: split: {test: FOLDER}."
         yield Problem("there are no test frames", place, "", fix, 1, stops=True)
-    if not any(len(frame.truth.boxes) for log in dataset.logs for frame in log.frames):
+    if not any(_judged(frame, dataset) for log in dataset.logs for frame in log.frames):
         fix = "Add the truth, or use the data for adverse mutate only."
         yield Problem("there are no boxes, so nothing can be scored", place, "", fix, 1, stops=True)
     lost = sum(frame.id in faults for frame in test)
@@ -305,6 +309,12 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
         fix = "Mend or take out what is listed below, or raise quarantine_budget in the study."
         first = next(frame.id for frame in test if frame.id in faults)
         yield Problem(what, f"frame {first!r}", "", fix, lost, stops=True)
+
+
+def _judged(frame: Frame, dataset: Dataset) -> bool:
+    """Tell whether there is anything to judge an answer by: boxes, named pixels, or what the image shows."""
+    named = frame.labels is not None and bool(dataset.pixel_classes)
+    return len(frame.truth.boxes) > 0 or named or frame.category is not None
 
 
 def _grouped(frames: Iterable[Frame], looked: _Looked) -> list[Problem]:

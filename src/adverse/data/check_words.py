@@ -59,6 +59,12 @@ def _facts(found: Checked) -> Iterator[str]:
         ("labels", found.labels),
     ):
         yield from _entry(noun, _share(count, found.images))
+    if found.labels and found.pixel_classes:
+        yield from _entry("", f"{found.pixel_classes} classes, for segmenters")
+    if found.pictured:
+        yield from _entry(
+            "shown", f"{_share(found.pictured, found.images)} tell their class, for classifiers"
+        )
     if found.robot:
         yield from _entry("robot", "its radii are told by the data")
     if found.classes:

@@ -28,7 +28,7 @@ from adverse.data.cityscapes_places import (
     read_vehicle_file,
     world_from_vehicle,
 )
-from adverse.data.cityscapes_truth import OBJECTS, objects_by_instance, objects_by_polygon
+from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES, objects_by_instance, objects_by_polygon
 from adverse.data.disparity import DisparityDepth
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
@@ -87,7 +87,8 @@ def cityscapes(
     if not made:
         raise _nothing(root, "no images")
     notes = dict(+reading.truths.notes)
-    return Dataset(root.resolve().name, categories, tuple(made), tuple(reading.read), notes)
+    name, read = root.resolve().name, tuple(reading.read)
+    return Dataset(name, categories, tuple(made), read, notes, pixel_classes=PIXEL_CLASSES)
 
 
 class _Named(NamedTuple):

@@ -67,6 +67,21 @@ OTHERS = (
     "license plate",
 )
 """The classes that have none."""
+PIXEL_CLASSES = {
+    7: "road",
+    8: "sidewalk",
+    11: "building",
+    12: "wall",
+    13: "fence",
+    17: "pole",
+    19: "traffic light",
+    20: "traffic sign",
+    21: "vegetation",
+    22: "terrain",
+    23: "sky",
+    **{number: name for number, name in OBJECTS.items() if name not in NOT_JUDGED},
+}
+"""The 19 classes that segmentation is judged by, by the ids of label maps."""
 GROUP = "group"
 HIGHEST_ID = 33
 _LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 2 + 2**20

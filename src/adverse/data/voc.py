@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from adverse.data import splits
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.labels import LabelFile
+from adverse.data.labels import LabelFile, PixelClasses
 from adverse.data.layout import by_stem, natural
 from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
 from adverse.data.strict_xml import Element, read_xml, wrong
@@ -25,6 +25,34 @@ from adverse.plugins import Positive, dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 IMAGES, ANNOTATIONS, SETS, LABELS = "JPEGImages", "Annotations", "ImageSets/Main", "SegmentationClass"
+PIXEL_CLASSES = dict(
+    enumerate(
+        (
+            "background",
+            "aeroplane",
+            "bicycle",
+            "bird",
+            "boat",
+            "bottle",
+            "bus",
+            "car",
+            "cat",
+            "chair",
+            "cow",
+            "diningtable",
+            "dog",
+            "horse",
+            "motorbike",
+            "person",
+            "pottedplant",
+            "sheep",
+            "sofa",
+            "train",
+            "tvmonitor",
+        )
+    )
+)
+"""What the ids of VOC's label maps mean; 255, the void, is not judged."""
 DIFFICULT = "objects marked difficult"
 UNLISTED = "image files without an annotation"
 
@@ -43,6 +71,7 @@ def voc(
     split: dict[Split, str] | None = None,
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
     difficult: Literal["ignore", "count"] = "ignore",
+    pixel_classes: PixelClasses | None = None,
     exif: Exif = "refuse",
     scale_16bit: Positive | None = None,
     max_megapixels: Positive = MAX_MEGAPIXELS,
@@ -51,6 +80,7 @@ def voc(
 
     `split` names the lists in ImageSets/Main; without it everything in Annotations is the test split.
     `class_map` renames classes: {pedestrian: person}. A frame's id is its file name without the ending.
+    `pixel_classes` names the ids of label maps where they are not VOC's own.
     """
     policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     files = by_stem(_folder(root, ANNOTATIONS), root, (".xml",))
@@ -91,7 +121,8 @@ def voc(
         logs.append(Log(frame.id, (frame,), kind))
     notes[UNLISTED] += len(images.keys() - files.keys())
     read = (*lists, *(files[stem] for stem in sorted(parsed)))
-    return Dataset(root.resolve().name, categories, tuple(logs), read, dict(+notes))
+    names = (PIXEL_CLASSES if pixel_classes is None else pixel_classes) if label_maps else {}
+    return Dataset(root.resolve().name, categories, tuple(logs), read, dict(+notes), pixel_classes=names)
 
 
 class _Parsed(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.levels.match import FALSE, HIT, IGNORED, match
-from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.outcomes import Events, Outcomes
 from adverse.levels.sensitivity import first_level
 from adverse.study.store.read import Answers, Frames, TruthTable
 
@@ -26,6 +26,8 @@ class Judged:
 
     answers: Answers
     outcome: NDArray[np.int8]
+    truth: NDArray[np.int64]
+    """The row of the truth that each detection hits; -1: none."""
     row: NDArray[np.int64]
     """The row of `answers` that each detection belongs to."""
 
@@ -33,7 +35,7 @@ class Judged:
 def judge(answers: Answers, truth: TruthTable) -> Judged:
     """Match the detections of one SUT under one setting with the truth."""
     row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
-    return Judged(answers, match(answers, truth), row)
+    return Judged(answers, *match(answers, truth), row)
 
 
 def false_scores(judged: Judged, counted: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -51,26 +53,35 @@ def image_outcomes(
     counted: NDArray[np.bool_],
 ) -> dict[str, Outcomes]:
     """Return the outcomes of ROC_A and ROC_B over the frames that count (a mask over all frames)."""
-    groups, levels = len(frames.logs), len(thresholds)
+    events = image_events(judged, truth, frames, thresholds, counted)
+    return {name: one.outcomes(len(thresholds)) for name, one in events.items()}
+
+
+def image_events(
+    judged: Judged,
+    truth: TruthTable,
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+) -> dict[str, Events]:
+    """Return the hits and false alarms of ROC_A and ROC_B, and the level each begins at."""
+    groups = len(frames.logs)
     log_of = frames.log
     frame = judged.answers.frame[judged.row]
     level = first_level(judged.answers.scores, thresholds)
     on = counted[frame]
 
-    def tally(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return counts_by_level(log_of[frame[chosen]], level[chosen], groups, levels)
-
     positive = positive_logs(truth, frames)
     real = counted[truth.frame] & ~truth.ignore
     truths = np.bincount(log_of[truth.frame[real]], minlength=groups)
     images = as_float(np.bincount(log_of[counted], minlength=groups))
-    hits = tally(on & (judged.outcome == HIT))
+    hit, false = on & (judged.outcome == HIT), on & (judged.outcome == FALSE)
     negative = on & ~positive[log_of[frame]] & (judged.outcome != IGNORED)
     seen, strongest = first_per_frame(frame[negative], level[negative])
-    alarms = counts_by_level(log_of[seen], strongest, groups, levels)
+    hits = log_of[frame[hit]], level[hit]
     return {
-        ROC_A: Outcomes(frames.logs, hits, truths, as_float(tally(on & (judged.outcome == FALSE))), images),
-        ROC_B: Outcomes(frames.logs, hits, truths, as_float(alarms), np.where(positive, 0.0, images)),
+        ROC_A: Events(frames.logs, *hits, truths, log_of[frame[false]], level[false], images),
+        ROC_B: Events(frames.logs, *hits, truths, log_of[seen], strongest, np.where(positive, 0.0, images)),
     }
 
 

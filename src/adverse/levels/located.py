@@ -14,9 +14,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.levels.image import as_float, first_per_frame, positive_logs
-from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.outcomes import Events, Outcomes
 from adverse.levels.places import Places
 from adverse.levels.sensitivity import first_level
+from adverse.levels.strongest import strongest_first
 from adverse.study.store.read import Answers, Frames, TruthTable
 
 RANGE_M = 10.0
@@ -33,7 +34,21 @@ def located_outcomes(
     counted: NDArray[np.bool_],
 ) -> Outcomes:
     """Return the outcomes over the frames that count (a mask over all frames)."""
-    groups, levels = len(frames.logs), len(thresholds)
+    events = located_events(answers, detected, truth, true, frames, thresholds, counted)
+    return events.outcomes(len(thresholds))
+
+
+def located_events(
+    answers: Answers,
+    detected: Places,
+    truth: TruthTable,
+    true: Places,
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+) -> Events:
+    """Return the hits and false alarms, and the level each begins at."""
+    groups = len(frames.logs)
     level = first_level(answers.scores, thresholds)
     near = (detected.range_m <= RANGE_M) & counted[detected.frame]
     meant = (true.range_m <= RANGE_M) & counted[truth.frame] & ~truth.ignore
@@ -42,12 +57,14 @@ def located_outcomes(
     false = near & ~positive[frames.log[detected.frame]]
     seen, strongest = first_per_frame(detected.frame[false], level[false])
     images = as_float(np.bincount(frames.log[counted], minlength=groups))
-    return Outcomes(
+    return Events(
         frames.logs,
-        hits=counts_by_level(frames.log[detected.frame[hit]], level[hit], groups, levels),
-        truths=np.bincount(frames.log[truth.frame[meant]], minlength=groups),
-        cost=as_float(counts_by_level(frames.log[seen], strongest, groups, levels)),
-        exposure=np.where(positive, 0.0, images),
+        frames.log[detected.frame[hit]],
+        level[hit],
+        np.bincount(frames.log[truth.frame[meant]], minlength=groups),
+        frames.log[seen],
+        strongest,
+        np.where(positive, 0.0, images),
     )
 
 
@@ -55,17 +72,16 @@ def _right(
     answers: Answers, detected: Places, truth: TruthTable, true: Places, meant: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return which detections are the first within 1 m of a person; ties go by place, never by storage."""
-    x, y = detected.points_m.T
-    order = np.lexsort((y, x, -answers.scores, detected.frame))
+    order = strongest_first(answers.offsets, answers.scores, detected.points_m)
     chosen = np.flatnonzero(meant)
     known = chosen[np.lexsort((*true.points_m[chosen].T[::-1], truth.frame[chosen]))]
     right: NDArray[np.bool_] = _match_points(
         order,
-        detected.frame,
+        answers.offsets,
         detected.points_m,
         answers.labels,
-        np.searchsorted(truth.frame[known], detected.frame, side="left"),
-        np.searchsorted(truth.frame[known], detected.frame, side="right"),
+        np.searchsorted(truth.frame[known], answers.frame, side="left"),
+        np.searchsorted(truth.frame[known], answers.frame, side="right"),
         true.points_m[known],
         truth.labels[known],
     )
@@ -75,7 +91,7 @@ def _right(
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _match_points(
     order: Any,
-    frame: Any,
+    offsets: Any,
     points: Any,
     labels: Any,
     first: Any,
@@ -83,17 +99,18 @@ def _match_points(
     true_points: Any,
     true_labels: Any,
 ) -> Any:  # pragma: no cover - compiled
-    right = np.zeros(len(frame), np.bool_)
+    right = np.zeros(len(order), np.bool_)
     taken = np.zeros(len(true_points), np.bool_)
-    for d in order:
-        best, nearest = -1, RIGHT_WITHIN_M
-        for t in range(first[d], last[d]):
-            if taken[t] or true_labels[t] != labels[d]:
-                continue
-            away = np.hypot(points[d, 0] - true_points[t, 0], points[d, 1] - true_points[t, 1])
-            if away < nearest or (away == nearest and best < 0):
-                best, nearest = t, away
-        if best >= 0:
-            taken[best] = True
-            right[d] = True
+    for row in range(len(first)):
+        for d in order[offsets[row] : offsets[row + 1]]:
+            best, nearest = -1, RIGHT_WITHIN_M
+            for t in range(first[row], last[row]):
+                if taken[t] or true_labels[t] != labels[d]:
+                    continue
+                away = np.hypot(points[d, 0] - true_points[t, 0], points[d, 1] - true_points[t, 1])
+                if away < nearest or (away == nearest and best < 0):
+                    best, nearest = t, away
+            if best >= 0:
+                taken[best] = True
+                right[d] = True
     return right

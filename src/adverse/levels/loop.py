@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from adverse.levels.image import positive_logs
 from adverse.levels.outcomes import Outcomes
-from adverse.levels.places import ROUNDING_M, LogPath
+from adverse.levels.places import ROUNDING_M, LogPath, stations_m
 from adverse.levels.sensitivity import first_level
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
@@ -48,10 +50,16 @@ class Playback:
 def loop_outcomes(
     playbacks: Mapping[int, Playback], left_out: Mapping[str, int], frames: Frames, levels: int, robot: Robot
 ) -> Outcomes:
-    """Return the outcomes of the logs that can be played back."""
+    """Return the outcomes of the logs that can be played back.
+
+    Beside safety stand that with no tolerance (`at_0`), with the buffer between control and safety radius
+    as tolerance (`at_buffer`), and in how many logs a safety radius was entered while moving (`violations`).
+    """
     groups = len(frames.logs)
     hits = np.zeros((groups, levels), np.int64)
     truths = np.zeros(groups, np.int64)
+    tolerances = {"at_0": 0.0, "at_buffer": robot.control_radius_m - robot.safety_radius_m}
+    beside = {name: np.zeros((groups, levels), np.int64) for name in (*tolerances, "violations")}
     cost = np.zeros((groups, levels))
     exposure = np.zeros(groups)
     out = Counter(left_out)
@@ -63,35 +71,75 @@ def loop_outcomes(
         driven = playback.sut(robot)
         if playback.positive:
             truths[log] = 1
+            latest = best.stop_m[0] + ROUNDING_M
             with np.errstate(invalid="ignore"):
-                hits[log] = driven.stop_m <= best.stop_m[0] + robot.stop_tolerance_m + ROUNDING_M
+                hits[log] = driven.stop_m <= latest + robot.stop_tolerance_m
+                for name, tolerance in tolerances.items():
+                    beside[name][log] = driven.stop_m <= latest + tolerance
+            beside["violations"][log] = driven.violated
         else:
             exposure[log] = best.time_s[0]
             cost[log] = driven.time_s + robot.stop_cost_s * driven.stops
-    return Outcomes(frames.logs, hits, truths, cost, exposure, "time", dict(out))
+    return Outcomes(frames.logs, hits, truths, cost, exposure, "time", dict(out), beside)
+
+
+def obstacles_m(
+    answers: Answers,
+    detected_m: NDArray[np.float64],
+    stations: NDArray[np.float64],
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the place on the path of the nearest obstacle of each frame at each level (F,K); inf: none.
+
+    `detected_m` (N,) is how far along the path detections are, `stations` (F,) where frames were taken.
+    """
+    frame = np.repeat(answers.frame, np.diff(answers.offsets))
+    level = first_level(answers.scores, thresholds)
+    useful = counted[frame] & np.isfinite(detected_m) & (level < len(thresholds))
+    found: NDArray[np.float64] = _nearest_by_level(
+        len(stations),
+        len(thresholds),
+        frame[useful],
+        level[useful],
+        stations[frame[useful]] + detected_m[useful],
+    )
+    return found
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _nearest_by_level(  # pragma: no cover - compiled
+    frames: int, levels: int, frame: Any, level: Any, place: Any
+) -> Any:
+    nearest = np.full((frames, levels), np.inf)
+    for n in range(len(frame)):
+        nearest[frame[n], level[n]] = min(nearest[frame[n], level[n]], place[n])
+    for f in range(frames):
+        for k in range(1, levels):
+            nearest[f, k] = min(nearest[f, k], nearest[f, k - 1])
+    return nearest
 
 
 def playbacks(
-    answers: Answers,
-    detected_m: NDArray[np.float64],
+    obstacles: NDArray[np.float64],
     truth: TruthTable,
     true_m: NDArray[np.float64],
     too_close_m: NDArray[np.float64],
     frames: Frames,
     paths: Mapping[int, LogPath],
-    thresholds: NDArray[np.float32],
     counted: NDArray[np.bool_],
     robot: Robot,
 ) -> tuple[dict[int, Playback], Counter[str]]:
     """Return the logs that can be driven, and how many cannot, by reason.
 
-    Distances are along the path: to the control radius of detections and true objects, and to the safety
-    radius of true objects (`too_close_m`).
+    `obstacles` (F,K) are places on the path; distances along it are those to the control radius of true
+    objects, and to their safety radius (`too_close_m`).
     """
-    frame = np.repeat(answers.frame, np.diff(answers.offsets))
-    level = first_level(answers.scores, thresholds)
+    stations = stations_m(frames, paths)
+    real = counted[truth.frame] & ~truth.ignore
+    true = _nearest(stations, truth.frame[real], true_m[real])
+    too_close = _nearest(stations, truth.frame[real], too_close_m[real])
     positive = positive_logs(truth, frames)
-    useful = counted[frame] & np.isfinite(detected_m) & (level < len(thresholds))
     found: dict[int, Playback] = {}
     left_out: Counter[str] = Counter()
     for log in np.unique(frames.log[frames.test]).tolist():
@@ -99,24 +147,13 @@ def playbacks(
             left_out["no pose"] += 1
             continue
         one = paths[log]
-        kept = counted[one.rows]
-        rows, stations = one.rows[kept], one.path.stations[kept]
-        if not len(rows) or _widest_gap(stations, one.path.recorded_m) > robot.max_gap_m:
+        rows = one.rows[counted[one.rows]]
+        if not len(rows) or _widest_gap(stations[rows], one.path.recorded_m) > robot.max_gap_m:
             left_out["frames too far apart"] += 1
             continue
-        obstacles = np.full((len(rows), len(thresholds)), np.inf)
-        mine = useful & (frames.log[frame] == log)
-        at = np.searchsorted(rows, frame[mine])
-        np.minimum.at(obstacles, (at, level[mine]), stations[at] + detected_m[mine])
-        real = (frames.log[truth.frame] == log) & counted[truth.frame] & ~truth.ignore
-        where = np.searchsorted(rows, truth.frame[real])
+        end = one.path.length_m if positive[log] else one.path.recorded_m
         found[log] = Playback(
-            stations,
-            np.minimum.accumulate(obstacles, axis=1),
-            _nearest(stations, where, true_m[real]),
-            _nearest(stations, where, too_close_m[real]),
-            one.path.length_m if positive[log] else one.path.recorded_m,
-            bool(positive[log]),
+            stations[rows], obstacles[rows], true[rows], too_close[rows], end, bool(positive[log])
         )
     return found, left_out
 
@@ -124,7 +161,7 @@ def playbacks(
 def _nearest(
     stations: NDArray[np.float64], at: NDArray[np.int64], distance_m: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the nearest place on the path of what each image shows; inf where nothing is in the way."""
+    """Return the nearest place on the path of what each frame shows; inf where nothing is in the way."""
     places = np.full(len(stations), np.inf)
     np.fmin.at(places, at, stations[at] + distance_m)
     return places

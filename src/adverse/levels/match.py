@@ -7,27 +7,33 @@ neither way. Ties are broken by the boxes' coordinates, so storage order never m
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from adverse.levels.strongest import strongest_first
 from adverse.study.store.read import Answers, TruthTable
 
 IOU = 0.5
 FALSE, HIT, IGNORED = 0, 1, 2
 
 
-def match(answers: Answers, truth: TruthTable) -> NDArray[np.int8]:
-    """Return for each detection whether it is FALSE, a HIT or IGNORED."""
-    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
-    x0, y0, x1, y1 = answers.boxes.T
-    order = np.lexsort((y1, x1, y0, x0, -answers.scores, row))
+class Matched(NamedTuple):
+    """For each detection whether it is FALSE, a HIT or IGNORED; the row of the truth it hits (-1: none)."""
+
+    outcome: NDArray[np.int8]
+    truth: NDArray[np.int64]
+
+
+def match(answers: Answers, truth: TruthTable) -> Matched:
+    """Match detections with true objects."""
+    order = strongest_first(answers.offsets, answers.scores, answers.boxes)
     known = np.lexsort((*truth.boxes.T[::-1], truth.frame))
     first = np.searchsorted(truth.frame[known], answers.frame, side="left")
     last = np.searchsorted(truth.frame[known], answers.frame, side="right")
-    outcome: NDArray[np.int8] = _match(
+    outcome, which = _match(
         order,
         answers.offsets,
         answers.boxes.astype(np.float64),
@@ -39,10 +45,10 @@ def match(answers: Answers, truth: TruthTable) -> NDArray[np.int8]:
         truth.ignore[known],
         IOU,
     )
-    return outcome
+    return Matched(outcome, np.where(which >= 0, known[which] if len(known) else -1, -1))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _match(  # type: ignore[no-untyped-def] # pragma: no cover - compiled  # noqa: ANN202
     order: Any,
     offsets: Any,
@@ -56,6 +62,7 @@ def _match(  # type: ignore[no-untyped-def] # pragma: no cover - compiled  # noq
     iou: float,
 ):
     outcome = np.zeros(len(order), np.int8)
+    which = np.full(len(order), -1, np.int64)
     taken = np.zeros(len(truth_boxes), np.bool_)
     for row in range(len(first)):
         for place in range(offsets[row], offsets[row + 1]):
@@ -83,6 +90,7 @@ def _match(  # type: ignore[no-untyped-def] # pragma: no cover - compiled  # noq
             if best >= 0:
                 taken[best] = True
                 outcome[d] = 1
+                which[d] = best
             elif absorbed:
                 outcome[d] = 2
-    return outcome
+    return outcome, which

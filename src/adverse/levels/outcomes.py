@@ -1,7 +1,8 @@
-"""What every level comes to: counts per log and sensitivity level.
+"""What every level comes to: events, and from them counts per log and sensitivity level.
 
 A curve is a ratio of sums over logs, so whatever is done to logs (resampling, leaving one out) is done to
-these counts.
+these counts. With as many levels as there are scores, counts per log would be too many to hold; the curve
+over all logs is made from the events themselves.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Outcomes:
     exposure: NDArray[np.float64]
     kind: Cost = "alarms"
     left_out: Mapping[str, int] = field(default_factory=dict)
+    beside: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Further counts (L,K) of the same truths, by name."""
 
     def safety(self) -> NDArray[np.float64]:
         """Return the share that ended well at each level; NaN where there is no truth."""
@@ -47,6 +50,42 @@ class Outcomes:
             with np.errstate(divide="ignore"):
                 return 1.0 / self.false_rate()
         return 1.0 - np.minimum(self.false_rate() / fpr_max, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Hits and false alarms as (log, first level at which each counts); the rest as in Outcomes."""
+
+    logs: tuple[str, ...]
+    hit_log: NDArray[np.int64]
+    hit_level: NDArray[np.int64]
+    truths: NDArray[np.int64]
+    alarm_log: NDArray[np.int64]
+    alarm_level: NDArray[np.int64]
+    exposure: NDArray[np.float64]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def outcomes(self, levels: int) -> Outcomes:
+        """Count by log at so many levels."""
+        groups = len(self.logs)
+        hits = counts_by_level(self.hit_log, self.hit_level, groups, levels)
+        alarms = counts_by_level(self.alarm_log, self.alarm_level, groups, levels)
+        return Outcomes(
+            self.logs, hits, self.truths, alarms.astype(np.float64), self.exposure, left_out=self.left_out
+        )
+
+    def curve(self, levels: int, fpr_max: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return safety and efficiency over all logs, however many levels there are."""
+        all_logs = Events(
+            ("all",),
+            np.zeros_like(self.hit_log),
+            self.hit_level,
+            self.truths.sum(keepdims=True),
+            np.zeros_like(self.alarm_log),
+            self.alarm_level,
+            self.exposure.sum(keepdims=True),
+        ).outcomes(levels)
+        return all_logs.safety(), all_logs.efficiency(fpr_max)
 
 
 def counts_by_level(

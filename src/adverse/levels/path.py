@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.levels.image import as_float, positive_logs
-from adverse.levels.outcomes import Outcomes, counts_by_level
+from adverse.levels.outcomes import Events, Outcomes
 from adverse.levels.places import ROUNDING_M
 from adverse.levels.sensitivity import first_level
 from adverse.study.store.read import Answers, Frames, TruthTable
@@ -37,6 +37,21 @@ def path_outcomes(
 
     `detected_m` and `true_m` are the pathified distances of detections and true objects.
     """
+    events = path_events(answers, detected_m, truth, true_m, frames, thresholds, counted, with_path)
+    return events.outcomes(len(thresholds))
+
+
+def path_events(
+    answers: Answers,
+    detected_m: NDArray[np.float64],
+    truth: TruthTable,
+    true_m: NDArray[np.float64],
+    frames: Frames,
+    thresholds: NDArray[np.float32],
+    counted: NDArray[np.bool_],
+    with_path: NDArray[np.bool_],
+) -> Events:
+    """Return the images that end well and those with a false alarm, and the level each begins at."""
     count, levels = len(frames.ids), len(thresholds)
     counted = counted & with_path
     frame = np.repeat(answers.frame, np.diff(answers.offsets))
@@ -57,13 +72,15 @@ def path_outcomes(
     negative = counted & ~positive
     groups = len(frames.logs)
     lost = len(set(frames.log[~with_path & frames.test].tolist()))
-    return Outcomes(
+    return Events(
         frames.logs,
-        hits=counts_by_level(frames.log[judged], hit_level[judged], groups, levels),
-        truths=np.bincount(frames.log[judged], minlength=groups),
-        cost=as_float(counts_by_level(frames.log[negative], alarm_level[negative], groups, levels)),
-        exposure=as_float(np.bincount(frames.log[negative], minlength=groups)),
-        left_out={"no pose": lost} if lost else {},
+        frames.log[judged],
+        hit_level[judged],
+        np.bincount(frames.log[judged], minlength=groups),
+        frames.log[negative],
+        alarm_level[negative],
+        as_float(np.bincount(frames.log[negative], minlength=groups)),
+        {"no pose": lost} if lost else {},
     )
 
 

@@ -72,10 +72,19 @@ def path_distances_m(
     """Return how far along its own path each thing comes within a radius: inf never, NaN no path."""
     found = np.full(len(places.frame), np.nan)
     log = frames.log[places.frame]
+    by_log = np.argsort(log, kind="stable")
+    ends = np.searchsorted(log[by_log], np.arange(len(frames.logs) + 1))
+    stations = stations_m(frames, paths)[places.frame]
     for number, one in paths.items():
-        mine = log == number
-        if mine.any():
-            at = np.searchsorted(one.rows, places.frame[mine])
-            stations = one.path.stations[at]
-            found[mine] = pathified_distance_m(one.path, stations, places.points_m[mine], radius_m)
+        mine = by_log[ends[number] : ends[number + 1]]
+        if len(mine):
+            found[mine] = pathified_distance_m(one.path, stations[mine], places.points_m[mine], radius_m)
+    return found
+
+
+def stations_m(frames: Frames, paths: Mapping[int, LogPath]) -> NDArray[np.float64]:
+    """Return how far along its log's path each frame was taken; NaN where there is no path."""
+    found = np.full(len(frames.ids), np.nan)
+    for one in paths.values():
+        found[one.rows] = one.path.stations
     return found

@@ -41,9 +41,8 @@ def _pathify(corners: Any, along: Any, stations: Any, points: Any, radius: float
         if not (np.isfinite(px) and np.isfinite(py)):
             continue
         start = stations[n]
-        for s in range(len(corners) - 1):
-            if along[s + 1] <= start and s + 2 < len(corners):
-                continue
+        first = min(np.searchsorted(along[1:], start, side="right"), len(corners) - 2)
+        for s in range(first, len(corners) - 1):
             length = along[s + 1] - along[s]
             ux = (corners[s + 1, 0] - corners[s, 0]) / length
             uy = (corners[s + 1, 1] - corners[s, 1]) / length

@@ -11,7 +11,7 @@ from typing import Any
 import adverse
 from adverse.hashes import digest, file_sha256
 from adverse.plugins import library_version
-from adverse.study.plan import Plan, robot_of
+from adverse.study.plan import Plan, conditions_of, robot_of
 from adverse.suts.fingerprint import described
 
 LIBRARIES = (
@@ -40,7 +40,13 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "cpu": _cpu(),
             "libraries": {name: library_version(name) for name in LIBRARIES},
         },
-        "study": {"name": study.name, "seed": study.seed, "file": str(plan.file.source.path)},
+        "study": {
+            "name": study.name,
+            "task": study.task,
+            "seed": study.seed,
+            "file": str(plan.file.source.path),
+            "folder": str(plan.file.folder),
+        },
         "data": {
             "format": study.data.format,
             "options": study.data.model_dump(exclude={"format"}, exclude_none=True),
@@ -50,6 +56,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "frames": {split: plan.frames(split) for split in ("validation", "test")},
             "logs": len(plan.dataset.logs),
             "notes": dict(plan.dataset.notes),
+            "pixel_classes": {str(number): name for number, name in plan.dataset.pixel_classes.items()},
         },
         "suts": {
             task.name: {
@@ -74,6 +81,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,
             "bootstrap": study.robustness.bootstrap,
+            "conditions": dict(conditions_of(plan.file, plan.job.settings)),
             "quarantine_budget": study.quarantine_budget,
         },
         "engine": {"name": engine, "workers": workers},

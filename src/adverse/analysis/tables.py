@@ -1,0 +1,90 @@
+"""The tables behind the figures: curves point by point, and the outcomes of every log."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adverse.analysis.score import Scored, SutScores
+
+CURVES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("sut", "level", "setting", "group")),
+        *((name, pa.float64()) for name in ("sensitivity", "threshold", "safety", "efficiency")),
+        ("resolved", pa.bool_()),
+    ]
+)
+OUTCOMES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
+        ("truths", pa.int64()),
+        ("hits", pa.list_(pa.int64())),
+        ("exposure", pa.float64()),  # images, or at the loop level the truth's seconds
+        ("cost", pa.list_(pa.float64())),  # false alarms, or the SUT's seconds
+    ]
+)
+
+
+def curves_table(scores: SutScores) -> pa.Table:
+    """Return the points of all curves of a SUT."""
+    tables = [_curve(scores, scored) for scored in scores.scored if scored.curve is not None]
+    return pa.concat_tables(tables) if tables else CURVES.empty_table()
+
+
+def outcomes_table(scores: SutScores) -> pa.Table:
+    """Return what each log came to, at every sensitivity, where it says anything."""
+    tables = [_outcomes(scored) for scored in scores.scored if scored.outcomes is not None]
+    return pa.concat_tables(tables) if tables else OUTCOMES.empty_table()
+
+
+def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return flat rows as CSV; what is not there is empty, what is a list is left to summary.json."""
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(names), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+def _curve(one: SutScores, scored: Scored) -> pa.Table:
+    curve, row = scored.curve, scored.row
+    if curve is None:
+        return CURVES.empty_table()
+    size = len(curve.sensitivity)
+    columns = [_repeated(value, size) for value in (row.sut, row.level, row.setting, row.group)]
+    numbers = [curve.sensitivity, one.sensitivity.thresholds, curve.safety, curve.efficiency]
+    return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
+
+
+def _outcomes(scored: Scored) -> pa.Table:
+    row, found = scored.row, scored.outcomes
+    if found is None:
+        return OUTCOMES.empty_table()
+    said = np.flatnonzero((found.truths > 0) | (found.exposure > 0))
+    columns = [
+        *(_repeated(value, len(said)) for value in (row.sut, row.level, row.setting)),
+        pa.array([found.logs[index] for index in said], pa.string()),
+        pa.array(found.truths[said], pa.int64()),
+        _lists(found.hits[said].astype(np.int64)),
+        pa.array(found.exposure[said], pa.float64()),
+        _lists(found.cost[said]),
+    ]
+    return pa.table(columns, schema=OUTCOMES)
+
+
+def _repeated(value: str, count: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [value]).cast(pa.string())
+
+
+def _lists(values: NDArray[np.int64] | NDArray[np.float64]) -> pa.Array:
+    """Return (N, K) numbers as N lists."""
+    count, size = values.shape
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * size)
+    return pa.ListArray.from_arrays(offsets, pa.array(values.ravel()))

@@ -1,0 +1,144 @@
+"""The loops behind `weighting`, compiled: what a thousand resamples of every figure cost is decided here.
+
+Sums run in a fixed order on one thread, so results do not depend on the machine's number of cores. Rows are
+weightings (C), columns sensitivities (K) or logs (L).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def weighted_sums(weights: Any, logs: Any, parts: Any) -> Any:  # pragma: no cover - compiled
+    """Return sums (C, K) over logs of weights (C, L) times parts (M, K), part m being of log `logs[m]`."""
+    found = np.zeros((len(weights), parts.shape[1]))
+    for c in range(len(weights)):
+        row = found[c]
+        for m in range(len(logs)):
+            weight = weights[c, logs[m]]
+            if weight != 0.0:
+                part = parts[m]
+                for k in range(len(row)):
+                    row[k] += weight * part[k]
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def lower(lowest: Any, which: Any, other: Any, index: int) -> None:  # pragma: no cover - compiled
+    """Take in one more curve (C, K): the minimum so far, and which curve it is, the first of equals."""
+    for c in range(lowest.shape[0]):
+        for k in range(lowest.shape[1]):
+            if other[c, k] < lowest[c, k]:
+                lowest[c, k] = other[c, k]
+                which[c, k] = index
+            elif np.isnan(other[c, k]):
+                lowest[c, k] = np.nan
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def area_and_slopes(safety: Any, efficiency: Any) -> Any:  # pragma: no cover - compiled
+    """Return areas (C,) and their derivatives by safety and by efficiency (C, K); NaN where undefined.
+
+    The points are taken from high efficiency to low; step j is as wide as efficiency falls after it, and as
+    high as the best safety so far, which belongs to the point that reached it first.
+    """
+    count, size = safety.shape
+    value = np.zeros(count)
+    by_safety, by_efficiency = np.zeros((count, size)), np.zeros((count, size))
+    order = np.arange(size)
+    for c in range(count):
+        if np.isnan(safety[c]).any() or np.isnan(efficiency[c]).any():
+            value[c] = np.nan
+            by_safety[c] = np.nan
+            by_efficiency[c] = np.nan
+            continue
+        for j in range(size):  # by insertion: nearly sorted as a rule, and equals stay in order
+            i = j
+            while i > 0 and efficiency[c, order[i - 1]] < efficiency[c, j]:
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = j
+        best, holder = 0.0, order[0]
+        for j in range(size):
+            point = order[j]
+            if safety[c, point] > best:
+                by_efficiency[c, point] = safety[c, point] - best
+                best, holder = safety[c, point], point
+            after = efficiency[c, order[j + 1]] if j + 1 < size else 0.0
+            width = efficiency[c, point] - after
+            value[c] += best * width
+            by_safety[c, holder] += width
+    return value, by_safety, by_efficiency
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def add_influence(  # pragma: no cover - compiled
+    influence: Any,
+    slopes: Any,
+    which: Any,
+    index: int,
+    ratio: Any,
+    below: Any,
+    logs: Any,
+    numerators: Any,
+    denominators: Any,
+) -> None:
+    """Add to influences (C, L) what the ratios of one curve contribute, where it is the curve that counts.
+
+    The ratio (C, K) is a sum of numerators over `below` (C, K or 1), a sum of denominators; both are by
+    sensitivity (K or 1) and by log (M), log m being `logs[m]`. `slopes` (C, K) are derivatives by the ratio.
+    """
+    size = slopes.shape[1]
+    many = below.shape[1] > 1
+    gain = np.empty(len(logs))
+    up, down = np.empty(len(numerators)), np.empty(len(denominators))
+    for c in range(len(slopes)):
+        up[:] = 0.0
+        down[:] = 0.0
+        for k in range(size):
+            if which[c, k] == index and slopes[c, k] != 0.0:
+                slope = slopes[c, k] / below[c, k if many else 0]
+                up[k if len(up) > 1 else 0] += slope
+                down[k if len(down) > 1 else 0] -= slope * ratio[c, k]
+        gain[:] = 0.0
+        _add_rows(gain, up, numerators)
+        _add_rows(gain, down, denominators)
+        for m in range(len(logs)):
+            influence[c, logs[m]] += gain[m]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def _add_rows(total: Any, factors: Any, rows: Any) -> None:  # pragma: no cover - compiled
+    for k in range(len(factors)):
+        factor = factors[k]
+        if factor != 0.0:
+            row = rows[k]
+            for m in range(len(total)):
+                total[m] += factor * row[m]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def standard_errors(influence: Any, weights: Any, stratum: Any, sizes: Any) -> Any:  # pragma: no cover
+    """Return the standard errors (C,) that influences (C, L) give, spread being taken within strata."""
+    found = np.empty(len(weights))
+    mean, squares = np.empty(len(sizes)), np.empty(len(sizes))
+    for c in range(len(weights)):
+        mean[:] = 0.0
+        squares[:] = 0.0
+        for m in range(len(stratum)):
+            mean[stratum[m]] += weights[c, m] * influence[c, m]
+        for h in range(len(sizes)):
+            mean[h] /= sizes[h]
+        for m in range(len(stratum)):
+            apart = influence[c, m] - mean[stratum[m]]
+            squares[stratum[m]] += weights[c, m] * apart * apart
+        variance = 0.0
+        for h in range(len(sizes)):
+            if sizes[h] > 1:
+                variance += squares[h] * sizes[h] / (sizes[h] - 1)
+        found[c] = np.sqrt(variance)
+    return found

@@ -1,0 +1,235 @@
+"""ADR, means, expectations, closed-loop rates and required rates, each worked out once more, another way."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import adverse
+from adverse.analysis.drive import drive_log
+from adverse.analysis.judged import judge_sut
+from adverse.analysis.magnitudes import simple_magnitude
+from adverse.curves import adr, area, korn_graubard
+from adverse.errors import StudyError
+from adverse.levels.image import image_outcomes
+from adverse.mutations.defocus import blur_radius_px
+from adverse.mutations.haze import haze
+from adverse.study.spec import study_from
+from adverse.study.store.read import Store, open_store
+from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
+from analysis.test_exact import unsure
+
+MUTATIONS = [
+    "brightness(scale=0.9)",
+    "brightness(scale=0.95)",
+    "haze(beta=0.02)",
+    "defocus(focus_m=2, kappa=3)",
+]
+CONDITIONS = {"baseline": 0.6, "haze(beta=0.02)": 0.3, "brightness(scale=0.9)": 0.1}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("further")
+    write_drives(root / "data")
+    study = {
+        "name": "further",
+        "data": {"format": "folder", "root": str(root / "data")},
+        "mutations": MUTATIONS,
+        "levels": ["image", "path", "loop"],
+        "robot": ROBOT,
+        "sensitivity": {"levels": 8, "lowest": 0.01, "highest": 1.0},
+        "robustness": {"bootstrap": 50, "conditions": CONDITIONS},
+    }
+    adverse.run(study, root / "run", detectors={"unsure": unsure})
+    return root / "run"
+
+
+@pytest.fixture(scope="module")
+def summary(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "results" / "summary.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def store(folder: Path) -> Store:
+    return open_store(folder)
+
+
+def test_adr_is_that_of_the_exact_curve(store: Store, summary: dict[str, Any]) -> None:
+    one = judge_sut(store, "unsure")
+    found = {row["setting"]: row for row in summary["adr"]}
+    assert list(found) == list(store.settings)
+    for setting in store.settings:
+        both = [one.settings[name].answers.scores for name in ("identity", setting)]
+        scores = np.unique(np.concatenate(both))[::-1]
+        curves = []
+        for name in ("identity", setting):
+            judged, counted = one.settings[name], one.counted(name)
+            alone = (np.array([s], np.float32) for s in scores)
+            outcomes = [image_outcomes(judged, store.truth, store.frames, t, counted) for t in alone]
+            curves.append([o["image/ROC_A"] for o in outcomes])
+        rates = [o.false_rate()[0] for o in curves[0]]
+        wanted = adr([o.safety()[0] for o in curves[1]], rates)
+        assert found[setting]["adr"] == pytest.approx(wanted)
+        assert (found[setting]["people"], found[setting]["frames"]) == (FRAMES, 2 * FRAMES)
+        assert (found[setting]["status"], found[setting]["adr_interval"]) == ("ok", "refused")  # one log
+    assert len({row["adr"] for row in summary["adr"]}) > 1
+
+
+def test_the_mean_counts_each_family_once(summary: dict[str, Any]) -> None:
+    for row in summary["means"]:
+        mine = {r["setting"]: r for r in summary["rows"] if r["level"] == row["level"]}
+        for name in ("area", "robustness"):
+            dark = (mine[MUTATIONS[0]][name] + mine[MUTATIONS[1]][name]) / 2
+            wanted = (dark + mine[MUTATIONS[2]][name] + mine[MUTATIONS[3]][name]) / 3
+            assert row[name] == pytest.approx(wanted)
+        assert (row["families"], row["settings"]) == (3, 4)
+    assert {row["level"] for row in summary["means"]} == {row["level"] for row in summary["rows"]}
+
+
+def test_expected_curves_average_rates_first(folder: Path, summary: dict[str, Any]) -> None:
+    rows = pq.read_table(folder / "results" / "outcomes.parquet").to_pylist()
+    for expected in summary["expected"]:
+        safety, third = np.zeros(8), np.zeros(8)
+        for name, chance in CONDITIONS.items():
+            setting = "identity" if name == "baseline" else name
+            mine = [r for r in rows if (r["level"], r["setting"]) == (expected["level"], setting)]
+            safety += chance * np.sum([r["hits"] for r in mine], axis=0) / sum(r["truths"] for r in mine)
+            cost, exposure = np.sum([r["cost"] for r in mine], axis=0), sum(r["exposure"] for r in mine)
+            third += chance * (exposure / cost if "loop" in expected["level"] else cost / exposure)
+        efficiency = third if "loop" in expected["level"] else 1 - np.minimum(third / 0.1, 1)
+        assert expected["area"] == pytest.approx(area(safety, efficiency))
+
+
+def test_loop_rates_are_those_of_driving_every_level(folder: Path, store: Store) -> None:
+    with (folder / "results" / "loop_rates.csv").open(newline="") as file:
+        rows = [
+            r for r in csv.DictReader(file) if (r["level"], r["setting"]) == ("loop/annotated", "identity")
+        ]
+    assert len(rows) == 8
+    seen = set()
+    for row in rows:
+        driven = drive_log(store, log="meeting", sut="unsure", sensitivity=float(row["sensitivity"]))
+        stopped, late = (
+            driven.by_sut.stopped[-1],
+            driven.by_sut.position_m[-1] - driven.by_truth.position_m[-1],
+        )
+        for name, tolerance in (("safety", 0), ("safety_at_0", 0), ("safety_at_buffer", 1.0)):
+            assert float(row[name]) == (stopped and late <= tolerance + 1e-4)
+        assert float(row["violations"]) == driven.by_sut.violating.any()
+        seen.add((float(row["safety_at_0"]), float(row["safety_at_buffer"]), float(row["violations"])))
+        assert row["safety_interval"] == "refused"  # one positive log
+    assert len(seen) > 1
+
+
+def test_areas_at_other_tolerances_use_the_same_efficiency(folder: Path, summary: dict[str, Any]) -> None:
+    curves = pq.read_table(folder / "results" / "curves.parquet").to_pylist()
+    with (folder / "results" / "loop_rates.csv").open(newline="") as file:
+        rates = list(csv.DictReader(file))
+    for row in summary["loop"]:
+        key = (row["level"], row["setting"])
+        efficiency = [c["efficiency"] for c in curves if (c["level"], c["setting"]) == key]
+        for name in ("at_0", "at_buffer"):
+            safety = [float(r[f"safety_{name}"]) for r in rates if (r["level"], r["setting"]) == key]
+            assert row[f"area_{name}"] == pytest.approx(area(safety, efficiency))
+        assert row["area_at_0"] <= row["area_at_buffer"]
+
+
+def test_required_rates_are_counted_one_person_at_a_time(folder: Path, store: Store) -> None:
+    one = judge_sut(store, "unsure")
+    plain = one.settings["identity"]
+    false = plain.answers.scores[plain.outcome == 0]
+    rows = pq.read_table(folder / "results" / "required.parquet").to_pylist()
+    assert len(rows) == FRAMES * len(MUTATIONS)
+    for row in rows:
+        for name, setting in (("before", "identity"), ("after", row["setting"])):
+            answers = one.settings[setting].answers
+            at = store.frames.ids.index(row["frame"])
+            mine = slice(*answers.offsets[[at, at + 1]])
+            true = store.truth.boxes[store.truth.frame == at][0]
+            best = [
+                s for box, s in zip(answers.boxes[mine], answers.scores[mine], strict=True) if same(box, true)
+            ]
+            cost = sum(false >= max(best)) / (2 * FRAMES) if best else np.inf
+            assert row[name] == cost
+
+
+def same(box: Any, true: Any) -> bool:
+    """Tell whether two boxes overlap by half of their union."""
+    left, top = np.maximum(box[:2], true[:2])
+    right, bottom = np.minimum(box[2:], true[2:])
+    shared = max(right - left, 0) * max(bottom - top, 0)
+    sizes = [(b[2] - b[0]) * (b[3] - b[1]) for b in (box, true)]
+    return bool(shared >= 0.5 * (sum(sizes) - shared))
+
+
+def test_people_lost_are_those_whose_rate_rises_beyond_what_is_affordable(
+    folder: Path, summary: dict[str, Any]
+) -> None:
+    rows = pq.read_table(folder / "results" / "required.parquet").to_pylist()
+    for found in summary["required"]:
+        mine = [row for row in rows if row["setting"] == found["setting"]]
+        had = [row for row in mine if row["before"] <= 0.1]
+        lost = [row for row in had if row["after"] > 0.1]
+        assert found["affordable_before"] == len(had)
+        assert found["lost"] == korn_graubard([len(lost)], [len(had)]).value == len(lost) / len(had)
+        assert (found["people"], found["logs"], found["frames"]) == (FRAMES, 1, FRAMES)
+
+
+def test_magnitudes_are_what_the_mutations_do() -> None:
+    depth = np.array([1.0, 2.5, 7.0, 30.0])
+    alpha = simple_magnitude("haze(visibility_m=20)", depth)
+    assert alpha is not None
+    for metres, value in zip(depth, alpha[1], strict=True):
+        far = np.full((9, 9), metres, np.float32)
+        hazy = haze(np.zeros((9, 9, 3), np.uint8), depth_m=far, visibility_m=20.0, color=(255, 255, 255))
+        assert hazy[4, 4, 0] == pytest.approx(255 * value, abs=0.6)
+    sigma = simple_magnitude("defocus(focus_m=2, kappa=3)", depth)
+    assert sigma is not None
+    np.testing.assert_allclose(
+        sigma[1], blur_radius_px(depth.astype(np.float32), focus_m=2.0, kappa=3.0), rtol=1e-5
+    )
+    assert simple_magnitude("gaussian_blur(sigma_px=2)", depth) is None
+    assert simple_magnitude("haze(beta=1) + defocus(focus_m=2, kappa=3)", depth) is None
+
+
+def test_the_histogram_holds_every_person_once(folder: Path) -> None:
+    with (folder / "results" / "magnitudes.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["setting"] for row in rows} == {MUTATIONS[2], MUTATIONS[3]}
+    away = PERSON_M - STEP_M * np.arange(FRAMES, dtype=np.float64)
+    for row in rows:
+        low, high = float(row["from"]), float(row["to"])
+        found = simple_magnitude(row["setting"], away)
+        assert found is not None
+        inside = (found[1] >= low - 1e-6) & (found[1] < high - 1e-6)
+        assert abs(int(row["people"]) - inside.sum()) <= 1  # depth is float32, so edges may fall either way
+    for setting in (MUTATIONS[2], MUTATIONS[3]):
+        assert sum(int(row["people"]) for row in rows if row["setting"] == setting) == FRAMES
+
+
+def test_a_condition_that_is_no_setting_is_refused(tmp_path: Path) -> None:
+    write_drives(tmp_path / "data")
+    study = {
+        "name": "odds",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "mutations": MUTATIONS,
+        "robustness": {"conditions": {"baseline": 0.5, "haze(beta=0.2)": 0.5}},
+    }
+    with pytest.raises(StudyError, match="no condition 'haze"):
+        adverse.run(study, tmp_path / "run", detectors={"unsure": unsure})
+    odd = {**study, "robustness": {"conditions": {"baseline": 0.5}}}
+    with pytest.raises(StudyError, match="conditions"):
+        study_from(odd, tmp_path)
+
+
+def test_every_result_is_on_its_page(folder: Path, summary: dict[str, Any]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    names = [*summary, *summary["rows"][0], *(path.name for path in (folder / "results").iterdir())]
+    assert [name for name in names if f"`{name}`" not in page] == []
