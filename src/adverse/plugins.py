@@ -51,6 +51,9 @@ Colour = tuple[
     Annotated[int, Field(ge=0, le=255)],
 ]
 
+LooksLike = Callable[[Path], Mapping[str, Any] | None]
+"""Tells whether a folder (or file) looks like a data format: the options to read it with, or None."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -90,6 +93,7 @@ class Plugin:
     needs: frozenset[str]
     libraries: tuple[str, ...]
     extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None
+    looks_like: LooksLike | None = None
 
     @functools.cached_property
     def code(self) -> str:
@@ -260,12 +264,20 @@ def sut(
 @overload
 def dataset(function: Callable[P, R]) -> Callable[P, R]: ...
 @overload
-def dataset(*, name: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def dataset(function: Callable[P, R] | None = None, *, name: str | None = None) -> Any:
-    """Mark a function `f(options) -> Dataset` as the reader of a data format."""
+def dataset(
+    *, name: str | None = ..., looks_like: LooksLike | None = ...
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def dataset(
+    function: Callable[P, R] | None = None, *, name: str | None = None, looks_like: LooksLike | None = None
+) -> Any:
+    """Mark a function `f(options) -> Dataset` as the reader of a data format.
+
+    `looks_like(path)` recognises the format by its layout: the options to read it with, or None.
+    """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
-        return _marked(plain, "dataset", name or plain.__name__, _options_of(plain))
+        title = name or plain.__name__
+        return _marked(plain, "dataset", title, _options_of(plain), looks_like=looks_like)
 
     return mark if function is None else mark(function)
 
@@ -325,9 +337,10 @@ def _marked(
     needs: frozenset[str] = frozenset(),
     libraries: tuple[str, ...] = (),
     extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = None,
+    looks_like: LooksLike | None = None,
 ) -> Callable[P, R]:
     summary = (inspect.getdoc(function) or "").partition("\n")[0]
-    plugin = Plugin(kind, name, function, summary, options, needs, libraries, extra_files)
+    plugin = Plugin(kind, name, function, summary, options, needs, libraries, extra_files, looks_like)
     function.__adverse__ = plugin  # type: ignore[attr-defined]
     return function
 

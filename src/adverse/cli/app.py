@@ -10,6 +10,7 @@ import adverse
 from adverse.cli import (
     benchtable,
     checkplugin,
+    data,
     demo,
     drive,
     export,
@@ -26,6 +27,7 @@ HELP = """Find out how a perception system fails before the field does.
 
 \b
     adverse demo                          a whole study on rendered scenes
+    adverse data check FOLDER             what is in a data set, and what is wrong
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
@@ -60,6 +62,7 @@ def _main(
         raise typer.Exit
 
 
+app.add_typer(data.data, name="data")
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)

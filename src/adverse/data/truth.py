@@ -27,7 +27,7 @@ _Pixels = Annotated[int, Field(gt=0)]
 PARTLY_OUTSIDE = "boxes partly outside the image"
 IGNORED = "boxes marked crowd or ignore"
 NEGATIVE = "images without annotations"
-_ROUNDING_PX = 1e-6  # x + width in floats may miss the border by this much
+ROUNDING_PX = 1e-6  # x + width in floats may miss the border by this much
 
 
 class CocoImage(BaseModel):
@@ -158,7 +158,7 @@ def _check_boxes(
             raise _bad_box(image, annotation, "has no size", "width > 0 and height > 0")
         if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
             raise _bad_box(image, annotation, "is outside the image", f"a box in {width}x{height} pixels")
-        if min(x0, y0, width - x1, height - y1) < -_ROUNDING_PX:
+        if min(x0, y0, width - x1, height - y1) < -ROUNDING_PX:
             notes[PARTLY_OUTSIDE] += 1
         if annotation.area is not None and not 0 <= _numbers([annotation.area], 1)[0] < math.inf:
             raise DataError(

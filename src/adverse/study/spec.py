@@ -50,10 +50,17 @@ class _OpenSection(_Section):
         return self.model_extra or {}
 
 
+class NegativeRuns(_Section):
+    """How long a stretch of a log without targets must be to become a negative log of its own."""
+
+    min_frames: Annotated[int, Field(ge=1)]
+
+
 class DataSection(_OpenSection):
     """Which data, and how to read it."""
 
     format: str
+    negative_runs: NegativeRuns | None = None
 
 
 class SutSection(_OpenSection):
