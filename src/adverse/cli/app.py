@@ -14,6 +14,7 @@ from adverse.cli import (
     demo,
     drive,
     export,
+    init,
     listing,
     models,
     mutate,
@@ -28,6 +29,7 @@ HELP = """Find out how a perception system fails before the field does.
 \b
     adverse demo                          a whole study on rendered scenes
     adverse data check FOLDER             what is in a data set, and what is wrong
+    adverse init DATA MODEL.onnx          a first study, guessed
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
@@ -63,6 +65,7 @@ def _main(
 
 
 app.add_typer(data.data, name="data")
+app.command("init")(init.init)
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)

@@ -55,13 +55,20 @@ def onnx_model(
     turns NMS off. The threshold is low so that trade-off curves are complete. A model whose batch axis is
     open runs all the images it is given at once.
     """
-    network = OnnxNetwork(_session(model), str(model), size=size, layout=layout)
+    network = open_model(model, size=size, layout=layout)
     return network_system(
         network,
         Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
         Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
         where=str(model),
     )
+
+
+def open_model(
+    model: Path, *, size: tuple[int, int] | None = None, layout: Layout | None = None
+) -> OnnxNetwork:
+    """Load a model."""
+    return OnnxNetwork(_session(model), str(model), size=size, layout=layout)
 
 
 class OnnxNetwork:

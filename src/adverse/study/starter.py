@@ -1,0 +1,231 @@
+"""A first study from a data path and a model path: what can be told from them, and what had to be assumed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import yaml
+
+from adverse.data.check import Checked, check
+from adverse.data.reading import guess, read_format
+from adverse.data.write import write_image
+from adverse.errors import StudyError
+from adverse.plugins import Registry, bind
+from adverse.suts.ask import ask, task_of
+from adverse.suts.build import build
+from adverse.suts.guess import class_map, guess_onnx
+from adverse.types import Dataset, Detections, Frame, Image, LabelMap
+
+SHOWN = 4
+TILE = (480, 360)
+SURE = 0.3
+"""Scores from which a detection is drawn."""
+TRUTH_COLOUR, FOUND_COLOUR = (255, 255, 255), (255, 176, 0)
+ONNX = ".onnx"
+
+
+@dataclass(frozen=True)
+class Starter:
+    """A study as text, what it assumes, and what to look at before trusting it."""
+
+    text: str
+    assumed: tuple[str, ...]
+    picture: Image | None
+
+
+def starter(data: Path, model: Path | None, folder: Path, registry: Registry) -> Starter:
+    """Write a study for a data set and a model, to be kept in `folder`."""
+    found = guess(data, registry.all("dataset"))
+    given = {"root": str(data), **found.options}
+    options = bind(found.format, given, where=str(data), base=Path.cwd())
+    dataset = read_format(found.format, options, where=str(data))
+    checked = check(dataset, registry.all("mutation"))
+    assumed = [f"the data are read as {found.format.name}"]
+    if model is None:
+        sut, system = _without_model(dataset, assumed), None
+    else:
+        sut, system = _with_model(model, folder, dataset, registry, assumed)
+    task = "detection" if system is None else task_of(system) or "detection"
+    study: dict[str, Any] = {
+        "name": _name(data),
+        "seed": 1,
+        "data": {"format": found.format.name, **_relative(given, folder)},
+        "suts": [sut],
+    }
+    if task != "detection":
+        study["task"] = task
+    else:
+        study["targets"] = [_target(dataset, assumed)]
+        study["levels"] = [able.name for able in checked.levels if able.able and not able.reason] or ["image"]
+        reasons: dict[str, list[str]] = {}
+        for able in checked.levels:
+            if able.reason:
+                reasons.setdefault(able.reason, []).append(able.name)
+        assumed += [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
+    study["mutations"] = ["first-look"]
+    if checked.depth.frames == checked.images:
+        study["mutations"].append("first-look-depth")
+        if checked.depth.known_share is not None and checked.depth.known_share < 1:
+            study["invalid_depth"] = "nearest"
+            share = f"{checked.depth.known_share:.1%} of the pixels"
+            assumed.append(f"depth is known at {share}; elsewhere it is taken from the nearest that is known")
+    return Starter(_text(study, assumed, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _with_model(
+    model: Path, folder: Path, dataset: Dataset, registry: Registry, assumed: list[str]
+) -> tuple[dict[str, Any], Any]:
+    if model.suffix.lower() != ONNX:
+        raise StudyError(
+            "only ONNX models can be looked into",
+            where=str(model),
+            got=model.suffix or "no ending",
+            wanted=".onnx",
+            fix="Leave it out, and name the model by hand: docs/suts.md has an example of each kind.",
+        )
+    names = dataset.categories or tuple(dict.fromkeys(dataset.pixel_classes.values()))
+    known = guess_onnx(model, names)
+    assumed += known.assumed
+    section = {"name": _name(model), "adapter": "onnx", "model": str(model), **known.options}
+    given = {key: value for key, value in section.items() if key not in ("name", "adapter")}
+    plugin = registry.get("sut", "onnx")
+    system = build(plugin, bind(plugin, given, where=str(model), base=Path.cwd()), default_class="person")
+    there = (
+        tuple(dict.fromkeys(dataset.pixel_classes.values())) if task_of(system) == "segmentation" else names
+    )
+    renamed = class_map(known.classes, there)
+    if renamed:
+        section["class_map"] = renamed
+        assumed.append("class_map: " + ", ".join(f"its {a} is our {b}" for a, b in list(renamed.items())[:6]))
+    return {**section, **_relative({"model": str(model)}, folder)}, system
+
+
+def _without_model(dataset: Dataset, assumed: list[str]) -> dict[str, Any]:
+    assumed.append("no model was given: OpenCV's HOG stands in for it, a weak detector of people")
+    section: dict[str, Any] = {"name": "hog", "adapter": "opencv-hog"}
+    renamed = class_map(["person"], dataset.categories)
+    return {**section, "class_map": renamed} if renamed else section
+
+
+def _target(dataset: Dataset, assumed: list[str]) -> str:
+    """Return the class that counts: people where there are any, else what there is most of."""
+    person = (
+        "person"
+        if "person" in dataset.categories
+        else class_map(["person"], dataset.categories).get("person")
+    )
+    if person is not None:
+        return person
+    counts = Counter(
+        dataset.categories[label]
+        for log in dataset.logs
+        for frame in log.frames
+        for label in frame.truth.labels.tolist()
+    )
+    name = counts.most_common(1)[0][0] if counts else next(iter(dataset.categories), "person")
+    assumed.append(f"there are no people in the data: what counts is {name}")
+    return name
+
+
+def _text(study: Mapping[str, Any], assumed: Sequence[str], checked: Checked) -> str:
+    """Return the study as YAML, with what was assumed and what else there is as comments."""
+    plain = yaml.safe_dump(
+        dict(study), sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
+    )
+    head = [
+        f"# {checked.images} images in {checked.logs} logs. Check what was assumed, then: adverse run",
+        *(f"# - {line}" for line in assumed),
+        "",
+    ]
+    tail = [
+        "# More to try (adverse list batteries; docs/study-file.md):",
+        "#   mutations: [coco-c]       15 corruptions x 5 severities, for adverse bench-table",
+        "#   mutations: [field-2021]   blur, haze and defocus by depth, dead channels",
+    ]
+    return "\n".join([*head, plain.rstrip(), "", *tail]) + "\n"
+
+
+def _picture(dataset: Dataset, system: Any) -> Image | None:
+    """Draw what the system says about four frames beside what is true; None without a system."""
+    if system is None or task_of(system) not in ("detection", "segmentation"):
+        return None
+    frames = [frame for log in dataset.logs for frame in log.frames if frame.fault is None]
+    best = sorted(frames, key=lambda frame: -min(len(frame.truth.boxes), 5))[: SHOWN * 5]
+    chosen = best[:: max(1, len(best) // SHOWN)][:SHOWN]
+    tiles = []
+    for frame in chosen:
+        image: Image = frame.image()
+        (answer,) = ask(system, [image], name="model")
+        tiles.append(_tile(image, frame, answer))
+    blank = np.zeros((TILE[1], TILE[0], 3), np.uint8)
+    tiles += [blank] * (SHOWN - len(tiles))
+    return np.vstack([np.hstack(tiles[:2]), np.hstack(tiles[2:])])
+
+
+def _tile(image: Image, frame: Frame, answer: Any) -> Image:
+    drawn = np.ascontiguousarray(image)
+    thick = max(1, image.shape[1] // 320)
+    for box in frame.truth.boxes:
+        _draw(drawn, box, TRUTH_COLOUR, thick)
+    if isinstance(answer, Detections):
+        for box in answer.boxes[answer.scores >= SURE]:
+            _draw(drawn, box, FOUND_COLOUR, thick)
+    elif isinstance(answer, LabelMap):
+        hues = (answer.labels.astype(np.int64) * 47 % 180).astype(np.uint8)
+        full = np.full_like(hues, 200)
+        colours = cv2.cvtColor(np.stack([hues, full, full], axis=-1), cv2.COLOR_HSV2RGB)
+        drawn = cv2.addWeighted(drawn, 0.5, colours, 0.5, 0).astype(np.uint8)
+    scale = min(TILE[0] / image.shape[1], TILE[1] / image.shape[0])
+    small = cv2.resize(drawn, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    tile = np.zeros((TILE[1], TILE[0], 3), np.uint8)
+    tile[: small.shape[0], : small.shape[1]] = small[: TILE[1], : TILE[0]]
+    return tile
+
+
+def _draw(image: Image, box: Any, colour: tuple[int, int, int], thick: int) -> None:
+    x0, y0, x1, y1 = (round(float(value)) for value in box)
+    cv2.rectangle(image, (x0, y0), (x1 - 1, y1 - 1), colour, thick)
+
+
+def write_starter(made: Starter, study: Path, picture: Path) -> None:
+    """Write the study and its picture; a study that is there already is never written over."""
+    try:
+        with study.open("x", encoding="utf-8") as file:
+            file.write(made.text)
+    except FileExistsError as error:
+        raise StudyError(
+            "there is a study already",
+            where=str(study),
+            fix="Give another name with --out, or move the old one away.",
+        ) from error
+    except OSError as error:
+        raise StudyError(
+            "the study cannot be written",
+            where=str(study),
+            got=error.strerror or str(error),
+            fix="Give a place in a folder that exists and that you may write to.",
+        ) from error
+    if made.picture is not None:
+        write_image(picture, made.picture)
+
+
+def _relative(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return options with the paths among them seen from the study's folder."""
+    return {
+        key: os.path.relpath(value, folder) if key in ("root", "model") else value
+        for key, value in options.items()
+    }
+
+
+def _name(path: Path) -> str:
+    kept = "".join(
+        char if char.isascii() and (char.isalnum() or char in "._- ") else "-" for char in path.stem
+    )
+    return kept.strip("._- ")[:100] or "study"

@@ -1,0 +1,105 @@
+"""adverse init: from a folder and a model to a study that runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+import yaml
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+from adverse.cli import main
+from adverse.cli.app import app
+from adverse.data.write import write_image
+
+SHARED = Path(__file__).parents[3] / "shared"
+
+
+def write_data(root: Path, name: str) -> None:
+    (root / "images").mkdir(parents=True)
+    images, annotations = [], []
+    for number in range(1, 5):
+        image = np.full((48, 64, 3), 90, np.uint8)
+        image[10:30, 20:40] = 220
+        write_image(root / "images" / f"{number}.png", image)
+        images.append({"id": number, "file_name": f"{number}.png", "width": 64, "height": 48})
+        if number % 2:
+            annotations.append({"id": number, "image_id": number, "category_id": 1, "bbox": [20, 10, 20, 20]})
+    told = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": name}]}
+    (root / "instances.json").write_text(json.dumps(told))
+
+
+def write_model(path: Path) -> None:
+    """Write a detector of one class that always finds the same box, in YOLOv8's shape."""
+    rows = np.zeros((1, 5, 60), np.float32)
+    rows[0, :, 0] = [30, 20, 20, 20, 0.9]
+    nodes = [helper.make_node("Constant", [], ["o"], value=numpy_helper.from_array(rows, "v"))]
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 48, 64])
+    out = helper.make_tensor_value_info("o", TensorProto.FLOAT, list(rows.shape))
+    graph = helper.make_graph(nodes, "tiny", [image], [out])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), str(path))
+
+
+def adverse(*words: object) -> Any:
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", ["person", "pedestrian"])
+def test_a_coco_file_and_a_model_become_a_finished_run(tmp_path: Path, name: str) -> None:
+    write_data(tmp_path / "data", name)
+    write_model(tmp_path / "model.onnx")
+    study = tmp_path / "study.yaml"
+    said = adverse("init", tmp_path / "data", tmp_path / "model.onnx", "--out", study)
+    assert said.exit_code == 0, said.output
+    told = yaml.safe_load(study.read_text())
+    assert told["suts"][0]["decoder"] == "yolo-v8"
+    assert told["targets"] == [name]
+    assert not Path(told["suts"][0]["model"]).is_absolute()
+    picture = cv2.imread(str(tmp_path / "study.png"))
+    assert picture is not None
+    assert picture.shape == (720, 960, 3)
+    ran = adverse("run", study, "--workers", 0, "--out", tmp_path / "run")
+    assert ran.exit_code == 0, ran.output
+    summary = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())
+    assert {row["sut"] for row in summary["rows"]} == {"model"}
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_study_is_never_written_over(tmp_path: Path) -> None:
+    write_data(tmp_path / "data", "person")
+    study = tmp_path / "study.yaml"
+    study.write_text("mine")
+    with pytest.raises(SystemExit) as ended:
+        main(["init", str(tmp_path / "data"), "--out", str(study)])
+    assert ended.value.code == 2
+    assert study.read_text() == "mine"
+
+
+def test_without_a_model_hog_stands_in(tmp_path: Path) -> None:
+    write_data(tmp_path / "data", "pedestrian")
+    said = adverse("init", tmp_path / "data", "--out", tmp_path / "study.yaml")
+    assert said.exit_code == 0, said.output
+    told = yaml.safe_load((tmp_path / "study.yaml").read_text())
+    assert told["suts"] == [{"name": "hog", "adapter": "opencv-hog", "class_map": {"person": "pedestrian"}}]
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the real data in ../shared")
+@pytest.mark.parametrize(
+    ("data", "levels", "depth"),
+    [("coco128_permissive", ["image"], False), ("kitti_object_NC", ["image", "located"], True)],
+)
+def test_real_data_and_a_real_model(tmp_path: Path, data: str, levels: list[str], depth: bool) -> None:  # noqa: FBT001
+    study = tmp_path / "study.yaml"
+    said = adverse("init", SHARED / "data" / data, SHARED / "models" / "FastestDet.onnx", "--out", study)
+    assert said.exit_code == 0, said.output
+    told = yaml.safe_load(study.read_text())
+    assert (told["levels"], told.get("invalid_depth")) == (levels, "nearest" if depth else None)
+    assert (told["suts"][0]["decoder"], told["suts"][0]["classes"]) == ("fastestdet", "coco-80")
+    planned = adverse("plan", study)
+    assert planned.exit_code == 0, planned.output
