@@ -134,7 +134,7 @@ def main() -> None:
             drawn_often.append(compare_draws(ours, theirs, small, name, options.draws))
             print(*drawn_often[-1])
     lines = [
-        f"Measured on {report.machine()}, on {len(images)} images of 320x240; the worst of all severities.",
+        f"Measured on {report.machine()}, on images of 320x240 ({len(images)}); the worst of all severities.",
         "",
         *report.table(["deterministic", "equal pixels", "within 1 level", "largest gap", "holds"], sure),
         "",

@@ -22,7 +22,7 @@ from adverse.study.store.durable import write_file
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.journal import Entry, Journal
 from adverse.study.store.manifest import write_manifest
-from adverse.study.store.records import SCHEMA, table_bytes
+from adverse.study.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
 from adverse.study.tables import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
 
@@ -72,7 +72,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1) -> None:
     logs = list(_logs(size, seed))
     names = {"settings": _settings(size.conditions), "suts": [f"sut{k:02d}" for k in range(size.suts)]}
     write_file(folder.study, b"name: scale\n")
-    write_file(folder.frames, frames_table(logs))
+    write_file(folder.frames, frames_table(logs, ("person",)))
     write_file(folder.truth, truth_table(logs, ("person",)))
     write_file(folder.inputs, table_bytes(INPUTS.empty_table()))
     journal = Journal(folder.journal)
@@ -97,7 +97,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1) -> None:
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:
     groups = ["baseline", *("mild" if n % 3 else "severe" for n in range(1, size.conditions))]
     return {
-        "study": {"name": "scale", "seed": seed, "file": "study.yaml"},
+        "study": {"name": "scale", "task": "detection", "seed": seed, "file": "study.yaml"},
         "data": {"annotations": {}, "notes": {}},
         "suts": {name: {} for name in names["suts"]},
         "settings": {name: {"group": g} for name, g in zip(names["settings"], groups, strict=True)},
@@ -250,7 +250,8 @@ def _unit(
         "labels": pa.ListArray.from_arrays(offsets, pa.array(["person"] * len(order))),
         "depths": pa.ListArray.from_arrays(offsets, pa.array(depth[order].astype(np.float32))),
     }
-    return pa.table(columns, schema=SCHEMA)
+    other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in OF_OTHER_TASKS}
+    return pa.table({**columns, **other}, schema=SCHEMA)
 
 
 def _depths(frame: Frame) -> NDArray[np.float64]:

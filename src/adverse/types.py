@@ -23,6 +23,7 @@ Depth = NDArray[np.float32]
 Group = Literal["baseline", "mild", "severe"]
 Split = Literal["train", "validation", "test"]
 LogKind = Literal["positive", "negative"]
+Task = Literal["detection", "segmentation", "classification"]
 
 
 class Source(Protocol):
@@ -89,7 +90,8 @@ class Frame:
     """One image of a log, with what is known about it; arrays are read only when asked for.
 
     `id` is unique in the data set. `image_id` is the data set's own key (COCO image id), used to look
-    up recorded predictions. `fault` says why the frame cannot be used, when that is already known.
+    up recorded predictions. `labels` gives one pixel class for each pixel, `category` what the whole image
+    shows. `fault` says why the frame cannot be used, when that is already known.
     """
 
     id: str
@@ -104,6 +106,7 @@ class Frame:
     right: Source | None = None
     depth_m: Source | None = None
     labels: Source | None = None
+    category: int | None = None
     fault: str | None = None
 
 
@@ -121,6 +124,7 @@ class Dataset:
     """Logs and what the labels mean. `notes` counts what a reader saw and accepted.
 
     `robot` holds what the data tell about the robot that took them: control_radius_m, safety_radius_m.
+    `pixel_classes` names the ids of label maps; an id without a name is not judged.
     """
 
     name: str
@@ -129,6 +133,7 @@ class Dataset:
     annotations: tuple[Path, ...] = ()
     notes: Mapping[str, int] = field(default_factory=dict)
     robot: Mapping[str, float] | None = None
+    pixel_classes: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -237,6 +242,69 @@ class Detections:
         return Detections(np.zeros((0, 4)), np.zeros(0))
 
 
+@dataclass(frozen=True, eq=False)
+class LabelMap:
+    """What a segmenter says about one image: one label for each pixel, (H,W), an index into its classes.
+
+    >>> LabelMap([[0, 1], [1, 1]]).labels.dtype
+    dtype('uint8')
+    """
+
+    labels: NDArray[np.uint8] | NDArray[np.uint16]
+
+    def __init__(self, labels: ArrayLike) -> None:
+        try:
+            given = np.asarray(labels)
+        except (TypeError, ValueError) as error:
+            raise _no_label_map(str(error)) from error
+        if given.ndim != 2 or not given.size or given.dtype.kind not in "ui":
+            raise _no_label_map(f"{given.dtype} of shape {given.shape}")
+        if given.min() < 0 or given.max() > np.iinfo(np.uint16).max:
+            raise _no_label_map(f"labels from {given.min()} to {given.max()}")
+        narrow = np.array(given, np.uint8 if given.max() < 256 else np.uint16, order="C")
+        _freeze(narrow)
+        object.__setattr__(self, "labels", narrow)
+
+    def same(self, other: LabelMap) -> bool:
+        """Tell whether two answers are equal to the bit."""
+        return np.array_equal(self.labels, other.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """What a classifier says about one image: a score for each of its classes, (C,), higher is surer.
+
+    >>> ClassScores([0.1, 0.7, 0.2]).best(2)
+    array([1, 2])
+    """
+
+    scores: NDArray[np.float32]
+
+    def __init__(self, scores: ArrayLike) -> None:
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+                given = np.array(scores, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _no_class_scores(str(error)) from error
+        if given.ndim != 1 or not given.size:
+            raise _no_class_scores(f"shape {given.shape}")
+        if not np.isfinite(given).all():
+            raise _no_class_scores(f"{int((~np.isfinite(given)).sum())} of {given.size} are NaN or infinite")
+        _freeze(given)
+        object.__setattr__(self, "scores", given)
+
+    def best(self, count: int) -> NDArray[np.int64]:
+        """Return the labels of the highest scores, highest first; of equal scores the lower label."""
+        return np.argsort(-self.scores, kind="stable")[:count]
+
+    def same(self, other: ClassScores) -> bool:
+        """Tell whether two answers are equal to the bit."""
+        return np.array_equal(self.scores, other.scores)
+
+
+Answer = Detections | LabelMap | ClassScores
+
+
 class Detector(Protocol):
     """A system under test that looks at images. Label i means `classes[i]`."""
 
@@ -245,6 +313,28 @@ class Detector(Protocol):
         """The names of the labels."""
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
+        """Return one answer for each image, in order."""
+
+
+class Segmenter(Protocol):
+    """A system under test that names every pixel. Label i means `classes[i]`."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the labels."""
+
+    def segment(self, images: Sequence[Image]) -> list[LabelMap]:
+        """Return one answer of the image's size for each image, in order."""
+
+
+class Classifier(Protocol):
+    """A system under test that says what an image shows. Score i is for `classes[i]`."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+
+    def classify(self, images: Sequence[Image]) -> list[ClassScores]:
         """Return one answer for each image, in order."""
 
 
@@ -257,6 +347,27 @@ class Recorded(Protocol):
 
     def recall(self, image_id: int | str, setting: str) -> Detections:
         """Return what was recorded for a frame under a setting."""
+
+
+System = Detector | Segmenter | Classifier
+
+
+def _no_label_map(got: str) -> SutError:
+    return SutError(
+        "a label map is not one whole number for each pixel",
+        got=got,
+        wanted="(height, width) of whole numbers from 0",
+        fix="Give the index of its class for each pixel.",
+    )
+
+
+def _no_class_scores(got: str) -> SutError:
+    return SutError(
+        "class scores are not one finite number for each class",
+        got=got,
+        wanted="(classes,) of finite numbers",
+        fix="Give one score for each class, for each image.",
+    )
 
 
 def _freeze(*arrays: NDArray[Any] | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ import yaml
 from adverse import plugins
 from adverse.suts.ask import ask
 from adverse.suts.build import build
+from adverse.types import Detector
 
 TEXT = (Path(__file__).parents[2] / "docs" / "suts.md").read_text("utf-8")
 OF_THE_STUDY = frozenset({"name", "adapter", "timeout_s", "memory_limit_mb"})
@@ -53,5 +54,5 @@ def test_the_plug_in_of_the_example_works(tmp_path: Path) -> None:
     plugin = plugins.load([tmp_path / "my_detector.py"]).get("sut", entry["adapter"])
     given = {key: value for key, value in entry.items() if key not in OF_THE_STUDY}
     built = build(plugin, plugins.bind(plugin, given, where="suts", base=tmp_path), default_class="person")
-    assert not hasattr(built, "recall")
-    assert len(ask(built, [np.zeros((30, 30, 3), np.uint8)], name="ours")[0]) == 1
+    assert hasattr(built, "detect")
+    assert len(ask(cast("Detector", built), [np.zeros((30, 30, 3), np.uint8)], name="ours")[0]) == 1

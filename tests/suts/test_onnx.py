@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -19,7 +19,7 @@ from adverse.errors import SutError
 from adverse.plugins import bind, load
 from adverse.suts.ask import ask
 from adverse.suts.onnx import onnx_model
-from adverse.types import Image
+from adverse.types import Detector, Image
 
 NAMES = ["person", "car", "dog"]
 IMAGE = np.full((100, 200, 3), 90, np.uint8)
@@ -51,6 +51,10 @@ def tiny(tmp_path: Path) -> Tiny:
         return saved(graph, tmp_path / "tiny.onnx")
 
     return write
+
+
+def built(*given: Any, **options: Any) -> Detector:
+    return cast("Detector", onnx_model(*given, **options))
 
 
 def saved(graph: Any, path: Path) -> Path:
@@ -103,7 +107,7 @@ HEADS: list[tuple[str, dict[str, NDArray[Any]]]] = [
 def test_every_decoder_through_the_whole_adapter(
     tiny: Tiny, decoder: Any, arrays: dict[str, NDArray[Any]]
 ) -> None:
-    detector = onnx_model(tiny(arrays), decoder, classes=NAMES)
+    detector = built(tiny(arrays), decoder, classes=NAMES)
     answers = ask(detector, [IMAGE, IMAGE], name="tiny")
     assert detector.classes == tuple(NAMES)
     for answer in answers:
@@ -114,7 +118,7 @@ def test_every_decoder_through_the_whole_adapter(
 
 def test_boxes_are_mapped_back_from_the_letterbox_clipped_and_degenerate_ones_dropped(tiny: Tiny) -> None:
     table = f32([[[-5, 30, 50, 60, 0.9, 0], [0, 0, 100, 20, 0.8, 0], [0, 25, 100, 25, 0.7, 0]]])
-    detector = onnx_model(tiny({"dets": table}, (1, 3, 100, 100)), "decoded", classes=NAMES)
+    detector = built(tiny({"dets": table}, (1, 3, 100, 100)), "decoded", classes=NAMES)
     answer = detector.detect([IMAGE])[0]  # 200 x 100 lies in the rows 25 to 75
     np.testing.assert_allclose(answer.boxes, [[0, 10, 100, 70]], atol=1e-4)
 
@@ -122,20 +126,18 @@ def test_boxes_are_mapped_back_from_the_letterbox_clipped_and_degenerate_ones_dr
 def test_nms_is_the_decoders_own_unless_given(tiny: Tiny) -> None:
     rows = f32([[[40, 30, 40, 40, 1, 0.9, 0, 0], [41, 30, 40, 40, 1, 0.8, 0, 0]]])
     path = tiny({"out": rows})
-    assert len(onnx_model(path, "yolo", classes=NAMES).detect([IMAGE])[0]) == 1
-    assert len(onnx_model(path, "yolo", classes=NAMES, nms_iou=1.0).detect([IMAGE])[0]) == 2
+    assert len(built(path, "yolo", classes=NAMES).detect([IMAGE])[0]) == 1
+    assert len(built(path, "yolo", classes=NAMES, nms_iou=1.0).detect([IMAGE])[0]) == 2
     table = f32([[[20, 10, 60, 50, 0.8, 1], [20, 10, 61, 50, 0.7, 1]]])
     path = tiny({"dets": table})
-    assert len(onnx_model(path, "decoded", classes=NAMES).detect([IMAGE])[0]) == 2
-    assert len(onnx_model(path, "decoded", classes=NAMES, nms_iou=0.5).detect([IMAGE])[0]) == 1
-    assert len(onnx_model(path, "decoded", classes=NAMES, max_detections=1).detect([IMAGE])[0]) == 1
+    assert len(built(path, "decoded", classes=NAMES).detect([IMAGE])[0]) == 2
+    assert len(built(path, "decoded", classes=NAMES, nms_iou=0.5).detect([IMAGE])[0]) == 1
+    assert len(built(path, "decoded", classes=NAMES, max_detections=1).detect([IMAGE])[0]) == 1
 
 
 def test_fractions_and_named_outputs(tiny: Tiny) -> None:
     arrays = {"a": f32([0.8]), "b": f32([[0.2, 0.2, 0.6, 1.0]]), "c": np.array([1])}
-    detector = onnx_model(
-        tiny(arrays), "decoded", classes=NAMES, outputs=["b", "a", "c"], box_unit="fraction"
-    )
+    detector = built(tiny(arrays), "decoded", classes=NAMES, outputs=["b", "a", "c"], box_unit="fraction")
     np.testing.assert_allclose(detector.detect([IMAGE])[0].boxes, [[40, 20, 120, 100]], atol=1e-4)
 
 
@@ -171,7 +173,7 @@ def test_batches_of_any_kind_give_each_image_its_own_answer(
     out = helper.make_tensor_value_info("dets", TensorProto.FLOAT, [batch, 1, 6])
     path = saved(helper.make_graph(nodes, "mean", [image], [out], known), tmp_path / "mean.onnx")
     scale = None if dtype == TensorProto.UINT8 else 1.0
-    detector = onnx_model(path, "decoded", classes=NAMES, scale=scale)
+    detector = built(path, "decoded", classes=NAMES, scale=scale)
     images = [np.full((16, 32, 3), value, np.uint8) for value in (10, 20, 30, 40, 50)]
     answers = detector.detect(images)
     np.testing.assert_allclose([answer.scores[0] for answer in answers], [10, 20, 30, 40, 50], rtol=1e-6)
@@ -186,13 +188,13 @@ def test_not_a_number_is_a_fault_of_the_image_and_not_of_the_study(tiny: Tiny, w
         table[:] = np.nan
     else:
         table[0, 0, 4 if where == "score" else 1] = np.nan
-    detector = onnx_model(tiny({"dets": table}), "decoded", classes=NAMES)
+    detector = built(tiny({"dets": table}), "decoded", classes=NAMES)
     with pytest.raises(SutError, match="finite"):
         detector.detect([IMAGE])
 
 
 def test_a_label_beyond_the_class_names_is_a_fault(tiny: Tiny) -> None:
-    detector = onnx_model(tiny({"dets": TABLE}), "decoded", classes=["person"])
+    detector = built(tiny({"dets": TABLE}), "decoded", classes=["person"])
     with pytest.raises(SutError, match="names no class"):
         ask(detector, [IMAGE], name="tiny")
 
@@ -202,7 +204,7 @@ def test_bad_files_are_told_by_name(tmp_path: Path) -> None:
     bad.write_bytes(b"<html>not found</html>")
     for path in (bad, tmp_path / "gone.onnx"):
         with pytest.raises(SutError, match="cannot load") as caught:
-            onnx_model(path, "yolo")
+            built(path, "yolo")
         assert path.name in str(caught.value)
         assert caught.value.fix
 
@@ -227,7 +229,7 @@ def test_a_model_that_does_not_fit_is_found_when_it_is_built(
     tiny: Tiny, arrays: Any, shape: Any, dtype: int, options: dict[str, Any], told: str
 ) -> None:
     with pytest.raises(SutError) as caught:
-        onnx_model(tiny(arrays, shape, dtype), "yolo", **{"classes": NAMES, **options})
+        built(tiny(arrays, shape, dtype), "yolo", **{"classes": NAMES, **options})
     assert told in str(caught.value)
 
 
@@ -236,7 +238,7 @@ def test_two_inputs_are_refused(tmp_path: Path) -> None:
     out = helper.make_tensor_value_info("sum", 1, [1, 3, 4, 4])
     graph = helper.make_graph([helper.make_node("Add", ["image", "sizes"], ["sum"])], "two", inputs, [out])
     with pytest.raises(SutError, match="one input") as caught:
-        onnx_model(saved(graph, tmp_path / "two.onnx"), "yolo")
+        built(saved(graph, tmp_path / "two.onnx"), "yolo")
     assert "sizes" in str(caught.value)
 
 
@@ -267,7 +269,7 @@ def test_a_real_model_finds_the_people_on_real_photos(fastestdet: Path, photos: 
         x, y, w, h = item["bbox"]
         if item["category_id"] == 1 and not item["iscrowd"] and w * h > 60 * 60:
             people.setdefault(item["image_id"], []).append([x, y, x + w, y + h])
-    detector = onnx_model(fastestdet, "fastestdet", resize="stretch", interpolation="area", channels="bgr")
+    detector = built(fastestdet, "fastestdet", resize="stretch", interpolation="area", channels="bgr")
     found = total = 0
     for image_id, boxes in people.items():
         answer = detector.detect([photo(photos / "train2017" / names[image_id])])[0]
@@ -304,7 +306,7 @@ def test_the_real_model_agrees_with_a_slow_reading_of_its_output(fastestdet: Pat
     for row in rows:
         if all(row[1] != one[1] or overlap(row[2], one[2]) <= 0.45 for one in kept):
             kept.append(row)
-    answer = onnx_model(
+    answer = built(
         fastestdet,
         "fastestdet",
         resize="stretch",

@@ -17,6 +17,7 @@ from adverse.analysis.magnitudes import magnitude_rows
 from adverse.analysis.one_sut import Worked, work_out
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tables import csv_bytes
+from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.ranking import changes, rank
 from adverse.curves.resample import Resamples
 from adverse.errors import DataError, IncompleteError
@@ -70,6 +71,8 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
         )
     counts = store.counts()
     _refuse_nothing(store, counts)
+    if store.task != "detection":
+        return _task_summary(store, counts)
     context = Context(store)
     resamples = _resamples(store)
     exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
@@ -94,6 +97,24 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
             (results / name).unlink(missing_ok=True)  # of an earlier analysis
     write_file(results / "troubles.parquet", table_bytes(troubles))
     write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
+    return Summary(summary)
+
+
+def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
+    """Write the results of a run of segmenters or classifiers."""
+    troubles = store.troubles()
+    summary = {
+        "study": store.manifest["study"]["name"],
+        "task": store.task,
+        "metric": METRICS[store.task],
+        "rows": [asdict(row) for row in score_task(store)],
+        "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        "troubles": _by_frame(troubles),
+    }
+    write_file(store.folder.results / "troubles.parquet", table_bytes(troubles))
+    write_file(store.folder.results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
 
@@ -153,6 +174,7 @@ def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
 def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked]) -> dict[str, Any]:
     return {
         "study": store.manifest["study"]["name"],
+        "task": store.task,
         "rows": [row for worked in done for row in worked.rows],
         "sensitivity": {worked.sut: worked.sensitivity for worked in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},

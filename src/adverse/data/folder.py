@@ -4,6 +4,7 @@ root/
   truth.json              COCO ground truth; file_name is relative to root        (optional)
   camera.json             calibration of all logs that have none of their own     (optional)
   robot.json              control_radius_m and safety_radius_m                    (optional)
+  pixel_classes.json      names of the class ids in labels: {"7": "road"}         (optional)
   <log>/
     images/000123.png     or the images directly in <log>/
     depth/000123.npy      metres; or .png, 16-bit, with depth_scale_m             (optional)
@@ -24,7 +25,7 @@ from adverse.data import cameras, poses, robots, splits
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.labels import LabelFile
+from adverse.data.labels import NAMES_FILE, LabelFile, PixelClasses, read_pixel_classes
 from adverse.data.layout import DEPTH, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.errors import DataError
@@ -42,6 +43,7 @@ def folder(
     split: dict[Split, str] | None = None,
     depth_scale_m: Positive | None = None,
     depth_resample: Resample = "refuse",
+    pixel_classes: PixelClasses | None = None,
     exif: Exif = "refuse",
     scale_16bit: Positive | None = None,
     max_megapixels: Positive = MAX_MEGAPIXELS,
@@ -51,6 +53,7 @@ def folder(
     `truth` is the COCO file, relative to root (truth.json, where there is one). With a truth file only the
     images it lists are used; without, there are no categories. `split` names the folder of each split.
     A frame's id is log/name, its log being the folder below root (below the split's folder, if split).
+    `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one).
     """
     bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in splits.named(split)]
     policy = ImagePolicy(max_megapixels, exif, scale_16bit)
@@ -67,9 +70,12 @@ def folder(
     categories = known.categories if known else ()
     robot_file = root / robots.FILE_NAME
     robot = robots.read_robot(robot_file) if robot_file.is_file() else None
-    side_files = {*reading.side_files, *((robot_file,) if robot else ())}
+    names_file = root / NAMES_FILE
+    named = pixel_classes is None and names_file.is_file()
+    names = read_pixel_classes(names_file) if named else pixel_classes or {}
+    side_files = {*reading.side_files, *((robot_file,) if robot else ()), *((names_file,) if named else ())}
     files = (*((known.path,) if known else ()), *sorted(side_files))
-    return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes), robot)
+    return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes), robot, names)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,26 @@
-"""Label maps: 8-bit gray PNG, one class id for each pixel."""
+"""Label maps: 8-bit gray PNG, one class id for each pixel; `pixel_classes.json` says what the ids mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, StringConstraints
 
 from adverse.data import codecs
 from adverse.data.files import read_bytes
 from adverse.data.images import MAX_MEGAPIXELS, ImageFile
+from adverse.data.strict_json import read_model
 from adverse.errors import DataError
 
 SUFFIXES = (".png",)
+NAMES_FILE = "pixel_classes.json"
+ClassId = Annotated[int, Field(ge=0, le=255)]
+ClassName = Annotated[str, StringConstraints(min_length=1)]
+PixelClasses = dict[ClassId, ClassName]
 _LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) + 2**20
 
 
@@ -42,6 +49,21 @@ class LabelFile:
             wanted = f"{'x'.join(map(str, self.image.measure()))}, as {self.image.path.name}"
             raise _refused("the label map is not of the image's size", f"{size[0]}x{size[1]}", wanted, where)
         return np.ascontiguousarray(codecs.decode(data, header, where=where)[..., 0])
+
+
+def read_pixel_classes(path: Path) -> dict[int, str]:
+    """Read which class each id means: {"7": "road"}; several ids may share a name, others are not judged."""
+    written = read_model(path, "pixel class", dict[str, ClassName])
+    wrong = next((key for key in written if not key.isdecimal() or int(key) > 255), None)
+    if wrong is not None:
+        raise DataError(
+            "a pixel class has no id",
+            where=f"{path}, field {wrong}",
+            got=repr(wrong),
+            wanted="a number from 0 to 255 as its key",
+            fix='Write the id of each class in the label maps, as in {"7": "road"}.',
+        )
+    return {int(key): name for key, name in written.items()}
 
 
 def _refused(what: str, got: str, wanted: str, where: str) -> DataError:

@@ -162,6 +162,27 @@ def add_zoomed(
                 target[i] += near[i] + (far[i] - near[i]) * share[i]
 
 
+@kernel("void(Array(uint8, 1, 'C', readonly=True), uint32[::1])")
+def _add_fours(line: U8, total: NDArray[np.uint32]) -> None:
+    """Add the rounded means of four RGB pixels each: known widths spare the inner loop."""
+    for b in range(total.size // 3):
+        four = line[12 * b : 12 * b + 12]
+        for c in range(3):
+            few = (
+                np.uint32(four[c]) + np.uint32(four[c + 3]) + np.uint32(four[c + 6]) + np.uint32(four[c + 9])
+            )
+            total[3 * b + c] += (few + np.uint32(2)) >> np.uint32(2)
+
+
+@kernel("void(Array(uint8, 1, 'C', readonly=True), uint32[::1])")
+def _add_twos(line: U8, total: NDArray[np.uint32]) -> None:
+    """Add the rounded means of two RGB pixels each."""
+    for b in range(total.size // 3):
+        two = line[6 * b : 6 * b + 6]
+        for c in range(3):
+            total[3 * b + c] += (np.uint32(two[c]) + np.uint32(two[c + 3]) + np.uint32(1)) >> np.uint32(1)
+
+
 @kernel(
     "void(Array(uint8, 3, 'C', readonly=True), int64[:, ::1], int64[:, ::1], int64[::1], int64[::1], "
     "uint8[:, :, ::1])"
@@ -184,9 +205,13 @@ def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out:
         total[:] = 0
         for source in range(row[k, 0], row[k, 1]):
             line = image[source].reshape(-1)
-            for b in range(boxes):
-                share = shares[b]
-                if channels == 3:
+            if channels == 3 and column[boxes - 1, 1] == 4 * boxes:
+                _add_fours(line, total)
+            elif channels == 3 and column[boxes - 1, 1] == 2 * boxes:
+                _add_twos(line, total)
+            elif channels == 3:
+                for b in range(boxes):
+                    share = shares[b]
                     red, green, blue = np.uint32(0), np.uint32(0), np.uint32(0)
                     for i in range(3 * column[b, 0], 3 * column[b, 1], 3):
                         red += np.uint32(line[i])
@@ -195,11 +220,12 @@ def pixelate(image: U8, row: I64, column: I64, row_of: I64, column_of: I64, out:
                     total[3 * b] += (red * share + half) >> bits
                     total[3 * b + 1] += (green * share + half) >> bits
                     total[3 * b + 2] += (blue * share + half) >> bits
-                else:
+            else:
+                for b in range(boxes):
                     gray = np.uint32(0)
                     for i in range(column[b, 0], column[b, 1]):
                         gray += np.uint32(line[i])
-                    total[b] += (gray * share + half) >> bits
+                    total[b] += (gray * shares[b] + half) >> bits
         share = np.uint32((1 << FIXED_POINT) / (row[k, 1] - row[k, 0]) + 0.5)
         for i in range(total.size):
             small[i] = np.uint8((total[i] * share + half) >> bits)

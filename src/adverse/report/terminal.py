@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -15,14 +15,23 @@ Row = Mapping[str, Any]
 SHOWN_CHANGES = 4
 GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
 """The parts of a table, in order, with the words that head them."""
+WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
 SHOWN = 5
 """Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
 
 
 def tables(summary: Summary) -> list[Table]:
     """Return one table for each level: a row for each setting, a column for each SUT."""
+    if summary.data["task"] != "detection":
+        return [_task_table(summary)]
     levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
-    return [_table(level, [row for row in summary.rows if row["level"] == level]) for level in levels]
+    return [
+        _table(
+            f"{level}: area, and share of the baseline that survives",
+            [row for row in summary.rows if row["level"] == level],
+        )
+        for level in levels
+    ]
 
 
 def remarks(summary: Summary) -> list[str]:
@@ -31,8 +40,7 @@ def remarks(summary: Summary) -> list[str]:
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             lines.append(
-                f"{sut}: failed on {counts['fault']} of {counts['planned']} images; they count as nothing "
-                "detected (area_without_faults in summary.json leaves them out)"
+                f"{sut}: failed on {counts['fault']} of {counts['planned']} images; {_faults_count(summary)}"
             )
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
         if counts["answered_differently_when_asked_twice"]:
@@ -44,7 +52,8 @@ def remarks(summary: Summary) -> list[str]:
             f"{frames} {'frame' if frames == 1 else 'frames'} could not be used; left out of the figures"
         )
         lines += _listed(refused)
-    lines += _unanswered(summary)
+    if summary.data["task"] == "detection":
+        lines += _unanswered(summary)
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
 
@@ -60,7 +69,7 @@ def _of_rankings(summary: Summary) -> list[str]:
 def _of_sensitivity(summary: Summary) -> list[str]:
     """Say how far thresholds can be trusted, once for all the SUTs it holds for."""
     suts: dict[str, list[str]] = {}
-    for sut, known in summary.data["sensitivity"].items():
+    for sut, known in summary.data.get("sensitivity", {}).items():
         if known["from"] == "test":
             words = "thresholds were chosen on the un-mutated test images; there is no validation split"
             suts.setdefault(words, []).append(sut)
@@ -106,9 +115,24 @@ def _listed(troubles: Iterable[Row]) -> list[str]:
     return lines + ([f"  and {left} more, see results/troubles.parquet"] if left > 0 else [])
 
 
-def _table(level: str, rows: list[Row]) -> Table:
+def _faults_count(summary: Summary) -> str:
+    if summary.data["task"] == "detection":
+        return "they count as nothing detected (area_without_faults in summary.json leaves them out)"
+    return "they count as wrong answers"
+
+
+def _task_table(summary: Summary) -> Table:
+    metric = str(summary.data["metric"])
+    rows = [
+        {**row, "area": row["scores"][metric], "robustness": row["share"], "level": metric}
+        for row in summary.rows
+    ]
+    return _table(f"{WORDS[metric]}, and share of the baseline that survives", rows)
+
+
+def _table(title: str, rows: Sequence[Row]) -> Table:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
-    table = Table(title=f"{level}: area, and share of the baseline that survives", title_justify="left")
+    table = Table(title=title, title_justify="left")
     table.add_column("mutation", overflow="fold")
     for sut in suts:
         table.add_column(sut, justify="right", overflow="fold")

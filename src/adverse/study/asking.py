@@ -7,34 +7,16 @@ a batch fails each of its images is tried once more alone, so that only the susp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from adverse.depth.boxes import box_depths_m
-from adverse.errors import StudyError, SutError, suggestion
-from adverse.study.plan import Job, SutTask
+from adverse.errors import SutError
+from adverse.study.keeping import Loaded
 from adverse.study.prepare import Version
 from adverse.study.stages import Stage
 from adverse.study.store.records import Record
 from adverse.suts.ask import ask
-from adverse.types import Detections, Detector, Image, Recorded
+from adverse.types import Answer, Detections, Image
 
-Answer = Detections | SutError
-
-
-class Loaded:
-    """A SUT ready to be asked. `isolated` ones watch over time and memory themselves."""
-
-    def __init__(self, index: int, sut: Detector | Recorded, job: Job, *, isolated: bool) -> None:
-        self.index = index
-        self.task = job.suts[index]
-        self.sut: Any = sut
-        self.isolated = isolated
-        self.looks = hasattr(sut, "detect")
-        self.targets = job.targets
-        self.category_of_label = _category_of_label(self.task, sut.classes, job)
+Said = Answer | SutError
 
 
 class Queue:
@@ -85,22 +67,22 @@ class Queue:
         for version, answer, other, doubled in zip(waiting, answers, again, sampled, strict=True):
             self._keep(version, answer, _equal(answer, other) if doubled else None)
 
-    def _answers(self, images: list[Image], stage: Stage) -> list[Answer]:
+    def _answers(self, images: list[Image], stage: Stage) -> list[Said]:
         self.tell(stage)
         try:
             return list(ask(self.loaded.sut, images, name=self.loaded.task.name))
         except SutError:
             return [self._alone(image, stage) for image in images]
 
-    def _alone(self, image: Image, stage: Stage) -> Answer:
+    def _alone(self, image: Image, stage: Stage) -> Said:
         self.tell(stage)
         try:
-            (answer,) = ask(self.loaded.sut, [image], name=self.loaded.task.name)
+            answers: list[Said] = ask(self.loaded.sut, [image], name=self.loaded.task.name)
         except SutError as error:
             return error
-        return answer
+        return answers[0]
 
-    def _recall(self, version: Version) -> Answer:
+    def _recall(self, version: Version) -> Said:
         name = self.loaded.task.name
         self.tell(Stage(f"looking up SUT {name!r}", version.frame.id, version.setting.id))
         try:
@@ -109,41 +91,21 @@ class Queue:
             return error
         return found
 
-    def _keep(self, version: Version, answer: Answer, repeats: bool | None) -> None:  # noqa: FBT001
-        names = self.loaded.category_of_label
-        found = answer if isinstance(answer, Detections) else Detections.none()
-        known = [row for row, label in enumerate(found.labels.tolist()) if label in names]
-        labels = tuple(names[int(found.labels[row])] for row in known)
-        depths, truth_depths = self._depths(version, found.boxes[known], labels)
+    def _keep(self, version: Version, answer: Said, repeats: bool | None) -> None:  # noqa: FBT001
+        failed = isinstance(answer, SutError)
         self.keep(
             Record(
                 frame=version.frame.id,
                 setting=version.setting.id,
                 sut=self.loaded.task.name,
-                status="fault" if isinstance(answer, SutError) else "ok",
-                detections=Detections(found.boxes[known], found.scores[known], found.labels[known]),
-                labels=labels,
-                reason=str(answer) if isinstance(answer, SutError) else None,
+                status="fault" if failed else "ok",
+                reason=str(answer) if failed else None,
                 pixels=version.pixels,
                 notes=version.notes,
                 repeats=repeats,
-                depths=depths,
-                truth_depths=truth_depths,
+                **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
-
-    def _depths(
-        self, version: Version, boxes: NDArray[np.float32], labels: tuple[str, ...]
-    ) -> tuple[NDArray[np.float32] | None, list[float] | None]:
-        """Return the depths of the targets among the boxes and, on the un-mutated frame, of the true ones."""
-        if version.depth_m is None:
-            return None, None
-        wanted = [row for row, label in enumerate(labels) if label in self.loaded.targets]
-        depths = np.full(len(boxes), np.nan, np.float32)
-        depths[wanted] = box_depths_m(version.depth_m, boxes[wanted])
-        if version.setting.group != "baseline":
-            return depths, None
-        return depths, box_depths_m(version.depth_m, version.frame.truth.boxes).tolist()
 
 
 def _refused(version: Version, sut: str) -> Record:
@@ -152,35 +114,11 @@ def _refused(version: Version, sut: str) -> Record:
         setting=version.setting.id,
         sut=sut,
         status="quarantined",
-        detections=Detections.none(),
-        labels=(),
         reason=version.refused,
     )
 
 
-def _equal(first: Answer, second: Answer) -> bool:
-    if isinstance(first, Detections) and isinstance(second, Detections):
-        return first.same(second)
-    return isinstance(first, SutError) and isinstance(second, SutError)
-
-
-def _category_of_label(task: SutTask, classes: tuple[str, ...], job: Job) -> dict[int, str]:
-    """Return the data set's name for each label of the SUT that the data set knows."""
-    for name in task.class_map:
-        if name not in classes:
-            raise StudyError(
-                f"class_map names a class that SUT {task.name!r} does not have",
-                where=f"SUT {task.name!r}, class_map.{name}",
-                fix=suggestion(name, classes),
-            )
-    named = {label: task.class_map.get(name, name) for label, name in enumerate(classes)}
-    known = {label: name for label, name in named.items() if not job.categories or name in job.categories}
-    if not set(known.values()) & set(job.targets):
-        raise StudyError(
-            f"SUT {task.name!r} can never answer {' or '.join(job.targets)}",
-            where=f"SUT {task.name!r}",
-            got=f"classes {', '.join(classes[:8])}{' ...' if len(classes) > 8 else ''}",
-            wanted=f"at least one of {', '.join(job.targets)}",
-            fix="Say what they are called here, as in class_map: {pedestrian: person}.",
-        )
-    return known
+def _equal(first: Said, second: Said) -> bool:
+    if isinstance(first, SutError) or isinstance(second, SutError):
+        return isinstance(first, SutError) and isinstance(second, SutError)
+    return first.same(second)  # type: ignore[arg-type] # a SUT has one task, so both are of one kind

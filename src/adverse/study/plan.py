@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,9 @@ from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.python_callable import object_fingerprint
-from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
+from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
 
-KEY_VERSION = "cell-1"
+KEY_VERSION = "cell-2"
 LIMITS = ("timeout_s", "memory_limit_mb")
 """Keys of a SUT that are also said to an adapter with limits of its own."""
 REPEAT_ONE_IN = 64
@@ -62,6 +62,9 @@ class Job:
     invalid_depth: Policy
     locate: bool = False
     """Whether the depth of every detection is wanted, for the levels that know of context."""
+    task: Task = "detection"
+    pixel_classes: Mapping[int, str] = field(default_factory=dict)
+    keep_label_maps: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
     blocked = [
         *_unmet_needs(file, dataset, settings),
         *_unmet_levels(file, dataset),
+        *_unmet_task(file, dataset),
         *_missing_files(file, registry, job),
     ]
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
@@ -154,6 +158,9 @@ def job_of(
         targets=file.study.targets,
         invalid_depth=file.study.invalid_depth,
         locate=any(level in IN_CONTEXT for level in file.study.levels),
+        task=file.study.task,
+        pixel_classes=dataset.pixel_classes,
+        keep_label_maps=file.study.keep_label_maps,
     )
 
 
@@ -188,7 +195,7 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
             got=f"splits {sorted({log.split for log in dataset.logs})}",
             fix="Name the test part: split: {test: FOLDER}.",
         )
-    for target in file.study.targets:
+    for target in file.study.targets if file.study.task == "detection" else ():
         if dataset.categories and target not in dataset.categories:
             raise StudyError(
                 f"the data set has no category {target!r}",
@@ -265,6 +272,29 @@ def _unmet_needs(file: StudyFile, dataset: Dataset, settings: Iterable[Setting])
                 got=f"{len(without)} of {len(frames)} test frames have none",
                 fix=f"Add a {noun} folder to the data set or drop the mutation from {file.source.path}.",
             )
+
+
+def _unmet_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
+    needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
+    task = file.study.task
+    if task not in needs:
+        return
+    name, noun = needs[task]
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    without = [frame for frame in frames if getattr(frame, name) is None]
+    if without:
+        yield StudyError(
+            f"{task} needs {noun} for every frame",
+            where=f"frame {without[0].id!r}",
+            got=f"{len(without)} of {len(frames)} test frames have none",
+            fix="Add it (docs/data-formats.md), or set another task: in the study.",
+        )
+    if task == "segmentation" and not dataset.pixel_classes:
+        yield StudyError(
+            "the data set does not say what its pixel classes are called",
+            where=file.where("data"),
+            fix="Name them (docs/data-formats.md, label maps), as in pixel_classes: {7: road, 24: person}.",
+        )
 
 
 def _unmet_levels(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
@@ -345,12 +375,15 @@ def _units(
             for s in chosen:
                 setting = job.settings[s]
                 pixels = [deep, job.invalid_depth] if setting.needs & {"depth_m", "labels"} else [plain]
+                if job.task == "segmentation":
+                    names = (f"{number}={name}" for number, name in sorted(job.pixel_classes.items()))
+                    pixels += [deep, *names, str(job.keep_label_maps)]
                 if job.locate:
                     pixels += [deep, *job.targets, *(_truth_digest(frame) for frame in frames if s == 0)]
                 draws = [str(job.seed)] if "rng" in setting.needs else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
-                    answer = [task.name, task.fingerprint, str(task.batch), *labels]
+                    answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
                     parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
                     cells.append(Cell(digest(*parts), s, k))
             twice = {frame.id for frame in frames if int(digest(frame.id), 16) % REPEAT_ONE_IN == 0}

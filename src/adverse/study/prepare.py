@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adverse.depth.validity import Policy, usable
 from adverse.errors import one_line
@@ -33,6 +34,8 @@ class Version:
     notes: str | None = None
     depth_m: Depth | None = None
     """The depth map as stored, when detections are to be located."""
+    labels: NDArray[np.uint8] | None = None
+    """The true label map, when pixels are judged."""
 
 
 class Prepared:
@@ -76,11 +79,20 @@ class Prepared:
             return Version(self.frame, setting, refused=one_line(error))
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        return self._located(Version(self.frame, setting, image, None, loaded.pixels, notes))
+        version = Version(self.frame, setting, image, None, loaded.pixels, notes)
+        return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
 
     def unseen(self, setting: Setting) -> Version:
         """Return the version without its image, for SUTs that answer from their records."""
         return self._located(Version(self.frame, setting, refused=self.frame.fault))
+
+    def _labelled(self, version: Version, loaded: _Loaded) -> Version:
+        """Add the true label map; without it the frame is of no use."""
+        self.tell(Stage("reading the labels", self.frame.id))
+        try:
+            return replace(version, labels=loaded.labels())
+        except Exception as error:  # noqa: BLE001
+            return replace(version, image=None, refused=one_line(error))
 
     def _located(self, version: Version) -> Version:
         """Add the depth map where detections are to be located; without it the frame is of no use."""
@@ -120,6 +132,7 @@ class _Loaded:
         self.pixels = digest(str(self.image.shape), np.ascontiguousarray(self.image).data)
         self.notes_with_depth = self.notes
         self._depth: Depth | None = None
+        self._labels: NDArray[np.uint8] | None = None
 
     def depth(self, policy: Policy) -> Depth | None:
         if self._depth is None and self.frame.depth_m is not None:
@@ -130,5 +143,7 @@ class _Loaded:
                 self.notes_with_depth = f"{self.notes}, {share}" if self.notes else share
         return self._depth
 
-    def labels(self) -> Image | None:
-        return self.frame.labels() if self.frame.labels is not None else None
+    def labels(self) -> NDArray[np.uint8] | None:
+        if self._labels is None and self.frame.labels is not None:
+            self._labels = self.frame.labels()
+        return self._labels

@@ -40,7 +40,12 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "cpu": _cpu(),
             "libraries": {name: library_version(name) for name in LIBRARIES},
         },
-        "study": {"name": study.name, "seed": study.seed, "file": str(plan.file.source.path)},
+        "study": {
+            "name": study.name,
+            "task": study.task,
+            "seed": study.seed,
+            "file": str(plan.file.source.path),
+        },
         "data": {
             "format": study.data.format,
             "options": dict(study.data.options),
@@ -50,6 +55,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "frames": {split: plan.frames(split) for split in ("validation", "test")},
             "logs": len(plan.dataset.logs),
             "notes": dict(plan.dataset.notes),
+            "pixel_classes": {str(number): name for number, name in plan.dataset.pixel_classes.items()},
         },
         "suts": {
             task.name: {

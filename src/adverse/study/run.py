@@ -118,7 +118,7 @@ def _prepare(
             watch.note(f"since the last run in this folder: {difference}")
     journal.mend()
     write_file(folder.study, to_yaml(file.study).encode())
-    write_file(folder.frames, frames_table(plan.dataset.logs))
+    write_file(folder.frames, frames_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.truth, truth_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.inputs, inputs_table(plan.inputs))
     write_manifest(folder, {**manifest, "status": "running"})

@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
 from adverse.type_words import lower_first
+from adverse.types import Task
 
 LEVELS = {
     "image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B",
@@ -101,6 +110,7 @@ class Study(_Section):
     mutations: tuple[Any, ...] = ()
     seed: Annotated[int, Field(ge=0)] = 0
     plugins: tuple[str, ...] = ()
+    task: Task = "detection"
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     sensitivity: SensitivitySection = SensitivitySection()
@@ -109,6 +119,7 @@ class Study(_Section):
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     robot: dict[str, Any] | None = None
+    keep_label_maps: bool = False
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
 
     @field_validator("name")
@@ -118,7 +129,10 @@ class Study(_Section):
 
     @field_validator("levels")
     @classmethod
-    def _levels(cls, levels: tuple[str, ...]) -> tuple[str, ...]:
+    def _levels(cls, levels: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        task = info.data.get("task", "detection")
+        if task != "detection" and levels != ("image",):
+            raise ValueError(f"no levels: they are for detectors, and the task is {task}")
         for level in levels:
             if level not in LEVELS:
                 raise ValueError(f"there is no level {level!r}. {suggestion(level, LEVELS)}")

@@ -24,6 +24,7 @@ FRAMES = pa.schema(
         ("time_s", pa.float64()),
         ("world_from_camera", pa.list_(pa.float64())),  # 4 x 4, row by row
         ("camera", pa.list_(pa.float64())),  # fx fy cx cy width height baseline_m (NaN: none)
+        ("category", pa.string()),  # what the whole image shows, in data for classifiers
         ("fault", pa.string()),
     ]
 )
@@ -43,7 +44,7 @@ CELLS = pa.schema(
 )
 
 
-def frames_table(logs: Iterable[Log]) -> bytes:
+def frames_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
     """Return the frames of all logs but those for training."""
     pairs = [(log, frame) for log in logs if log.split != "train" for frame in log.frames]
     rows = [
@@ -58,6 +59,7 @@ def frames_table(logs: Iterable[Log]) -> bytes:
             if frame.world_from_camera is None
             else [float(value) for value in frame.world_from_camera.ravel()],
             "camera": _camera(frame),
+            "category": None if frame.category is None else categories[frame.category],
             "fault": frame.fault,
         }
         for log, frame in pairs

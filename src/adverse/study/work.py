@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from adverse import plugins
-from adverse.study.asking import Loaded, Queue
+from adverse.study.asking import Queue
+from adverse.study.keeping import Loaded
 from adverse.study.plan import Job, Unit
 from adverse.study.prepare import Prepared
 from adverse.study.stages import LOAD_LIMIT_S, NOTHING_TO_AVOID, Avoid, Stage
 from adverse.study.store.records import Record, to_parquet
 from adverse.suts.build import build, is_recorded, watches_itself
 from adverse.suts.isolated import isolated
-from adverse.types import Detector, Recorded
 
 Key = tuple[str, str, str]
 
@@ -83,7 +84,7 @@ class Worker:
         self.tell(Stage(f"loading SUT {task.name!r}", sut=suspect, limit_s=limit_s))
         default_class = self.job.targets[0]
         if alone:
-            sut: Detector | Recorded = isolated(
+            sut: Any = isolated(
                 task.adapter,
                 task.options,
                 self.job.plugin_files,

@@ -1,4 +1,4 @@
-"""Show images to a detector and trust nothing about what comes back.
+"""Show images to a system under test and trust nothing about what comes back.
 
 This is the one place where an answer is checked: whatever a system under test does wrong leaves here as
 a SutError that names the system, so one bad answer costs one fault and never the run.
@@ -6,23 +6,55 @@ a SutError that names the system, so one bad answer costs one fault and never th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
 
 from adverse.errors import SutError, one_line
-from adverse.types import Detections, Detector, Image
+from adverse.types import (
+    Answer,
+    Classifier,
+    ClassScores,
+    Detections,
+    Detector,
+    Image,
+    LabelMap,
+    Segmenter,
+    Task,
+)
 
 ANSWER_FIELDS = frozenset({"boxes", "scores", "labels"})
+METHODS: Mapping[Task, str] = {
+    "detection": "detect",
+    "segmentation": "segment",
+    "classification": "classify",
+}
+"""What a system is asked by, for each task."""
 
 
-def ask(detector: Detector, images: Sequence[Image], *, name: str) -> list[Detections]:
+def task_of(system: Any) -> Task | None:
+    """Return what a system does: what it says itself, else what it has a method for; None for nothing."""
+    said = getattr(system, "task", None)
+    if said in METHODS:
+        return said
+    return next((task for task, name in METHODS.items() if callable(getattr(system, name, None))), None)
+
+
+@overload
+def ask(system: Detector, images: Sequence[Image], *, name: str) -> list[Detections]: ...
+@overload
+def ask(system: Segmenter, images: Sequence[Image], *, name: str) -> list[LabelMap]: ...
+@overload
+def ask(system: Classifier, images: Sequence[Image], *, name: str) -> list[ClassScores]: ...
+def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """Return one checked answer for each image, or raise SutError.
 
-    An answer may be Detections, a tuple (boxes, scores) or (boxes, scores, labels), or a mapping with
-    these names. Labels must be indexes into `detector.classes`.
+    A detector may answer with Detections, a tuple (boxes, scores) or (boxes, scores, labels), or a mapping
+    with these names; a segmenter with label maps (H,W) of the image's size; a classifier with scores (C,).
+    Labels must be indexes into `system.classes`.
     """
+    task = task_of(system) or "detection"
     try:
-        answers = list(detector.detect(images))
+        answers = list(getattr(system, METHODS[task])(images))
     except SutError as error:
         raise named(error, name) from error
     except (Exception, SystemExit) as error:
@@ -41,9 +73,9 @@ def ask(detector: Detector, images: Sequence[Image], *, name: str) -> list[Detec
             fix="Return a list as long as the images; an image without detections has an empty answer.",
         )
     try:
-        checked = [as_detections(answer) for answer in answers]
-        for answer in checked:
-            check_labels(answer, detector.classes)
+        checked = [READERS[task](answer) for answer in answers]
+        for answer, image in zip(checked, images, strict=True):
+            check_answer(answer, image, system.classes)
     except SutError as error:
         raise named(error, name) from error
     return checked
@@ -72,13 +104,46 @@ def as_detections(answer: Any) -> Detections:
     )
 
 
-def check_labels(answer: Detections, classes: Sequence[str]) -> None:
-    """Raise SutError when a label names no class."""
-    outside = answer.labels[(answer.labels < 0) | (answer.labels >= len(classes))]
-    if len(outside):
+def as_label_map(answer: Any) -> LabelMap:
+    """Turn what a segmenter may say about one image into a LabelMap."""
+    return answer if isinstance(answer, LabelMap) else LabelMap(answer)
+
+
+def as_class_scores(answer: Any) -> ClassScores:
+    """Turn what a classifier may say about one image into ClassScores."""
+    return answer if isinstance(answer, ClassScores) else ClassScores(answer)
+
+
+READERS: Mapping[Task, Callable[[Any], Answer]] = {
+    "detection": as_detections,
+    "segmentation": as_label_map,
+    "classification": as_class_scores,
+}
+
+
+def check_answer(answer: Answer, image: Image, classes: Sequence[str]) -> None:
+    """Raise SutError when an answer does not fit its image or the system's classes."""
+    if isinstance(answer, ClassScores):
+        if len(answer.scores) != len(classes):
+            raise SutError(
+                "there is not one score for each class",
+                got=f"{len(answer.scores)} scores",
+                wanted=f"{len(classes)}, one for each class name",
+                fix="Give the class names the model was trained with, background included if it has one.",
+            )
+        return
+    if isinstance(answer, LabelMap) and answer.labels.shape != image.shape[:2]:
+        raise SutError(
+            "a label map is not of the image's size",
+            got="{1}x{0}".format(*answer.labels.shape),
+            wanted=f"{image.shape[1]}x{image.shape[0]}",
+            fix="Scale the labels back to the image (nearest neighbour) before answering.",
+        )
+    if answer.labels.size and (answer.labels.min() < 0 or answer.labels.max() >= len(classes)):
+        outside = answer.labels[(answer.labels < 0) | (answer.labels >= len(classes))]
         raise SutError(
             "a label names no class",
-            got=f"label {int(outside[0])}",
+            got=f"label {int(outside.flat[0])}",
             wanted=f"0 to {len(classes) - 1}, an index into the {len(classes)} class names",
             fix="Give the class names the model was trained with, background included if it has one.",
         )

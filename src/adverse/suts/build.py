@@ -11,16 +11,17 @@ from typing import Any, cast, get_type_hints
 
 from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
+from adverse.suts.ask import task_of
 from adverse.suts.child import Child
-from adverse.types import Detections, Detector, Image, Recorded
+from adverse.types import Recorded, System
 
 
 def build(
     plugin: Plugin, options: Mapping[str, Any], *, name: str | None = None, default_class: str
-) -> Detector | Recorded:
-    """Call an adapter's factory and check that it gave a Detector or a Recorded.
+) -> System | Recorded:
+    """Call an adapter's factory and check that it gave a system that can be asked, or a Recorded.
 
-    `name` is what the study calls the system. A detector without `classes` knows one class,
+    `name` is what the study calls the system. One without `classes` knows one class,
     `default_class`.
     """
     title = name or plugin.name
@@ -37,17 +38,17 @@ def build(
         ) from error
     if callable(getattr(built, "recall", None)):
         return cast("Recorded", built)
-    if not callable(getattr(built, "detect", None)):
+    if not isinstance(built, Child) and task_of(built) is None:
         raise SutError(
             "the adapter did not return a system that can be asked",
             where=f"{title} (adapter {plugin.name!r})",
             got=type(built).__name__,
-            wanted="an object with detect(images), or recall(image_id, setting)",
+            wanted="an object with detect, segment or classify(images), or with recall(image_id, setting)",
             fix="Return such an object from the function under @sut.",
         )
     if not hasattr(type(built), "classes") and not hasattr(built, "classes"):
-        return _Named(cast("Detector", built), (default_class,))
-    return cast("Detector", built)
+        return cast("System", _Named(built, (default_class,)))
+    return cast("System", built)
 
 
 def is_recorded(plugin: Plugin) -> bool:
@@ -69,11 +70,11 @@ def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Seq
 
 
 class _Named:
-    """A detector that does not say what its labels mean, with that said."""
+    """A system that does not say what its labels mean, with that said."""
 
-    def __init__(self, detector: Detector, classes: tuple[str, ...]) -> None:
-        self._detector = detector
+    def __init__(self, system: Any, classes: tuple[str, ...]) -> None:
+        self._system = system
         self.classes = classes
 
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
-        return self._detector.detect(images)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._system, name)

@@ -1,4 +1,4 @@
-"""A program beside us as a Detector; whatever happens to it happens to it alone.
+"""A program beside us as a system under test; whatever happens to it happens to it alone.
 
 Crash, hang, garbage and too much memory each end that life of the program, with all it started, and
 become one SutError that says what happened. The next question starts it anew.
@@ -13,18 +13,18 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from adverse.errors import SutError
 from adverse.processes import not_outliving_us
 from adverse.suts import wire
-from adverse.suts.ask import check_labels, named
+from adverse.suts.ask import check_answer, named
 from adverse.suts.running import EXIT_S, LostError, Running
-from adverse.types import Detections, Image
+from adverse.types import Answer, Image, Task
 
 
 class Child:
-    """A Detector that passes images to a program speaking the command protocol.
+    """A system under test that passes images to a program speaking the command protocol.
 
     The program is started when it is first needed. The images of one call go in one request, for which
     it has `timeout_s`. Not for use by two threads at a time.
@@ -51,6 +51,12 @@ class Child:
         self._timeout_s = timeout_s
         self._memory_limit_mb = memory_limit_mb
         self._classes: tuple[str, ...] = ()
+        self._task: Task = "detection"
+
+    @property
+    def task(self) -> Task:
+        """What the program does, as it says itself; starts it if need be."""
+        return self._task if self.classes else "detection"
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -64,9 +70,11 @@ class Child:
         """The program's process, while there is one."""
         return None if self._running is None else self._running.process.pid
 
-    def detect(self, images: Sequence[Image]) -> list[Detections]:
+    def detect(self, images: Sequence[Image]) -> list[Any]:
         """Return one answer for each image, or raise SutError saying what became of the program."""
         return self._asked(images) if len(images) else []
+
+    segment = classify = detect  # what is answered is the program's affair, and the reply says which
 
     def close(self) -> None:
         """End the program: close its input, wait a little, then kill it. Safe to call twice."""
@@ -82,14 +90,14 @@ class Child:
         with contextlib.suppress(Exception):  # at exit, the modules this needs may be gone
             self._end(grace_s=0)
 
-    def _asked(self, images: Sequence[Image]) -> list[Detections]:
+    def _asked(self, images: Sequence[Image]) -> list[Answer]:
         running = self._started()
         running.requests += 1
         try:
             reply = running.exchange(wire.request_parts(running.requests, images), self._timeout_s)
-            answers = wire.read_answer(wire.parse(reply), running.requests, len(images))
-            for answer in answers:
-                check_labels(answer, self._classes)
+            answers = wire.read_answer(wire.parse(reply), running.requests, len(images), self._task)
+            for answer, image in zip(answers, images, strict=True):
+                check_answer(answer, image, self._classes)
         except LostError as lost:
             raise self._buried(lost) from None
         except wire.GarbageError as error:
@@ -106,7 +114,7 @@ class Child:
             return self._running
         self._running = Running(self._spawn(), self._memory_limit_mb)
         try:
-            classes = wire.read_ready(wire.parse(self._running.exchange([], self._start_timeout_s)))
+            task, classes = wire.read_ready(wire.parse(self._running.exchange([], self._start_timeout_s)))
             if self._classes not in ((), classes):
                 raise wire.GarbageError(
                     "the program changed its class names when it was started again",
@@ -122,7 +130,7 @@ class Child:
             if isinstance(error, SutError):
                 raise named(error, self._name) from error
             raise
-        self._classes = classes
+        self._task, self._classes = task, classes
         return self._running
 
     def _spawn(self) -> subprocess.Popen[bytes]:

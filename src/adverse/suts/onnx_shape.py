@@ -82,6 +82,36 @@ def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, 
     )
 
 
+def only_output(names: list[str], given: list[str] | None, model: str) -> str:
+    """Return the one output to read: the given one, or the only one there is."""
+    wanted = given or names
+    if len(wanted) != 1 or wanted[0] not in names:
+        raise SutError(
+            "which output of the model to read is not clear",
+            where=model,
+            got=", ".join(wanted),
+            wanted=f"one of {', '.join(names)}",
+            fix=f"Name it: outputs: [{names[0]}].",
+        )
+    return wanted[0]
+
+
+def of_one(output: Output, number: int, batch: int, least_rank: int) -> Output:
+    """Return one image's part of an output of at least so many axes; without a batch axis it is for one."""
+    array = output.array
+    if array.ndim > least_rank and len(array) == batch:
+        return Output(output.name, array[number])
+    if batch == 1:
+        return output
+    raise SutError(
+        "an output of the model does not hold one part for each image",
+        where=f"output {output.name!r}",
+        got=str(array.shape),
+        wanted=f"{batch} images",
+        fix="Check outputs: if the model has several.",
+    )
+
+
 class Reader(NamedTuple):
     """Picks one image's part out of a batch of outputs and decodes it."""
 

@@ -16,7 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from adverse.types import Image
 
-Resize = Literal["letterbox", "stretch"]
+Resize = Literal["letterbox", "stretch", "crop"]
+CROPPED = 7 / 8
+"""Share of the shorter side that a crop keeps: 224 of 256, as ImageNet models are evaluated."""
 Anchor = Literal["centre", "top-left"]
 Channels = Literal["rgb", "bgr"]
 Layout = Literal["nchw", "nhwc"]
@@ -56,13 +58,19 @@ def place(
     """Return where an image lies in an input of `size` (width, height).
 
     `letterbox` keeps the shape and leaves a border, around the image or, with `top-left`, right and below;
-    `stretch` fills the input.
+    `stretch` fills the input; `crop` keeps the shape and shows the middle, 7/8 of the shorter side.
 
     >>> place(640, 480, (320, 320), resize="letterbox", anchor="centre")
     Placement(image_width=640, image_height=480, left=0, top=40, width=320, height=240)
     """
     if resize == "stretch":
         return Placement(image_width, image_height, 0, 0, *size)
+    if resize == "crop":
+        ratio = max(size[0] / image_width, size[1] / image_height) / CROPPED
+        width, height = max(round(image_width * ratio), size[0]), max(round(image_height * ratio), size[1])
+        return Placement(
+            image_width, image_height, -((width - size[0]) // 2), -((height - size[1]) // 2), width, height
+        )
     ratio = min(size[0] / image_width, size[1] / image_height)
     width = min(max(round(image_width * ratio), 1), size[0])
     height = min(max(round(image_height * ratio), 1), size[1])
@@ -103,7 +111,10 @@ class Preprocess:
             image, (placed.width, placed.height), interpolation=INTERPOLATIONS[self.interpolation]
         )
         canvas = np.full((self.size[1], self.size[0], 3), self.pad, np.uint8)
-        canvas[placed.top : placed.top + placed.height, placed.left : placed.left + placed.width] = inside
+        if self.resize == "crop":
+            canvas[:] = inside[-placed.top :, -placed.left :][: self.size[1], : self.size[0]]
+        else:
+            canvas[placed.top : placed.top + placed.height, placed.left : placed.left + placed.width] = inside
         ordered = canvas if self.channels == "rgb" else canvas[:, :, ::-1]
         if np.dtype(self.dtype).kind == "f":
             mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)

@@ -13,22 +13,22 @@ from typing import Any
 from adverse.errors import StudyError
 from adverse.hashes import digest
 from adverse.plugins import sut
-from adverse.suts.ask import as_detections
-from adverse.types import Detections, Detector, Image
+from adverse.suts.ask import as_detections, task_of
+from adverse.types import Detections, Image, System
 
 
 @sut(name="python")
-def python(detector: Any) -> Detector:
-    """Use a Python object: a Detector, or a function from images to answers; for adverse.run only."""
-    if hasattr(detector, "detect"):
-        found: Detector = detector
+def python(detector: Any) -> System:
+    """Use a Python object: one with detect, segment or classify, or a function; for adverse.run only."""
+    if task_of(detector) is not None:
+        found: System = detector
         return found
     if not callable(detector):
         raise StudyError(
             "this is no detector",
             where="detectors",
             got=type(detector).__name__,
-            wanted="an object with detect(images), or a function of a list of images",
+            wanted="an object with detect, segment or classify(images), or a function of a list of images",
             fix="In a study file, name a plug-in instead: docs/plug-ins.md.",
         )
     return PythonCallable(detector, getattr(detector, "classes", ("person",)))

@@ -1,6 +1,6 @@
-"""The other end of the command protocol: a Detector that answers over pipes.
+"""The other end of the command protocol: a system that answers over pipes.
 
-`serve(detector)` makes a Python program a system under test for the `command` adapter. Run as a module
+`serve(system)` makes a Python program a system under test for the `command` adapter. Run as a module
 it hosts one of our adapters, which is how `isolated` keeps a dangerous one out of the worker.
 """
 
@@ -18,19 +18,19 @@ from adverse import plugins
 from adverse.errors import AdverseError, SutError
 from adverse.processes import die_with_parent
 from adverse.suts import wire
-from adverse.suts.ask import ask
+from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
-from adverse.types import Detector
+from adverse.types import System
 
 
-def serve(detector: Detector, *, name: str = "SUT") -> None:
+def serve(system: System, *, name: str = "SUT") -> None:
     """Answer requests on stdin until it ends.
 
     Whatever else prints to stdout is sent to stderr, and nothing else can read stdin, so that no library
     can disturb the protocol.
     """
     with _pipes() as (requests, replies):
-        _answer(detector, name, requests, replies)
+        _answer(system, name, requests, replies)
 
 
 def main() -> NoReturn:
@@ -39,15 +39,15 @@ def main() -> NoReturn:
     die_with_parent(by_signal=False)  # on Linux, the signal was asked for when we were started
     with _pipes() as (requests, replies):
         try:
-            detector = _built(description)
+            system = _built(description)
         except AdverseError as error:
             _send(replies, wire.error_line(None, error))
             sys.exit(1)
-        _answer(detector, description["name"], requests, replies)
+        _answer(system, description["name"], requests, replies)
     sys.exit(0)
 
 
-def _built(description: Mapping[str, Any]) -> Detector:
+def _built(description: Mapping[str, Any]) -> System:
     registry = plugins.load([Path(path) for path in description["plugins"]])
     plugin = registry.get("sut", description["adapter"])
     options = plugins.bind(plugin, description["options"], where=description["name"])
@@ -57,12 +57,13 @@ def _built(description: Mapping[str, Any]) -> Detector:
     return built
 
 
-def _answer(detector: Detector, name: str, requests: BinaryIO, replies: int) -> None:
-    _send(replies, wire.ready_line(detector.classes))
+def _answer(system: System, name: str, requests: BinaryIO, replies: int) -> None:
+    task = task_of(system) or "detection"
+    _send(replies, wire.ready_line(system.classes, task))
     while (request := wire.read_request(requests)) is not None:
         number, images = request
         try:
-            reply = wire.answer_line(number, ask(detector, images, name=name))
+            reply = wire.answer_line(number, ask(system, images, name=name), task)
         except SutError as error:
             reply = wire.error_line(number, error)
         _send(replies, reply)

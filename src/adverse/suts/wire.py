@@ -6,33 +6,38 @@ whatever else a program prints can be told apart. float32 values survive: JSON c
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from adverse.errors import AdverseError, SutError, one_line
-from adverse.suts.ask import as_detections
-from adverse.types import Detections, Image
+from adverse.suts.ask import METHODS, as_class_scores, as_detections
+from adverse.types import Answer, ClassScores, Detections, Image, LabelMap, Task
 
 PROTOCOL = 1
 MARK = b"@adverse "
 MAX_LINE_BYTES = 64 << 20
 """A longer reply is not believed: 64 MB is more than half a million boxes."""
+FIELDS: Mapping[Task, str] = {
+    "detection": "detections",
+    "segmentation": "label_maps",
+    "classification": "class_scores",
+}
+"""Under which name a reply holds its answers."""
 
 
-def ready_line(classes: Sequence[str]) -> bytes:
+def ready_line(classes: Sequence[str], task: Task = "detection") -> bytes:
     """Return what a child says once it can be asked."""
-    return _line({"protocol": PROTOCOL, "classes": list(classes), "ready": True})
+    return _line({"protocol": PROTOCOL, "task": task, "classes": list(classes), "ready": True})
 
 
-def answer_line(request: int, answers: Sequence[Detections]) -> bytes:
+def answer_line(request: int, answers: Sequence[Answer], task: Task = "detection") -> bytes:
     """Return a child's reply to a request."""
-    detections = [
-        {"boxes": a.boxes.tolist(), "scores": a.scores.tolist(), "labels": a.labels.tolist()} for a in answers
-    ]
-    return _line({"id": request, "detections": detections})
+    return _line({"id": request, FIELDS[task]: [_plain(answer) for answer in answers]})
 
 
 def error_line(request: int | None, error: BaseException) -> bytes:
@@ -73,14 +78,19 @@ def parse(line: bytes) -> Mapping[str, Any]:
     return message
 
 
-def read_ready(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the class names of a child that says it is ready."""
+def read_ready(message: Mapping[str, Any]) -> tuple[Task, tuple[str, ...]]:
+    """Return the task and the class names of a child that says it is ready."""
     _raise_reported(message)
     if message.get("ready") is not True or message.get("protocol") != PROTOCOL:
         raise GarbageError(
             "the program does not speak this protocol",
             got=_shown(message),
             wanted=f'@adverse {{"protocol": {PROTOCOL}, "classes": [...], "ready": true}}',
+        )
+    task = message.get("task", "detection")
+    if task not in METHODS:
+        raise GarbageError(
+            "the program names a task that there is not", got=_shown(message), wanted=" or ".join(METHODS)
         )
     classes = message.get("classes")
     if not isinstance(classes, list) or not classes or not all(isinstance(c, str) and c for c in classes):
@@ -89,28 +99,68 @@ def read_ready(message: Mapping[str, Any]) -> tuple[str, ...]:
             got=_shown(message),
             wanted='"classes": a list of names',
         )
-    return tuple(classes)
+    return task, tuple(classes)
 
 
-def read_answer(message: Mapping[str, Any], request: int, count: int) -> list[Detections]:
+def read_answer(
+    message: Mapping[str, Any], request: int, count: int, task: Task = "detection"
+) -> list[Answer]:
     """Return the answers to a request; SutError when the child reports an error or talks nonsense."""
     if message.get("id") != request:
         raise GarbageError(
             "a reply belongs to another request", got=_shown(message), wanted=f'"id": {request}'
         )
     _raise_reported(message)
-    answers = message.get("detections")
+    answers = message.get(FIELDS[task])
     if not isinstance(answers, list) or len(answers) != count:
         raise GarbageError(
             "a reply does not answer every image once",
             got=_shown(message),
-            wanted=f'"detections": a list of {count}, one for each image',
+            wanted=f'"{FIELDS[task]}": a list of {count}, one for each image',
         )
-    return [as_detections(answer) for answer in answers]
+    return [_READERS[task](answer) for answer in answers]
 
 
 class GarbageError(SutError):
     """A reply that shows the child has lost the thread; only a new child can help."""
+
+
+def _plain(answer: Answer) -> Any:
+    """Return an answer as JSON can carry it."""
+    if isinstance(answer, Detections):
+        return {
+            "boxes": answer.boxes.tolist(),
+            "scores": answer.scores.tolist(),
+            "labels": answer.labels.tolist(),
+        }
+    if isinstance(answer, ClassScores):
+        return answer.scores.tolist()
+    height, width = answer.labels.shape
+    bits = 8 * answer.labels.itemsize
+    data = answer.labels.astype(f"<u{answer.labels.itemsize}").tobytes()
+    return {"width": width, "height": height, "bits": bits, "data": base64.b64encode(data).decode()}
+
+
+def _label_map(answer: Any) -> LabelMap:
+    try:
+        size = int(answer["height"]), int(answer["width"])
+        data = base64.b64decode(answer["data"], validate=True)
+        labels = np.frombuffer(data, {8: "<u1", 16: "<u2"}[answer["bits"]]).reshape(size)
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise SutError(
+            "a label map cannot be read",
+            got=one_line(error),
+            wanted='{"width": W, "height": H, "bits": 8 or 16, "data": base64 of W x H little-endian labels}',
+            fix="Write the rows one after the other, from the top.",
+        ) from error
+    return LabelMap(labels)
+
+
+_READERS: Mapping[Task, Callable[[Any], Answer]] = {
+    "detection": as_detections,
+    "segmentation": _label_map,
+    "classification": as_class_scores,
+}
 
 
 def _raise_reported(message: Mapping[str, Any]) -> None:

@@ -19,6 +19,21 @@ CAR = 26
 WITH_INSTANCES = {PERSON: "person", CAR: "car"}
 """Classes whose things are told apart and have boxes, and the names of their categories."""
 
+JUDGED = {
+    ROAD: "road",
+    SIDEWALK: "sidewalk",
+    BUILDING: "building",
+    FENCE: "fence",
+    POLE: "pole",
+    TRAFFIC_SIGN: "traffic sign",
+    VEGETATION: "vegetation",
+    TERRAIN: "terrain",
+    SKY: "sky",
+    PERSON: "person",
+    CAR: "car",
+}
+"""Pixel classes by name, but for those that Cityscapes does not judge either (static, ground)."""
+
 
 def instance_value(label: int, number: int) -> int:
     """Return the pixel value of an instance: class * 1000 + number, as Cityscapes writes instanceIds.

@@ -82,6 +82,7 @@ def write_world(root: Path, spec: WorldSpec, *, workers: int = 1, watch: Watch |
     camera = stereo_camera(spec.width, spec.height)
     (root / "camera.json").write_text(json.dumps(asdict(camera), indent=1))
     (root / "robot.json").write_text(json.dumps(ROBOTS[spec.world], indent=1))
+    (root / "pixel_classes.json").write_text(json.dumps(classes.JUDGED, indent=1))
     names = spec.log_names()
     parts: list[list[dict[str, Any]]] = []
     for part in _rendered(root, spec, workers):

@@ -6,6 +6,7 @@ nothing downstream depends on how the work was cut or in which order it finished
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from adverse.errors import StoreError
 from adverse.study.store.folder import RunFolder, existing_run
 from adverse.study.store.manifest import FORMAT, read_manifest
+from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
 STATUSES = ("ok", "fault", "quarantined")
@@ -69,6 +71,27 @@ class Answers:
     scores: NDArray[np.float32]
     labels: NDArray[np.int64]
     depths_m: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class PixelCounts:
+    """What a segmenter came to under one setting: a row for each frame that was planned.
+
+    `counts` (F, C, C + 1) are pixels by true and predicted class; the last column is what is no class.
+    """
+
+    frame: NDArray[np.int64]
+    status: NDArray[np.int8]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """What a classifier said under one setting: the best classes of each frame, best first."""
+
+    frame: NDArray[np.int64]
+    status: NDArray[np.int8]
+    best: list[list[str]]
 
 
 class Store:
@@ -165,6 +188,60 @@ class Store:
             return {}
         setting = table["setting"].combine_chunks()
         return {name: self._answers(table.filter(pc.equal(setting, name))) for name in self.settings}
+
+    @property
+    def task(self) -> Task:
+        """What the SUTs of the run do."""
+        task: Task = self.manifest["study"]["task"]
+        return task
+
+    @property
+    def pixel_classes(self) -> tuple[str, ...]:
+        """The pixel classes that are judged, each once."""
+        return tuple(dict.fromkeys(self.manifest["data"]["pixel_classes"].values()))
+
+    @cached_property
+    def categories_shown(self) -> tuple[str | None, ...]:
+        """What each frame shows, in data for classifiers."""
+        return tuple(pq.read_table(self.folder.frames, columns=["category"])["category"].to_pylist())
+
+    def pixel_counts(self, sut: str) -> dict[str, PixelCounts]:
+        """Return what a segmenter came to, by setting."""
+        return {setting: self._pixel_counts(table) for setting, table in self._rows(sut, "confusion")}
+
+    def ranked(self, sut: str) -> dict[str, Ranked]:
+        """Return what a classifier said, by setting."""
+        found = {}
+        for setting, table in self._rows(sut, "ranked"):
+            best = [row or [] for row in table["ranked"].to_pylist()]
+            found[setting] = Ranked(*self._frame_and_status(table), best)
+        return found
+
+    def _rows(self, sut: str, column: str) -> Iterator[tuple[str, pa.Table]]:
+        """Yield one table for each setting, in the order of the frames."""
+        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        table = self._select(f"d.frame, d.setting, d.status, d.{column}", cells, "")
+        if table is None:
+            return
+        for setting in self.settings:
+            mine = table.filter(pc.equal(table["setting"], setting))
+            order = np.argsort(_positions(mine["frame"], self.frames.ids), kind="stable")
+            yield setting, mine.take(pa.array(order)).combine_chunks()
+
+    def _frame_and_status(self, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        status = _positions(table["status"], STATUSES).astype(np.int8)
+        return _positions(table["frame"], self.frames.ids), status
+
+    def _pixel_counts(self, table: pa.Table) -> PixelCounts:
+        columns = (*self.pixel_classes, "")
+        lists = table["confusion"].combine_chunks()
+        row = np.repeat(np.arange(len(lists)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
+        entries = lists.flatten()
+        counts = np.zeros((len(lists), len(columns) - 1, len(columns)), np.int64)
+        true = _positions(entries.field("true"), self.pixel_classes)
+        predicted = _positions(entries.field("predicted"), columns)
+        counts[row, true, predicted] = entries.field("pixels").to_numpy()
+        return PixelCounts(*self._frame_and_status(table), counts)
 
     def counts(self) -> list[dict[str, Any]]:
         """Return how many rows of each SUT and setting came to which status, with one reason each.

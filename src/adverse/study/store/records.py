@@ -20,6 +20,9 @@ from adverse.types import Detections
 
 Status = Literal["ok", "fault", "quarantined"]
 
+CONFUSION = pa.struct([("true", pa.string()), ("predicted", pa.string()), ("pixels", pa.int64())])
+"""`predicted` is empty for a class that the data set does not have, and where there is no answer."""
+
 SCHEMA = pa.schema(
     [
         ("frame", pa.string()),
@@ -35,8 +38,17 @@ SCHEMA = pa.schema(
         ("scores", pa.list_(pa.float32())),
         ("labels", pa.list_(pa.string())),
         ("depths", pa.list_(pa.float32())),  # metres, of each box on the un-mutated depth map; NaN: none
+        ("confusion", pa.list_(CONFUSION)),  # of a segmenter: pixels by true and predicted class
+        ("label_map", pa.binary()),  # of a segmenter, if the study keeps them: PNG of its own labels
+        ("ranked", pa.list_(pa.string())),  # of a classifier: the best classes, best first
+        ("ranked_scores", pa.list_(pa.float32())),
     ]
 )
+PLAIN = SCHEMA.names[:9]
+OF_OTHER_TASKS = SCHEMA.names[13:]
+
+
+NOTHING = Detections.none()
 
 
 @dataclass(frozen=True)
@@ -47,14 +59,18 @@ class Record:
     setting: str
     sut: str
     status: Status
-    detections: Detections
-    labels: tuple[str, ...]
+    detections: Detections = NOTHING
+    labels: tuple[str, ...] = ()
     reason: str | None = None
     pixels: str | None = None
     notes: str | None = None
     repeats: bool | None = None
     truth_depths: list[float] | None = None
     depths: NDArray[np.float32] | None = None
+    confusion: list[dict[str, str | int]] | None = None
+    label_map: bytes | None = None
+    ranked: list[str] | None = None
+    ranked_scores: list[float] | None = None
 
 
 def to_parquet(records: Sequence[Record]) -> bytes:
@@ -64,10 +80,7 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     boxes = _joined([record.detections.boxes.reshape(-1) for record in records])
     scores = _joined([record.detections.scores for record in records])
     labels = pa.array([label for record in records for label in record.labels], pa.string())
-    columns: list[Any] = [
-        pa.array([getattr(record, name) for record in records], SCHEMA.field(name).type)
-        for name in SCHEMA.names[:9]
-    ]
+    columns: list[Any] = [_column(records, name) for name in PLAIN]
     columns.append(
         pa.ListArray.from_arrays(
             offsets, pa.FixedSizeListArray.from_arrays(boxes, 4), type=SCHEMA.field("boxes").type
@@ -77,6 +90,7 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     columns.append(pa.ListArray.from_arrays(offsets, labels, type=SCHEMA.field("labels").type))
     depths = _joined([_depths(record) for record in records])
     columns.append(pa.ListArray.from_arrays(offsets, depths, type=SCHEMA.field("depths").type))
+    columns += [_column(records, name) for name in OF_OTHER_TASKS]
     return table_bytes(pa.Table.from_arrays(columns, schema=SCHEMA))
 
 
@@ -85,6 +99,10 @@ def table_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
+
+
+def _column(records: Sequence[Record], name: str) -> pa.Array:
+    return pa.array([getattr(record, name) for record in records], SCHEMA.field(name).type)
 
 
 class Growing:

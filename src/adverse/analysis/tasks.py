@@ -1,0 +1,126 @@
+"""The scores of segmenters and classifiers under every setting, and what is left of them.
+
+They have no sensitivity to trade with, so there are no curves: a score under each mutation, and its share of
+the score without one, over the same frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.benchmarks import classification, segmentation
+from adverse.study.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
+
+Status = Literal["ok", "incomplete", "insufficient"]
+METRICS = {"segmentation": "mean_iou", "classification": "top1"}
+"""The score that stands for a task in tables and rankings."""
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """The scores of one SUT under one setting; `share` is what is left of the baseline's main score.
+
+    `share` is None where either is not defined; status as for detectors. Faults count as wrong answers.
+    """
+
+    sut: str
+    setting: str
+    group: str
+    scores: Mapping[str, float | None]
+    share: float | None
+    status: Status
+    logs: int = 0
+    frames: int = 0
+    quarantined: int = 0
+    faults: int = 0
+    per_class: Mapping[str, float | None] = field(default_factory=dict)
+
+
+Scores = tuple[dict[str, float | None], dict[str, float | None]]
+
+
+def score_task(store: Store) -> list[TaskRow]:
+    """Return the scores of all SUTs, in the order of the study."""
+    return [row for sut in store.suts for row in _score_sut(store, sut)]
+
+
+def segmentation_scores(answers: PixelCounts, chosen: NDArray[np.bool_], classes: tuple[str, ...]) -> Scores:
+    """Return pixel accuracy and mean IoU of the chosen rows together, and the IoU of each class."""
+    counts = answers.counts[chosen].sum(axis=0)
+    scores = {
+        "mean_iou": _known(segmentation.mean_iou(counts)),
+        "pixel_accuracy": _known(segmentation.pixel_accuracy(counts)),
+    }
+    each = zip(classes, segmentation.iou(counts).tolist(), strict=True)
+    return scores, {name: _known(value) for name, value in each}
+
+
+def classification_scores(
+    answers: Ranked, chosen: NDArray[np.bool_], shown: tuple[str | None, ...]
+) -> Scores:
+    """Return top-1 and top-5 accuracy over the chosen rows, and the top-1 accuracy of each class."""
+    rows = np.flatnonzero(chosen).tolist()
+    best = [answers.best[row] for row in rows]
+    truth = [shown[answers.frame[row]] or "" for row in rows]
+    first = classification.hits(best, truth, 1)
+    scores = {"top1": _mean(first), "top5": _mean(classification.hits(best, truth, 5))}
+    names = np.array(truth)
+    return scores, {name: _mean(first[names == name]) for name in sorted(set(truth))}
+
+
+def _score_sut(store: Store, sut: str) -> Iterator[TaskRow]:
+    answers: Mapping[str, Any]
+    score: Callable[[Any, NDArray[np.bool_]], Scores]
+    if store.task == "segmentation":
+        classes = store.pixel_classes
+        answers = store.pixel_counts(sut)
+
+        def score(found: Any, chosen: NDArray[np.bool_]) -> Scores:
+            return segmentation_scores(found, chosen, classes)
+    else:
+        answers = store.ranked(sut)
+
+        def score(found: Any, chosen: NDArray[np.bool_]) -> Scores:
+            return classification_scores(found, chosen, store.categories_shown)
+
+    main = METRICS[store.task]
+    budget = float(store.manifest["statistics"]["quarantine_budget"])
+    plain = answers[next(iter(store.settings))]
+    for setting, group in store.settings.items():
+        found = answers[setting]
+        tested = store.frames.test[found.frame]
+        counted = tested & (found.status != QUARANTINED)
+        quarantined = int((found.status[tested] == QUARANTINED).sum())
+        scores, per_class = score(found, counted)
+        both = np.isin(plain.frame, found.frame[counted]) & (plain.status != QUARANTINED)
+        before = score(plain, both)[0][main]
+        same = score(found, counted & np.isin(found.frame, plain.frame[both]))[0][main]
+        status: Status = "insufficient" if scores[main] is None else "ok"
+        if quarantined > budget * int(tested.sum()):
+            status = "incomplete"
+        yield TaskRow(
+            sut,
+            setting,
+            group,
+            scores,
+            None if same is None or not before else same / before,
+            status,
+            logs=len(np.unique(store.frames.log[found.frame[counted]])),
+            frames=int(counted.sum()),
+            quarantined=quarantined,
+            faults=int((found.status[tested] == FAULT).sum()),
+            per_class=per_class,
+        )
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _mean(values: NDArray[np.bool_]) -> float | None:
+    return float(values.mean()) if values.size else None

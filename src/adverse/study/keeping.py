@@ -1,0 +1,149 @@
+"""What is kept of an answer, by task: detections, a confusion count of pixels, or the best classes.
+
+Label maps are large, so a segmenter's answer is counted against the true labels at once; the counts of all
+frames are all that its scores need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.depth.boxes import box_depths_m
+from adverse.errors import StudyError, suggestion
+from adverse.study.plan import Job
+from adverse.study.prepare import Version
+from adverse.suts.ask import task_of
+from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
+
+BEST = 5
+"""Classes of a classifier that are kept: as many as top-5 accuracy asks for."""
+OTHER = ""
+"""Stands for a class that the data set does not have, and for no answer at all."""
+IDS = 256
+"""Values that a label map of the data set can hold."""
+
+
+class Loaded:
+    """A SUT ready to be asked. `isolated` ones watch over time and memory themselves."""
+
+    def __init__(self, index: int, sut: System | Recorded, job: Job, *, isolated: bool) -> None:
+        self.index = index
+        self.task = job.suts[index]
+        self.sut: Any = sut
+        self.isolated = isolated
+        self.looks = not hasattr(sut, "recall")
+        self.job = job
+        self._check_task()
+        self.names = self._names()
+
+    def kept(self, version: Version, answer: Answer | None) -> dict[str, Any]:
+        """Return the fields of a record that hold an answer; None: the SUT failed."""
+        if self.job.task == "segmentation":
+            return self._segmented(version, answer if isinstance(answer, LabelMap) else None)
+        if self.job.task == "classification":
+            return self._classified(answer if isinstance(answer, ClassScores) else None)
+        return self._detected(version, answer if isinstance(answer, Detections) else Detections.none())
+
+    def _detected(self, version: Version, found: Detections) -> dict[str, Any]:
+        known = [row for row, label in enumerate(found.labels.tolist()) if label in self.names]
+        labels = tuple(self.names[int(found.labels[row])] for row in known)
+        depths, truth_depths = self._depths(version, found.boxes[known], labels)
+        return {
+            "detections": Detections(found.boxes[known], found.scores[known], found.labels[known]),
+            "labels": labels,
+            "depths": depths,
+            "truth_depths": truth_depths,
+        }
+
+    def _depths(
+        self, version: Version, boxes: NDArray[np.float32], labels: tuple[str, ...]
+    ) -> tuple[NDArray[np.float32] | None, list[float] | None]:
+        """Return the depths of the targets among the boxes and, on the un-mutated frame, of the true ones."""
+        if version.depth_m is None:
+            return None, None
+        wanted = [row for row, label in enumerate(labels) if label in self.job.targets]
+        depths = np.full(len(boxes), np.nan, np.float32)
+        depths[wanted] = box_depths_m(version.depth_m, boxes[wanted])
+        if version.setting.group != "baseline":
+            return depths, None
+        return depths, box_depths_m(version.depth_m, version.frame.truth.boxes).tolist()
+
+    def _segmented(self, version: Version, answer: LabelMap | None) -> dict[str, Any]:
+        if version.labels is None:
+            return {}
+        nothing = np.full(version.labels.shape, len(self.sut.classes), np.int64)
+        said = nothing if answer is None else answer.labels
+        kept: dict[str, Any] = {"confusion": self._confusion(version.labels, said)}
+        if self.job.keep_label_maps and answer is not None:
+            kept["label_map"] = cv2.imencode(".png", answer.labels)[1].tobytes()
+        return kept
+
+    def _confusion(self, true: NDArray[Any], said: NDArray[Any]) -> list[dict[str, str | int]]:
+        """Count pixels by true and predicted class; pixels whose true class has no name are left out."""
+        classes = list(dict.fromkeys(self.job.pixel_classes.values()))
+        columns = [*classes, OTHER]
+        row = np.full(IDS, len(classes) * len(columns), np.int64)  # one bin more, for what is not judged
+        for number, name in self.job.pixel_classes.items():
+            row[number] = classes.index(name) * len(columns)
+        column = np.full(len(self.sut.classes) + 1, len(classes), np.int64)
+        for label, name in self.names.items():
+            column[label] = classes.index(name)
+        judged = row[true]
+        place = np.where(judged < len(classes) * len(columns), judged + column[said], judged)
+        counts = np.bincount(place.ravel(), minlength=len(classes) * len(columns) + 1)[:-1]
+        return [
+            {
+                "true": classes[at // len(columns)],
+                "predicted": columns[at % len(columns)],
+                "pixels": int(counts[at]),
+            }
+            for at in np.flatnonzero(counts).tolist()
+        ]
+
+    def _classified(self, answer: ClassScores | None) -> dict[str, Any]:
+        if answer is None:
+            return {"ranked": [], "ranked_scores": []}
+        best = answer.best(BEST)
+        return {
+            "ranked": [self.names.get(int(label), self.sut.classes[int(label)]) for label in best],
+            "ranked_scores": answer.scores[best].tolist(),
+        }
+
+    def _check_task(self) -> None:
+        does = "detection" if not self.looks else task_of(self.sut)
+        if does != self.job.task:
+            raise StudyError(
+                f"SUT {self.task.name!r} does another task than the study",
+                where=f"SUT {self.task.name!r}",
+                got=str(does),
+                wanted=self.job.task,
+                fix=f"Set task: {does} in the study, or name another SUT.",
+            )
+
+    def _names(self) -> dict[int, str]:
+        """Return the data set's name for each label of the SUT that the data set knows."""
+        classes, job, task = self.sut.classes, self.job, self.task
+        for name in task.class_map:
+            if name not in classes:
+                raise StudyError(
+                    f"class_map names a class that SUT {task.name!r} does not have",
+                    where=f"SUT {task.name!r}, class_map.{name}",
+                    fix=suggestion(name, classes),
+                )
+        there = job.pixel_classes.values() if job.task == "segmentation" else job.categories
+        named = {label: task.class_map.get(name, name) for label, name in enumerate(classes)}
+        known = {label: name for label, name in named.items() if not there or name in there}
+        wanted = job.targets if job.task == "detection" else tuple(there)
+        if not set(known.values()) & set(wanted):
+            raise StudyError(
+                f"SUT {task.name!r} can never answer {' or '.join(wanted[:8])}",
+                where=f"SUT {task.name!r}",
+                got=f"classes {', '.join(classes[:8])}{' ...' if len(classes) > 8 else ''}",
+                wanted=f"at least one of {', '.join(wanted[:8])}",
+                fix="Say what they are called here, as in class_map: {pedestrian: person}.",
+            )
+        return known
