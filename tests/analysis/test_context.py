@@ -20,11 +20,14 @@ LEVELS = ["image", "located", "path", "loop"]
 ROBOT = {"control_radius_m": 2.0, "safety_radius_m": 1.0}
 
 
-def write_drives(root: Path) -> None:
-    """Write a log that drives up to somebody and one with nobody; a wall is always 3 m ahead."""
+def write_drives(root: Path, log_names: tuple[str, ...] = ("meeting", "empty"), last: int = FRAMES) -> None:
+    """Write a log that drives up to somebody and one with nobody; a wall is always 3 m ahead.
+
+    Somebody is there in the frames before `last`.
+    """
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
-    for log in ("meeting", "empty"):
+    for log in log_names:
         (root / log / "images").mkdir(parents=True)
         (root / log / "depth").mkdir()
         with (root / log / "poses.csv").open("w", newline="") as file:
@@ -39,7 +42,7 @@ def write_drives(root: Path) -> None:
             depth = np.full((HEIGHT, WIDTH), WALL_M, np.float32)
             name = f"{log}/images/{frame:03d}.png"
             images.append({"id": len(images), "file_name": name, "width": WIDTH, "height": HEIGHT})
-            if log == "meeting":
+            if log == "meeting" and frame < last:
                 away = PERSON_M - STEP_M * frame
                 half = max(round(0.4 * FOCAL / away), 2)
                 box = [WIDTH // 2 - half, HEIGHT // 2 - half, 2 * half, 2 * half]

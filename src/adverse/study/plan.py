@@ -21,6 +21,7 @@ from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Plugin, Registry
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
+from adverse.study.negative_runs import cut_negative_runs
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
@@ -202,6 +203,9 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
                 where=file.where("targets"),
                 fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
             )
+    if file.study.negative_runs is not None:
+        least = file.study.negative_runs.min_frames
+        return cut_negative_runs(dataset, file.study.targets, min_frames=least)
     return dataset
 
 

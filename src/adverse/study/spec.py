@@ -87,6 +87,12 @@ class SensitivitySection(_Section):
         return self
 
 
+class NegativeRunsSection(_Section):
+    """Which stretches of a log are free of targets for long enough to be negative logs of their own."""
+
+    min_frames: Annotated[int, Field(ge=1)] = 20
+
+
 class RobustnessSection(_Section):
     """How sure figures are worked out."""
 
@@ -119,6 +125,7 @@ class Study(_Section):
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     robot: dict[str, Any] | None = None
+    negative_runs: NegativeRunsSection | None = None
     keep_label_maps: bool = False
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
 
@@ -247,6 +254,7 @@ def _fields_at(place: Where) -> list[str]:
         "suts": SutSection,
         "sensitivity": SensitivitySection,
         "robustness": RobustnessSection,
+        "negative_runs": NegativeRunsSection,
     }
     model = sections.get(str(place[0]), Study) if place else Study
     return list(model.model_fields)
