@@ -153,3 +153,14 @@ def test_the_number_of_workers_changes_no_byte(run_folder: Path) -> None:
         analyze(run_folder, workers=workers)
         found.append({path.name: path.read_bytes() for path in (run_folder / "results").iterdir()})
     assert found[0] == found[1]
+
+
+def test_differences_are_those_of_the_areas(run_folder: Path, rows: list[dict[str, Any]]) -> None:
+    summary = json.loads((run_folder / "results" / "summary.json").read_text())
+    area = {(row["sut"], row["level"]): row["area"] for row in rows if row["setting"] == "identity"}
+    found = {(row["level"], row["second"]): row for row in summary["differences"]}
+    assert len(found) == 2 * len({level for _, level in area})
+    for (level, second), row in found.items():
+        assert row["difference"] == pytest.approx(area[row["first"], level] - area[second, level])
+        assert row["difference"] >= 0
+        assert row["difference_interval"] == "refused"  # one log of each kind
