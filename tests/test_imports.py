@@ -25,7 +25,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "curves": ("levels", *GROUND),
     "benchmarks": (SEAM, *GROUND),
     "analysis": ("benchmarks", "curves", "levels", "robot", SEAM, *GROUND),
-    "report": ("analysis", SEAM, *GROUND),
+    "report": ("analysis", "curves", "study", SEAM, *GROUND),  # study: to show the frames of a run
     "api": ("analysis", "study", *GROUND),
     "cli": ("report", "analysis", "curves", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
 }

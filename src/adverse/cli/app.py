@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, runs, world
+from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, report, runs, world
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -15,6 +15,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse demo                          a whole study on rendered scenes
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
+    adverse report RUN                    the page to look at
     adverse verify RUN                    re-check every hash
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
@@ -46,6 +47,7 @@ def _main(
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
+app.command("report")(report.report)
 app.command("drive")(drive.drive)
 app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)

@@ -149,6 +149,7 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
 
 def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False) -> int:
     from adverse.analysis.results import analyze as work_out
+    from adverse.report.page import write_report
     from adverse.report.terminal import remarks, tables
 
     summary = work_out(folder, exact=exact)
@@ -156,9 +157,11 @@ def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False) ->
         console.print(table)
     for line in remarks(summary):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+    page = write_report(folder)
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )
+    console.print(f"report:  {page}", highlight=False, markup=False, soft_wrap=True)
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from adverse.analysis.drive import Driven
 from adverse.report.plot import Line, Mark, Panel, svg
+from adverse.report.words import shown
 
 HEADER = (
     "by",
@@ -34,7 +35,7 @@ def picture(driven: Driven) -> str:
     """Draw both runs; stops and violations of the safety radius are marked."""
     sut, truth = driven.by_sut, driven.by_truth
     words = {True: "safe", False: "NOT SAFE: it stops too late or not at all", None: "nothing to stop for"}
-    title = f"{driven.log}, {driven.sut}, {driven.setting}: {words[driven.safe]}"
+    title = f"{shown(driven.log)}, {driven.sut}, {driven.setting}: {words[driven.safe]}"
     stops = [Mark("stop", float(time)) for time in sut.time_s[sut.stopped]]
     violations = np.flatnonzero(sut.violating)
     if len(violations):

@@ -45,6 +45,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "task": study.task,
             "seed": study.seed,
             "file": str(plan.file.source.path),
+            "folder": str(plan.file.folder),
         },
         "data": {
             "format": study.data.format,

@@ -1,0 +1,119 @@
+"""The answer first: which SUT to choose, whether the choice survives, and what was not tested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.report.tables import span
+from adverse.report.words import shown
+
+CONTEXTUAL = ("haze", "defocus")
+LEVEL_WORDS = {
+    "image": "single images",
+    "located": "people as places on the ground",
+    "path": "people in the robot's way",
+    "loop": "what the robot does",
+}
+SURE, LIKELY = 0.95, 0.8
+"""Probabilities of being best from which a choice is called the best, and probably the best."""
+CONDITIONS = {ANY_MILD: "any mild mutation", ANY: "any mutation"}
+
+
+def answers(summary: Summary) -> list[str]:
+    """Return the findings, one sentence or two for each level, the level with most context first."""
+    if summary.data["task"] != "detection":
+        return list(_of_task(summary))
+    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows))
+    return [text for level in reversed(levels) if (text := _of_level(summary, level))]
+
+
+def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
+    """Return what the run says nothing about, in plain words; `levels` are those there could be."""
+    lines = []
+    if summary.data["task"] == "detection":
+        there = {str(row["level"]).partition("/")[0] for row in summary.rows}
+        missing = [f"{level} ({LEVEL_WORDS[level]})" for level in levels if level not in there]
+        if missing:
+            lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
+    settings = {str(row["setting"]).partition("(")[0]: str(row["group"]) for row in summary.rows}
+    gone = [name for name in CONTEXTUAL if name not in settings]
+    if gone:
+        lines.append(f"No {' and no '.join(gone)} by depth was tried.")
+    groups = set(settings.values())
+    lines += [f"No {group} mutation was tried." for group in ("mild", "severe") if group not in groups]
+    weak = sorted(
+        {str(row["level"]) for row in summary.rows if row["status"] == "insufficient" and "level" in row}
+    )
+    if weak:
+        lines.append(f"The data cannot answer: {', '.join(weak)}.")
+    return lines
+
+
+def _of_level(summary: Summary, level: str) -> str:
+    rows = {(row["sut"], row["setting"]): row for row in summary.rows if row["level"] == level}
+    baseline = next(iter(rows))[1]
+    best = _best(summary, level, baseline)
+    if best is None:
+        return ""
+    sut, chance = best
+    row = rows[sut, baseline]
+    if not row["area"]:
+        return f"At level {level} no SUT is of any use: safety and efficiency are never above 0 together."
+    text = f"At level {level} {_verdict(shown(sut), chance)}: area {_value(row, 'area')}."
+    for condition, words in CONDITIONS.items():
+        worst = rows.get((sut, condition))
+        if worst is None or worst["robustness"] is None:
+            continue
+        text += f" {words.capitalize()} leaves {_share(worst)} of it"
+        other = _best(summary, level, condition)
+        changed = other is not None and other[0] != sut and rows[other[0], condition]["area"] > worst["area"]
+        text += f"; {shown(other[0])} is then better." if changed and other is not None else "."
+    return text
+
+
+def _verdict(sut: str, chance: float | None) -> str:
+    if chance is None:
+        return f"{sut} has the largest area"
+    if chance >= SURE:
+        return f"{sut} is the best choice (probability {chance:.0%})"
+    if chance >= LIKELY:
+        return f"{sut} is probably the best choice ({chance:.0%})"
+    return f"{sut} has the largest area, but these logs cannot tell which SUT is best ({chance:.0%})"
+
+
+def _of_task(summary: Summary) -> Iterator[str]:
+    metric = summary.data["metric"]
+    plain = [row for row in summary.rows if row["group"] == "baseline" and row["scores"][metric] is not None]
+    for row in sorted(plain, key=lambda row: -row["scores"][metric]):
+        mine = [one for one in summary.rows if one["sut"] == row["sut"] and one["share"] is not None]
+        worst = min(mine, key=lambda one: one["share"])
+        yield (
+            f"{shown(row['sut'])} has {metric} {row['scores'][metric]:.3f}; at worst, under "
+            f"{shown(worst['setting'])}, {worst['share']:.0%} of that is left."
+        )
+
+
+def _best(summary: Summary, level: str, condition: str) -> tuple[str, float | None] | None:
+    """Return the best SUT under a condition and the probability that it is; by value alone without one."""
+    for ranking in summary.data.get("rankings", ()):
+        if (ranking["level"], ranking["condition"]) == (level, condition) and ranking["places"]:
+            return ranking["places"][0]["sut"], ranking["places"][0]["best"]
+    known = [
+        row
+        for row in summary.rows
+        if (row["level"], row["setting"]) == (level, condition) and row["area"] is not None
+    ]
+    return (max(known, key=lambda row: row["area"])["sut"], None) if known else None
+
+
+def _value(row: Mapping[str, Any], name: str) -> str:
+    interval = span(row.get(f"{name}_interval"))
+    return f"{row[name]:.3f} ({interval})" if interval else f"{row[name]:.3f}"
+
+
+def _share(row: Mapping[str, Any]) -> str:
+    interval = span(row.get("robustness_interval"))
+    return f"{row['robustness']:.0%} ({interval})" if interval else f"{row['robustness']:.0%}"

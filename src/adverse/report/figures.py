@@ -1,0 +1,155 @@
+"""Trade-off curves as SVG: safety over efficiency, and both over sensitivity (001, figure 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+MARKED = (0.001, 0.01, 0.1)
+"""Sensitivities that are marked on every curve: the same shape is the same sensitivity."""
+STYLES = (
+    ("#0072b2", "", 2.4),
+    ("#e69f00", "7 4", 2.0),
+    ("#d55e00", "2 3", 2.0),
+    ("#009e73", "", 1.1),
+    ("#cc79a7", "", 1.1),
+)
+"""Colour (Okabe and Ito), dashes and width of the lines, in their order."""
+SIZE, GAP, LEFT, TOP, BOTTOM = 230, 52, 46, 10, 44
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One line: sensitivity, safety and efficiency, each (K,)."""
+
+    name: str
+    sensitivity: Array
+    safety: Array
+    efficiency: Array
+
+    def at(self, sensitivity: float) -> tuple[float, float] | None:
+        """Return (efficiency, safety) at the nearest level; None beyond the ends of the grid."""
+        if (
+            not self.sensitivity.min() <= sensitivity * 1.001
+            or not sensitivity <= self.sensitivity.max() * 1.001
+        ):
+            return None
+        k = int(np.argmin(np.abs(np.log(self.sensitivity) - np.log(sensitivity))))
+        return float(self.efficiency[k]), float(self.safety[k])
+
+
+def curves_svg(title: str, curves: Sequence[Curve]) -> str:
+    """Return three panels beside each other: the trade-off, safety and efficiency over sensitivity."""
+    width, height = LEFT + 3 * SIZE + 2 * GAP + 12, TOP + SIZE + BOTTOM
+    levels = np.concatenate([curve.sensitivity for curve in curves])
+    low, high = np.log10(levels.min()), np.log10(levels.max())
+
+    def log(values: Array) -> Array:
+        return np.asarray((np.log10(values) - low) / (high - low))
+
+    decades = [(10.0**n, float(log(np.array([10.0**n]))[0])) for n in range(int(np.ceil(low)), int(high) + 1)]
+    ticks = [(f"{value:g}", place) for value, place in decades]
+    unit = [(f"{value:g}", value) for value in (0, 0.5, 1)]
+    panels = [
+        _panel(
+            "efficiency",
+            "safety",
+            unit,
+            [(c, c.efficiency, c.safety) for c in curves],
+            lambda e, s, _: (e, s),
+        ),
+        _panel(
+            "sensitivity", "safety", ticks, [(c, log(c.sensitivity), c.safety) for c in curves], _over(1, log)
+        ),
+        _panel(
+            "sensitivity",
+            "efficiency",
+            ticks,
+            [(c, log(c.sensitivity), c.efficiency) for c in curves],
+            _over(0, log),
+        ),
+    ]
+    placed = [
+        f'<g transform="translate({LEFT + number * (SIZE + GAP)} {TOP})">{panel}</g>'
+        for number, panel in enumerate(panels)
+    ]
+    shape = f'viewBox="0 0 {width} {height}" font-size="11" fill="currentColor"'
+    shape += f' role="img" aria-label="{escape(title)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>{"".join(placed)}</svg>'
+
+
+def style_of(number: int) -> tuple[str, str, float]:
+    """Return colour, dashes and width of the line with this number."""
+    return STYLES[number % len(STYLES)]
+
+
+def _over(which: int, log: Callable[[Array], Array]) -> Callable[[float, float, float], tuple[float, float]]:
+    def place(efficiency: float, safety: float, sensitivity: float) -> tuple[float, float]:
+        return float(log(np.array([sensitivity]))[0]), safety if which else efficiency
+
+    return place
+
+
+def _panel(
+    x_label: str,
+    y_label: str,
+    x_ticks: Sequence[tuple[str, float]],
+    lines: Sequence[tuple[Curve, Array, Array]],
+    spot: Callable[[float, float, float], tuple[float, float]],
+) -> str:
+    parts = [f'<rect width="{SIZE}" height="{SIZE}" fill="none" class="frame"/>']
+    for text, value in x_ticks:
+        parts.append(f'<text x="{value * SIZE:.1f}" y="{SIZE + 14}" text-anchor="middle">{text}</text>')
+    for value in (0.0, 0.5, 1.0):
+        level = (1 - value) * SIZE
+        parts.append(f'<line x1="0" x2="{SIZE}" y1="{level}" y2="{level}" class="grid"/>')
+        parts.append(f'<text x="-5" y="{level + 4}" text-anchor="end">{value:g}</text>')
+    middle = SIZE / 2
+    parts.append(f'<text x="{middle}" y="{SIZE + 32}" text-anchor="middle">{x_label}</text>')
+    turn = f'transform="translate(-32 {middle}) rotate(-90)"'
+    parts.append(f'<text {turn} text-anchor="middle">{y_label}</text>')
+    for number, (curve, x, y) in enumerate(lines):
+        colour, dashes, width = style_of(number)
+        known = np.isfinite(x) & np.isfinite(y)
+        points = " ".join(
+            f"{a:.1f},{b:.1f}" for a, b in _thinned(np.stack([x[known], 1 - y[known]], axis=1) * SIZE)
+        )
+        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"{dash}/>'
+        )
+        for shape, level in enumerate(MARKED):
+            at = curve.at(level)
+            if at is not None and np.isfinite(at).all():
+                px, py = spot(at[0], at[1], level)
+                parts.append(_marker(shape, px * SIZE, (1 - py) * SIZE, colour))
+    return "".join(parts)
+
+
+def _thinned(points: NDArray[np.float64]) -> list[tuple[float, float]]:
+    """Drop points that lie, to a tenth of a pixel, on the line through their neighbours."""
+    kept: list[tuple[float, float]] = []
+    for x, y in points.round(1).tolist():
+        if kept and kept[-1] == (x, y):
+            continue
+        if len(kept) > 1:
+            (ax, ay), (bx, by) = kept[-2:]
+            if abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) < 1e-6:
+                kept.pop()
+        kept.append((x, y))
+    return kept
+
+
+def _marker(shape: int, x: float, y: float, colour: str) -> str:
+    look = f'fill="{colour}" stroke="white" stroke-width="0.8"'
+    if shape == 0:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {look}/>'
+    if shape == 1:
+        return f'<rect x="{x - 3.6:.1f}" y="{y - 3.6:.1f}" width="7.2" height="7.2" {look}/>'
+    corners = f"{x:.1f},{y - 4.8:.1f} {x - 4.4:.1f},{y + 3.6:.1f} {x + 4.4:.1f},{y + 3.6:.1f}"
+    return f'<polygon points="{corners}" {look}/>'

@@ -1,0 +1,168 @@
+"""The pictures of a report: frames that fail for little reason, and one frame under every mutation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from adverse.errors import AdverseError
+from adverse.report.pictures import Box, Looker, Picture, box_of, picture, visible_change
+from adverse.study.store.read import Answers, Store
+from adverse.types import Image
+
+FAILURES = 12
+TRIED = 60
+"""Frames that are looked at before the failures to show are chosen."""
+NEVER = 4.0
+"""Powers of ten that a person nobody finds any more counts as."""
+LEAST_CHANGE = 1.0
+"""Grey levels; a change below this is as good as none."""
+
+
+@dataclass(frozen=True)
+class Fall:
+    """One person whose detection costs more false alarms under a mutation: rates per image."""
+
+    sut: str
+    setting: str
+    frame: str
+    thing: int
+    before: float
+    after: float
+    orders: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A fall with its two pictures and how far the pixels moved, in grey levels."""
+
+    fall: Fall
+    change: float
+    was: Picture
+    now: Picture
+
+
+def falls(store: Store) -> list[Fall]:
+    """Return the people that cost most, the worst of each (SUT, mutation, log) only, worst first."""
+    path = store.folder.results / "required.parquet"
+    if not path.exists():
+        return []
+    table = pq.read_table(path)
+    before, after = (table[name].to_numpy() for name in ("before", "after"))
+    images = max(1, int((~store.frames.test).sum()) or int(store.frames.test.sum()))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        orders = np.log10(np.maximum(after, 1 / images)) - np.log10(np.maximum(before, 1 / images))
+    fpr_max = float(store.manifest["statistics"]["fpr_max"])
+    failed = np.flatnonzero((before <= fpr_max) & (after > fpr_max))
+    rank = np.where(np.isfinite(after[failed]), orders[failed], NEVER)
+    log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
+    names = {name: table[name].to_pylist() for name in ("sut", "setting", "frame", "object")}
+    seen: set[tuple[str, str, int]] = set()
+    found = []
+    for row in failed[np.argsort(-rank, kind="stable")].tolist():
+        key = (names["sut"][row], names["setting"][row], log_of[names["frame"][row]])
+        if key not in seen:
+            seen.add(key)
+            value = float(orders[row]) if np.isfinite(after[row]) else NEVER
+            texts = (names["sut"][row], names["setting"][row], names["frame"][row], names["object"][row])
+            found.append(Fall(*texts, float(before[row]), float(after[row]), value))
+    return found
+
+
+def failures(store: Store, looker: Looker) -> list[Failure]:
+    """Return the largest falls for the least visible change; SUTs and mutations take turns."""
+    shown: list[tuple[float, Failure]] = []
+    answers = _Cached(store)
+    for fall in _in_turns(falls(store), TRIED):
+        try:
+            before, after = (looker.image(fall.frame, s) for s in (_baseline(store), fall.setting))
+        except AdverseError:
+            continue
+        change = visible_change(before, after)
+        was = picture(before, answers.boxes(fall.sut, _baseline(store), fall.frame, before))
+        now = picture(after, answers.boxes(fall.sut, fall.setting, fall.frame, after))
+        shown.append((fall.orders / max(change, LEAST_CHANGE), Failure(fall, change, was, now)))
+    shown.sort(key=lambda pair: -pair[0])
+    return [failure for _, failure in shown[:FAILURES]]
+
+
+def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
+    """Yield one frame, with a person if there is one, under every setting."""
+    frame = _typical_frame(store)
+    for setting in store.settings:
+        try:
+            yield setting, picture(looker.image(frame, setting))
+        except AdverseError:
+            continue
+
+
+def _in_turns(found: list[Fall], count: int) -> list[Fall]:
+    """Take the worst of every (SUT, mutation), then the second worst, and so on."""
+    place: dict[tuple[str, str], int] = {}
+    keyed = []
+    for number, fall in enumerate(found):
+        turn = place.get((fall.sut, fall.setting), 0)
+        place[fall.sut, fall.setting] = turn + 1
+        keyed.append((turn, number, fall))
+    return [fall for _, _, fall in sorted(keyed, key=lambda one: one[:2])[:count]]
+
+
+def _typical_frame(store: Store) -> str:
+    """Return the test frame with the true object of median size, or the first one."""
+    truth = store.truth
+    mine = np.flatnonzero(store.frames.test[truth.frame] & ~truth.ignore)
+    if not len(mine):
+        return store.frames.ids[int(np.flatnonzero(store.frames.test)[0])]
+    height = (truth.boxes[:, 3] - truth.boxes[:, 1])[mine]
+    return store.frames.ids[int(truth.frame[mine[np.argsort(height, kind="stable")[len(mine) * 3 // 4]]])]
+
+
+def _baseline(store: Store) -> str:
+    return next(iter(store.settings))
+
+
+class _Cached:
+    """Boxes of truth and detections by frame, each SUT's answers read once."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._answers: dict[str, dict[str, Answers]] = {}
+        self._index = {frame: number for number, frame in enumerate(store.frames.ids)}
+        self._thresholds = _thresholds(store)
+
+    def boxes(self, sut: str, setting: str, frame: str, image: Image) -> tuple[Box, ...]:
+        """Return truth, and detections above the threshold of the highest rate that counts."""
+        if sut not in self._answers:
+            self._answers = {sut: self.store.answers(sut)}
+        number, truth = self._index[frame], self.store.truth
+        drawn = [
+            box_of("ignored" if truth.ignore[row] else "truth", truth.boxes[row], image)
+            for row in np.flatnonzero(truth.frame == number).tolist()
+        ]
+        answers = self._answers[sut][setting]
+        for row in np.flatnonzero(answers.frame == number).tolist():
+            drawn += [
+                box_of("found", answers.boxes[at], image)
+                for at in range(int(answers.offsets[row]), int(answers.offsets[row + 1]))
+                if answers.scores[at] >= self._thresholds.get(sut, -np.inf)
+            ]
+        return tuple(drawn)
+
+
+def _thresholds(store: Store) -> dict[str, float]:
+    """Return for each SUT the threshold at which its expected false positives per image reach fpr_max."""
+    table = pq.read_table(
+        store.folder.results / "curves.parquet", columns=["sut", "setting", "sensitivity", "threshold"]
+    )
+    found: dict[str, float] = {}
+    fpr_max = float(store.manifest["statistics"]["fpr_max"])
+    columns = [table[name].to_pylist() for name in ("sut", "setting", "sensitivity", "threshold")]
+    nearest: dict[str, float] = {}
+    for sut, setting, sensitivity, threshold in zip(*columns, strict=True):
+        away = abs(np.log(sensitivity / fpr_max))
+        if setting == _baseline(store) and away < nearest.get(sut, np.inf):
+            nearest[sut], found[sut] = away, threshold
+    return found

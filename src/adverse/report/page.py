@@ -1,0 +1,275 @@
+"""The report of a run: one HTML file that opens from disk, with nothing to fetch and nothing to trust.
+
+Everything shown is worked out before the template sees it; the template only places it. Style and script are
+in the file and allowed by their hashes alone, so that nothing else can run, whatever a name may hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import pyarrow.parquet as pq
+
+from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.curves.predict import family_of, predict_contextual
+from adverse.curves.table import BASELINE, ScoreTable
+from adverse.errors import AdverseError, StoreError
+from adverse.report.answer import answers, untested
+from adverse.report.closed_loop import drives
+from adverse.report.figures import MARKED, Curve, curves_svg, style_of
+from adverse.report.galleries import failures, mutation_gallery
+from adverse.report.pictures import Looker
+from adverse.report.tables import Cell, Table, level_tables, ranking_table
+from adverse.report.terminal import remarks
+from adverse.report.words import shown
+from adverse.study.spec import LEVELS
+from adverse.study.store.durable import write_file
+from adverse.study.store.read import Store, open_store
+
+FILE = "report.html"
+PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The curves of one SUT at one level, and a legend that says what each line is."""
+
+    level: str
+    sut: str
+    svg: str
+    legend: tuple[tuple[str, str, str], ...]
+    """Name, colour and dashes of each line."""
+    numbers: Table
+
+
+def write_report(run: Path) -> Path:
+    """Write results/report.html, and beside it every table as CSV and JSON; return its path."""
+    store = open_store(run)
+    summary = read_summary(store)
+    tables = _tables(summary)
+    (store.folder.results / "tables").mkdir(exist_ok=True)
+    for table in tables:
+        stem = "".join(char if char.isalnum() else "_" for char in table.name)
+        write_file(store.folder.results / "tables" / f"{stem}.csv", table.csv().encode())
+        write_file(store.folder.results / "tables" / f"{stem}.json", table.json().encode())
+    path = store.folder.results / FILE
+    write_file(path, render(store, summary).encode())
+    return path
+
+
+def read_summary(store: Store) -> Summary:
+    """Read the results that `adverse analyze` wrote."""
+    path = store.folder.results / "summary.json"
+    if not path.exists():
+        raise StoreError(
+            "the run has no results yet",
+            where=str(path),
+            fix=f"Run adverse analyze {store.folder.path} first.",
+        )
+    return Summary(json.loads(path.read_text()))
+
+
+def render(store: Store, summary: Summary) -> str:
+    """Return the whole page."""
+    looker = Looker(store)
+    detection = summary.data["task"] == "detection"
+    no_pictures = looker.why_not()
+    style, script = (_text(name) for name in ("report.css", "report.js"))
+    template = _environment().get_template("report.html")
+    return template.render(
+        title=shown(summary.data["study"]),
+        manifest=store.manifest,
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        answers=answers(summary),
+        untested=untested(summary, LEVELS),
+        remarks=[line.removeprefix("- ") for line in remarks(summary)],
+        changes=list(summary.data.get("ranking_changes", ())),
+        levels=level_tables(summary),
+        rankings=ranking_table(summary),
+        predictions=list(prediction_tables(summary)) if detection else [],
+        figures=list(_figures(store)) if detection else [],
+        marked=MARKED,
+        failures=failures(store, looker) if detection and no_pictures is None else [],
+        gallery=list(mutation_gallery(store, looker)) if no_pictures is None else [],
+        no_pictures=no_pictures,
+        drives=drives(store) if detection else [],
+        facts=_facts(store, summary),
+        twin=_twin,
+        shown=shown,
+    )
+
+
+def _tables(summary: Summary) -> list[Table]:
+    rankings = ranking_table(summary)
+    predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
+    return [*level_tables(summary), *([rankings] if rankings else []), *predicted]
+
+
+def prediction_tables(summary: Summary) -> Iterator[Table]:
+    """Yield how well contextual mutations can be told from simple ones, at the first level that has both."""
+    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
+    for simple, contextual in PREDICTED:
+        for level in levels:
+            table = _score_table(summary, level)
+            if table is None:
+                continue
+            families = {family_of(setting) for setting in table.settings}
+            if not {simple, contextual} <= families:
+                continue
+            try:
+                found = predict_contextual(table, simple=simple, contextual=contextual)
+            except AdverseError:
+                continue
+            data: tuple[dict[str, Any], ...] = tuple(
+                {"sut": sut, "level": level, "r2": one.r2, "squared_correlation": one.squared_correlation}
+                for sut, one in found.suts.items()
+            )
+            rows = tuple(
+                (Cell(row["sut"]), Cell(_number(row["r2"])), Cell(_number(row["squared_correlation"])))
+                for row in data
+            )
+            title = f"{contextual} from {simple}, at level {level}"
+            yield Table(f"predict {contextual}", title, ("SUT", "R²", "squared correlation"), rows, data)
+            break
+
+
+def _score_table(summary: Summary, level: str) -> ScoreTable | None:
+    """Return the areas of a level as a table that predictions can be made from; None if one is missing."""
+    rows = [row for row in summary.rows if row["level"] == level and row["setting"] not in (ANY, ANY_MILD)]
+    suts = tuple(dict.fromkeys(str(row["sut"]) for row in rows))
+    settings = tuple(dict.fromkeys(str(row["setting"]) for row in rows))
+    values = {(row["setting"], row["sut"]): row["area"] for row in rows}
+    scores = [[values.get((setting, sut)) for sut in suts] for setting in settings]
+    if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
+        return None
+    return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")
+
+
+def _figures(store: Store) -> Iterator[Figure]:
+    """Yield for every level and SUT: the baseline, the worst cases, the worst mild and severe mutation."""
+    path = store.folder.results / "curves.parquet"
+    if not path.exists():
+        return
+    table = pq.read_table(path)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    for level in dict.fromkeys(columns["level"].tolist()):
+        for sut in dict.fromkeys(columns["sut"].tolist()):
+            mine = (columns["level"] == level) & (columns["sut"] == sut)
+            curves = list(_chosen({name: column[mine] for name, column in columns.items()}, store))
+            if curves:
+                legend = tuple((shown(curve.name), *style_of(n)[:2]) for n, curve in enumerate(curves))
+                title = f"{sut} at level {level}"
+                yield Figure(level, sut, curves_svg(title, curves), legend, _marked_table(title, curves))
+
+
+def _chosen(columns: dict[str, Any], store: Store) -> Iterator[Curve]:
+    baseline = next(iter(store.settings))
+    drawn: dict[str, Curve] = {}
+    for setting in dict.fromkeys(columns["setting"].tolist()):
+        rows = columns["setting"] == setting
+        parts = (columns[name][rows].astype(np.float64) for name in ("sensitivity", "safety", "efficiency"))
+        curve = Curve(setting, *parts)
+        if np.isfinite(curve.safety).all() and np.isfinite(curve.efficiency).all():
+            drawn[setting] = curve
+    yield from (drawn[name] for name in (baseline, ANY_MILD, ANY) if name in drawn)
+    for group in ("mild", "severe"):
+        mine = [drawn[name] for name, of in store.settings.items() if of == group and name in drawn]
+        if mine:
+            yield min(mine, key=lambda curve: float(np.mean(curve.safety * curve.efficiency)))
+
+
+def _marked_table(title: str, curves: list[Curve]) -> Table:
+    """Return safety and efficiency of each line at the marked sensitivities, for those who cannot see it."""
+    data = [
+        {"line": curve.name, "sensitivity": level, "efficiency": at[0], "safety": at[1]}
+        for curve in curves
+        for level in MARKED
+        if (at := curve.at(level)) is not None
+    ]
+    rows = tuple(
+        (
+            Cell(shown(row["line"])),
+            Cell(f"{row['sensitivity']:g}"),
+            Cell(f"{row['safety']:.3f}"),
+            Cell(f"{row['efficiency']:.3f}"),
+        )
+        for row in data
+    )
+    return Table(f"curves {title}", title, ("line", "sensitivity", "safety", "efficiency"), rows, tuple(data))
+
+
+def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
+    """Return what the numbers rest on."""
+    manifest = store.manifest
+    data, environment = manifest["data"], manifest["environment"]
+    frames = ", ".join(f"{count} {split} frames" for split, count in data["frames"].items())
+    facts = [
+        (
+            "adverse",
+            f"{manifest['adverse']['version']}, commit {manifest['adverse']['commit'] or 'of a release'}",
+        ),
+        ("study", f"seed {manifest['study']['seed']}, task {summary.data['task']}"),
+        (
+            "data",
+            f"{data['format']}, {data['logs']} logs, {frames}, fingerprint {data['fingerprint'][:16]}",
+        ),
+        *(
+            (
+                f"SUT {name}",
+                f"fingerprint {sut['fingerprint'][:16]}, {summary.data['counts'][name]['planned']} images",
+            )
+            for name, sut in manifest["suts"].items()
+        ),
+        ("machine", f"{environment['cpu']}, {environment['system']}, Python {environment['python']}"),
+        ("libraries", ", ".join(f"{name} {version}" for name, version in environment["libraries"].items())),
+        ("engine", f"{manifest['engine']['name']}, {manifest['engine']['workers']} workers"),
+    ]
+    return [(shown(name), shown(value, longest=400)) for name, value in facts]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _twin(table: Table, kind: str) -> str:
+    text = table.csv() if kind == "csv" else table.json()
+    media = {"csv": "text/csv", "json": "application/json"}[kind]
+    return f"data:{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the content security policy: our style and our script, images in the file, nothing else."""
+
+    def hashed(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    return (
+        f"default-src 'none'; img-src data:; style-src {hashed(style)}; script-src {hashed(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("adverse.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def _text(name: str) -> str:
+    return resources.files("adverse.report").joinpath("templates", name).read_text("utf-8")

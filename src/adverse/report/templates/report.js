@@ -1,0 +1,14 @@
+"use strict";
+// Shows one level at a time; without this script all of them are shown below each other.
+document.querySelectorAll("[data-switch]").forEach((box) => {
+  const parts = document.querySelectorAll(`[data-of="${box.dataset.switch}"]`);
+  const show = (name) => parts.forEach((part) => { part.hidden = part.dataset.name !== name; });
+  box.querySelectorAll("input").forEach((input) => {
+    input.addEventListener("change", () => show(input.value));
+    if (input.checked) show(input.value);
+  });
+  box.hidden = false;
+});
+window.addEventListener("beforeprint", () => {
+  document.querySelectorAll("[data-of]").forEach((part) => { part.hidden = false; });
+});

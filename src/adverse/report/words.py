@@ -1,0 +1,49 @@
+"""Foreign text made safe to show: names of files, classes and logs can hold anything.
+
+HTML is escaped by the templates; here are the dangers that escaping does not stop: control characters,
+text that turns the reading direction, cells that a spreadsheet takes for a formula, and sheer length.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST = 120
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula."""
+HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+"""Unicode categories that are invisible or act on what stands around them."""
+
+
+def shown(text: object, *, longest: int | None = LONGEST) -> str:
+    r"""Return text with what cannot be seen written out, and its middle left out if it is long.
+
+    >>> shown("row\u202e3")
+    'row\\u202e3'
+    >>> shown("a" * 9, longest=5)
+    'aa…aa'
+    """
+    spelt = "".join(
+        char if unicodedata.category(char) not in HIDDEN else char.encode("unicode_escape").decode()
+        for char in str(text)
+    )
+    if longest is None or len(spelt) <= longest:
+        return spelt
+    half = (longest - 1) // 2
+    return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
+
+
+def cell(value: object) -> str:
+    """Return a value for a CSV file: text that looks like a formula gets a quote in front.
+
+    >>> cell("=cmd()"), cell(-0.5), cell(None)
+    ("'=cmd()", '-0.5', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    text = shown(value, longest=None)
+    return f"'{text}" if text.startswith(FORMULA) else text

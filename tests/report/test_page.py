@@ -1,0 +1,209 @@
+"""The report says what the results say, runs nothing that it is not meant to, and survives any name."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adverse
+from adverse.data.write import write_image
+from adverse.report.page import write_report
+from adverse.types import Image
+
+HOSTILE = "<script>alert(1)</script>"
+NAMES = {
+    "bidi": "row\u202e3",
+    "formula": "=cmd()",
+    "quote": "\"'><img src=x onerror=alert(1)>",
+    "long": "n" * 120,
+}
+
+
+class Bright:
+    """Finds the bright box; surer the brighter it is."""
+
+    classes = ("person",)
+
+    def __init__(self, fingerprint: str, least: int) -> None:
+        self.fingerprint = fingerprint
+        self.least = least
+
+    def detect(self, images: Sequence[Image]) -> list[Any]:
+        found: list[Any] = []
+        for image in images:
+            rows, columns = np.nonzero(image[..., 0] > self.least)
+            if not len(rows):
+                found.append(([], []))
+                continue
+            box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+            found.append(([box], [float(image[..., 0].max()) / 255]))
+        return found
+
+
+def write_logs(root: Path, logs: Sequence[str]) -> None:
+    rng = np.random.default_rng(1)
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for number, log in enumerate(logs):
+        for frame in range(4):
+            image = rng.integers(0, 60, (24, 32, 3)).astype(np.uint8)
+            if number % 2 == 0:
+                image[8:16, 10 + frame : 16 + frame] = 120 + 20 * frame
+                box = [10 + frame, 8, 6, 8]
+                annotations.append(
+                    {"id": len(annotations) + 1, "image_id": len(images) + 1, "category_id": 1, "bbox": box}
+                )
+            name = f"{log}/{frame}.png"
+            (root / log).mkdir(parents=True, exist_ok=True)
+            write_image(root / name, image)
+            images.append({"id": len(images) + 1, "file_name": name, "width": 32, "height": 24})
+    categories = [{"id": 1, "name": "person"}, {"id": 2, "name": HOSTILE}]
+    truth = {"images": images, "annotations": annotations, "categories": categories}
+    (root / "truth.json").write_text(json.dumps(truth))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    write_logs(folder / "data", [*NAMES.values(), "a", "b", "c", "d", "e", "f"])
+    study = {
+        "name": "a study",
+        "data": {"format": "folder", "root": str(folder / "data")},
+        "mutations": ["brightness(scale=0.5)", {"brightness": {"scale": 0.9}, "group": "mild"}],
+        "robustness": {"bootstrap": 50},
+    }
+    detectors = {"keen": Bright("keen", 70), "dull": Bright("dull", 140), "blind": Bright("blind", 255)}
+    adverse.run(study, folder / "run", detectors=detectors)
+    write_report(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def page(run: Path) -> str:
+    return (run / "results" / "report.html").read_text()
+
+
+class Read(HTMLParser):
+    """What a browser would see: tables as rows of cells, and the elements that could do harm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: list[str] = []
+        self._rows: list[list[str]] = []
+        self._caption = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.inside.append(tag)
+        if tag == "table":
+            self._rows, self._caption = [], ""
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.inside and self.inside.pop() != tag:
+            pass
+        if tag == "table":
+            self.tables[self._caption] = self._rows
+
+    def handle_data(self, data: str) -> None:
+        if "caption" in self.inside:
+            self._caption += data
+        elif self.inside and self.inside[-1] in ("td", "th"):
+            self._rows[-1][-1] += data.strip()
+
+
+def read(page: str) -> Read:
+    reader = Read()
+    reader.feed(page)
+    return reader
+
+
+def test_every_number_of_the_tables_is_that_of_the_results(run: Path, page: str) -> None:
+    summary = json.loads((run / "results" / "summary.json").read_text())
+    tables = read(page).tables
+    for level in {row["level"] for row in summary["rows"]}:
+        (table,) = (rows for caption, rows in tables.items() if caption.startswith(f"{level}:"))
+        suts = table[0][1:]
+        shown = {
+            (sut, line[0]): value
+            for line in table[1:]
+            if len(line) > 1
+            for sut, value in zip(suts, line[1:], strict=True)
+        }
+        wanted = {(row["sut"], row["setting"]): row for row in summary["rows"] if row["level"] == level}
+        assert shown.keys() == wanted.keys()
+        for key, row in wanted.items():
+            text = row["status"] if row["area"] is None else f"{row['area']:.3f}"
+            assert shown[key] == text, key
+
+
+def test_the_twins_hold_every_digit(run: Path, page: str) -> None:
+    summary = json.loads((run / "results" / "summary.json").read_text())
+    text = (run / "results" / "tables" / "image_ROC_B.csv").read_text()
+    written = list(csv.DictReader(io.StringIO(text)))
+    wanted = [row for row in summary["rows"] if row["level"] == "image/ROC_B"]
+    assert [float(row["area"]) for row in written] == [row["area"] for row in wanted]
+    links = [attrs["href"] or "" for tag, attrs in read(page).tags if tag == "a" and "download" in attrs]
+    inside = [base64.b64decode(link.partition("base64,")[2]).decode() for link in links if "text/csv" in link]
+    assert any(list(csv.DictReader(io.StringIO(text))) == written for text in inside)
+
+
+def test_only_our_script_and_style_may_run(page: str) -> None:
+    reader = read(page)
+    (policy,) = (attrs["content"] or "" for tag, attrs in reader.tags if attrs.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    for tag, attrs in reader.tags:
+        assert tag not in ("iframe", "object", "embed", "link", "base", "form", "img")
+        assert not any(name.startswith("on") for name in attrs)
+        for name in ("href", "src"):
+            assert not (attrs.get(name) or "").startswith(("http", "//", "javascript"))
+    assert len([tag for tag, _ in reader.tags if tag == "script"]) == 1
+
+
+def test_hostile_names_are_shown_and_never_live(page: str) -> None:
+    assert "\u202e" not in page
+    assert "row\\u202e3" in page
+    assert "<img" not in page
+    assert HOSTILE not in page
+
+
+def test_failures_and_mutations_are_pictures(page: str) -> None:
+    reader = read(page)
+    pictures = [attrs["href"] or "" for tag, attrs in reader.tags if tag == "image"]
+    assert len(pictures) >= 2 + 3  # one failure, three settings
+    assert all(one.startswith("data:image/jpeg;base64,") for one in pictures)
+    assert "required false positives per image" in page
+
+
+def test_a_run_whose_data_are_gone_still_has_a_report(run: Path, page: str) -> None:
+    data = run.parent / "data"
+    data.rename(run.parent / "elsewhere")
+    try:
+        path = write_report(run)
+        text = path.read_text()
+        assert "Pictures are left out" in text
+        assert read(text).tables.keys() == read(page).tables.keys()
+    finally:
+        (run.parent / "elsewhere").rename(data)
+        write_report(run)
