@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
 from adverse import plugins
+from adverse.data.kitti_layouts import Layout
+from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
 from adverse.robot.profile import Robot, read_robot
@@ -58,6 +61,19 @@ def test_the_plug_ins_of_the_page_load_and_keep_the_contract(tmp_path: Path, num
     assert plugin.kind == kind
     if kind == "mutation":
         assert [finding.error for finding in contract.check(plugin) if not finding.ok] == []
+
+
+@pytest.mark.parametrize("plugin", plugins.load().all("dataset"), ids=lambda plugin: plugin.name)
+def test_every_data_format_is_on_its_page_with_its_options(plugin: plugins.Plugin) -> None:
+    page = (ROOT / "docs" / "data-formats.md").read_text()
+    (section,) = [part for part in page.split("\n## ") if plugin.name in part.partition("\n")[0].split(", ")]
+    assert [name for name in plugin.options if f"`{name}`" not in section] == []
+
+
+def test_the_subsets_and_layouts_of_the_page_are_those_there_are() -> None:
+    page = (ROOT / "docs" / "data-formats.md").read_text()
+    assert [name for name in COUNTS if f"`{name}`" not in page] == []
+    assert [name for name in get_args(Layout) if f"`{name}`" not in page] == []
 
 
 def test_every_dependency_has_its_reason() -> None:

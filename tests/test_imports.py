@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[1] / "src"
-GROUND = ("types", "errors", "hashes", "strict_json", "seeds", "processes", "plugins", "type_words")
+GROUND = (
+    "types",
+    "errors",
+    "hashes",
+    "strict_json",
+    "seeds",
+    "processes",
+    "plugins",
+    "type_words",
+    "user_cache",
+)
 SEAM = "study.store"
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
@@ -23,11 +33,32 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "robot": GROUND,
     "levels": ("robot", SEAM, *GROUND),
     "curves": ("levels", *GROUND),
-    "benchmarks": (SEAM, *GROUND),
+    "benchmarks": ("curves", SEAM, *GROUND),
     "analysis": ("benchmarks", "curves", "levels", "robot", SEAM, *GROUND),
-    "report": ("analysis", "curves", "study", SEAM, *GROUND),  # study: to show the frames of a run
+    "report": (
+        "analysis",
+        "benchmarks",
+        "curves",
+        "study",
+        SEAM,
+        *GROUND,
+    ),  # study: to show the frames of a run
+    "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
-    "cli": ("report", "analysis", "curves", "study", "data", "mutations", "suts", "depth", SEAM, *GROUND),
+    "cli": (
+        "report",
+        "interop",
+        "analysis",
+        "benchmarks",
+        "curves",
+        "study",
+        "data",
+        "mutations",
+        "suts",
+        "depth",
+        SEAM,
+        *GROUND,
+    ),
 }
 """What each room may import besides itself."""
 

@@ -51,6 +51,9 @@ Colour = tuple[
     Annotated[int, Field(ge=0, le=255)],
 ]
 
+LooksLike = Callable[[Path], Mapping[str, Any] | None]
+"""Tells whether a folder (or file) looks like a data format: the options to read it with, or None."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -90,6 +93,7 @@ class Plugin:
     needs: frozenset[str]
     libraries: tuple[str, ...]
     extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None
+    looks_like: LooksLike | None = None
 
     @functools.cached_property
     def code(self) -> str:
@@ -149,7 +153,21 @@ def load(files: Iterable[Path] = ()) -> Registry:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a plug-in file; one file is imported once, under a name made from its path."""
+    """Import a plug-in file."""
+    module = load_python(path)
+    if not marked(module):
+        del sys.modules[module.__name__]
+        raise PluginError(
+            "the file marks no plug-in",
+            where=str(path.resolve()),
+            wanted="a function under @mutation, @sut or @dataset",
+            fix="from adverse import mutation, and put @mutation above the function.",
+        )
+    return module
+
+
+def load_python(path: Path) -> ModuleType:
+    """Import a user's Python file; one file is imported once, under a name made from its path."""
     path = path.resolve()
     name = f"adverse_plugin_{path.stem}_{digest(str(path), size=4)}"
     if name in sys.modules:
@@ -165,16 +183,6 @@ def load_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-        if not marked(module):
-            raise PluginError(
-                "the file marks no plug-in",
-                where=str(path),
-                wanted="a function under @mutation, @sut or @dataset",
-                fix="from adverse import mutation, and put @mutation above the function.",
-            )
-    except PluginError:
-        del sys.modules[name]
-        raise
     except BaseException as error:
         del sys.modules[name]
         raise _does_not_load(str(path), error) from error
@@ -256,12 +264,20 @@ def sut(
 @overload
 def dataset(function: Callable[P, R]) -> Callable[P, R]: ...
 @overload
-def dataset(*, name: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def dataset(function: Callable[P, R] | None = None, *, name: str | None = None) -> Any:
-    """Mark a function `f(options) -> Dataset` as the reader of a data format."""
+def dataset(
+    *, name: str | None = ..., looks_like: LooksLike | None = ...
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def dataset(
+    function: Callable[P, R] | None = None, *, name: str | None = None, looks_like: LooksLike | None = None
+) -> Any:
+    """Mark a function `f(options) -> Dataset` as the reader of a data format.
+
+    `looks_like(path)` recognises the format by its layout: the options to read it with, or None.
+    """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
-        return _marked(plain, "dataset", name or plain.__name__, _options_of(plain))
+        title = name or plain.__name__
+        return _marked(plain, "dataset", title, _options_of(plain), looks_like=looks_like)
 
     return mark if function is None else mark(function)
 
@@ -321,9 +337,10 @@ def _marked(
     needs: frozenset[str] = frozenset(),
     libraries: tuple[str, ...] = (),
     extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = None,
+    looks_like: LooksLike | None = None,
 ) -> Callable[P, R]:
     summary = (inspect.getdoc(function) or "").partition("\n")[0]
-    plugin = Plugin(kind, name, function, summary, options, needs, libraries, extra_files)
+    plugin = Plugin(kind, name, function, summary, options, needs, libraries, extra_files, looks_like)
     function.__adverse__ = plugin  # type: ignore[attr-defined]
     return function
 

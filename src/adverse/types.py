@@ -56,13 +56,20 @@ class Camera:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What is really in a frame: N objects; `ignore` marks those that neither count as hit nor as miss."""
+    """What is really in a frame: N objects; `ignore` marks those that neither count as hit nor as miss.
+
+    `area` is what the data set says an object covers, in pixels (of its mask, where it has one), NaN where it
+    does not say. `crowd` marks the ignored ones that are a region of many. Either is None where the format
+    knows no such thing.
+    """
 
     boxes: NDArray[np.float64]
     labels: NDArray[np.int64]
     ignore: NDArray[np.bool_]
     ids: NDArray[np.int64]
     positions_m: NDArray[np.float64] | None = None
+    area: NDArray[np.float64] | None = None
+    crowd: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.boxes)
@@ -74,10 +81,13 @@ class Truth:
         }
         if self.positions_m is not None:
             shapes["positions_m"] = (self.positions_m.shape, (n, 3))
+        for name, column in (("area", self.area), ("crowd", self.crowd)):
+            if column is not None:
+                shapes[name] = (column.shape, (n,))
         for name, (got, wanted) in shapes.items():
             if got != wanted:
                 raise DataError(f"truth.{name} has the wrong shape", got=str(got), wanted=str(wanted))
-        _freeze(self.boxes, self.labels, self.ignore, self.ids, self.positions_m)
+        _freeze(self.boxes, self.labels, self.ignore, self.ids, self.positions_m, self.area, self.crowd)
 
     @staticmethod
     def none() -> Truth:

@@ -17,12 +17,16 @@ from bad_input.command import adverse_here
 from small_study import write_study
 
 COMMANDS = (
+    "data",
+    "data check",
     "plan",
     "run",
     "analyze",
+    "bench-table",
     "drive",
     "predict",
     "verify",
+    "export",
     "list",
     "mutate",
     "check-plugin",
@@ -56,7 +60,7 @@ def test_the_first_help_shows_every_command() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_teaches_by_example(command: str) -> None:
-    said = adverse_here(command, "--help")
+    said = adverse_here(*command.split(), "--help")
     assert said.code == 0
     assert f"adverse {command}" in said.text
 

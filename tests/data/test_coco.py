@@ -18,6 +18,7 @@ from adverse.types import Dataset, Frame
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data/coco128_permissive"
 Json = dict[str, Any]
+NAN = float("nan")
 
 
 def document() -> Json:
@@ -308,3 +309,31 @@ def test_real_boxes_are_those_of_pycocotools(capsys: pytest.CaptureFixture[str])
         np.testing.assert_allclose(frame.truth.boxes, boxes)
         assert [data.categories[i] for i in frame.truth.labels] == [names[a["category_id"]] for a in expected]
         assert frame.truth.ignore.tolist() == [bool(a["iscrowd"]) for a in expected]
+
+
+def test_area_and_crowd_are_kept_as_annotated(tmp_path: Path) -> None:
+    content = document()
+    content["annotations"][0]["area"] = 12.5
+    found = frames(coco(written(tmp_path, content), annotations="truth.json"))
+    first, second = found["a"].truth, found["sub/b"].truth
+    assert first.area is not None
+    assert first.crowd is not None
+    assert second.crowd is not None
+    np.testing.assert_array_equal(first.area, [12.5, np.nan])
+    assert first.crowd.tolist() == [False, False]
+    assert second.crowd.tolist() == [True]
+
+
+@pytest.mark.parametrize("area", [-1, NAN, float("inf"), "big", [3], True])
+def test_an_impossible_area_costs_its_image(tmp_path: Path, area: object) -> None:
+    content = document()
+    content["annotations"][2]["area"] = area
+    path = written(tmp_path, content)
+    (path / "truth.json").write_text(json.dumps(content).replace("Infinity", "1e999"))
+    if area is NAN:  # no JSON: the file is refused as a whole
+        with pytest.raises(DataError):
+            coco(path, annotations="truth.json")
+        return
+    found = frames(coco(path, annotations="truth.json"))
+    assert found["a"].fault is None
+    assert "the area of annotation 6" in str(found["sub/b"].fault)

@@ -55,6 +55,8 @@ def random_scene(
         ignore=rng.random(n) < 0.25,
         positions_m=np.full((n, 3), np.nan),
         place=np.zeros(n, np.int64),
+        area=np.zeros(n),
+        crowd=np.zeros(n, np.bool_),
     )
     names = tuple(f"log{i}" for i in range(logs))
     nowhere = np.full((frames, 4, 4), np.nan), np.full((frames, 7), np.nan)

@@ -131,7 +131,9 @@ def xywh(box: Any) -> list[float]:
 def test_real_truth_comes_before_ignored() -> None:
     same = np.array([[0, 0, 10, 10], [0, 0, 10, 10]], np.float64)
     none = np.zeros(2, np.int64)
-    truth = TruthTable(none, same, none, np.array([True, False]), np.full((2, 3), np.nan), none)
+    truth = TruthTable(
+        none, same, none, np.array([True, False]), np.full((2, 3), np.nan), none, np.zeros(2), none > 0
+    )
     answers = Answers(
         np.zeros(1, np.int64),
         np.zeros(1, np.int8),

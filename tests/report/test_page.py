@@ -91,7 +91,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(run: Path) -> str:
-    return (run / "results" / "report.html").read_text()
+    return (run / "report.html").read_text()
 
 
 class Read(HTMLParser):
@@ -155,7 +155,7 @@ def test_every_number_of_the_tables_is_that_of_the_results(run: Path, page: str)
 
 def test_the_twins_hold_every_digit(run: Path, page: str) -> None:
     summary = json.loads((run / "results" / "summary.json").read_text())
-    text = (run / "results" / "tables" / "image_ROC_B.csv").read_text()
+    text = (run / "report_tables" / "image_ROC_B.csv").read_text()
     written = list(csv.DictReader(io.StringIO(text)))
     wanted = [row for row in summary["rows"] if row["level"] == "image/ROC_B"]
     assert [float(row["area"]) for row in written] == [row["area"] for row in wanted]

@@ -70,7 +70,7 @@ def test_an_error_of_ours_keeps_its_own_fix() -> None:
 
 def test_what_a_system_is_can_be_told_without_building_it() -> None:
     known = {plugin.name: plugin for plugin in plugins.load().all("sut")}
-    assert [name for name, plugin in known.items() if watches_itself(plugin)] == ["command"]
+    assert [name for name, plugin in known.items() if watches_itself(plugin)] == ["command", "http"]
     assert [name for name, plugin in known.items() if is_recorded(plugin)] == ["predictions"]
 
 

@@ -51,7 +51,7 @@ def test_the_command_copies_them_and_says_how_to_use_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["models", str(tmp_path / "models")])
+        main(["models", "copy", str(tmp_path / "models")])
     assert ended.value.code == 0
     said = capsys.readouterr().out
     study = yaml.safe_load(said[said.index("suts:") :])

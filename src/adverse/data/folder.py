@@ -20,6 +20,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from adverse.data import cameras, poses, robots, splits
 from adverse.data.depth import DepthFile, Resample
@@ -28,14 +29,25 @@ from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Si
 from adverse.data.labels import NAMES_FILE, LabelFile, PixelClasses, read_pixel_classes
 from adverse.data.layout import DEPTH, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
-from adverse.errors import DataError
+from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
 
 TRUTH_FILE = "truth.json"
 
 
-@dataset
+def looks_like(path: Path) -> dict[str, Any] | None:
+    """Recognise any folder with images in it: what no other format claims, this one reads."""
+    try:
+        if not path.is_dir() or not log_folders(path, path):
+            return None
+    except AdverseError:
+        pass  # images, but two of a name: reading it will say so
+    names = {"validation": "validation", "test": "test"}
+    return {"root": str(path), **({"split": names} if all((path / name).is_dir() for name in names) else {})}
+
+
+@dataset(looks_like=looks_like)
 def folder(
     root: Path,
     *,

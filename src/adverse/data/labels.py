@@ -1,4 +1,4 @@
-"""Label maps: 8-bit gray PNG, one class id for each pixel; `pixel_classes.json` says what the ids mean."""
+"""Label maps: 8-bit PNG, one class id for each pixel; `pixel_classes.json` says what the ids mean."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ _LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) + 2**20
 
 @dataclass(frozen=True)
 class LabelFile:
-    """A label map on disk; call it to get (H,W) uint8 class ids of the image's size, or DataError."""
+    """A label map on disk; call it to get (H,W) uint8 class ids of the image's size, or DataError.
+
+    With `palette` the ids may also be the indexes of a palette, whatever its colours.
+    """
 
     path: Path
     image: ImageFile
+    palette: bool = False
 
     @property
     def recipe(self) -> str:
         """How the bytes become class ids."""
-        return f"labels {self.image.recipe}"
+        return f"labels {'palette ' if self.palette else ''}{self.image.recipe}"
 
     def __call__(self) -> NDArray[np.uint8]:
         """Read and check the file."""
@@ -42,12 +46,16 @@ class LabelFile:
         data = read_bytes(self.path, what="label", limit=_LIMIT_BYTES)
         header = codecs.inspect(data, where=where)
         size = header.width, header.height
-        if header.format != "PNG" or header.bits != 8 or header.notes != ("gray",) or header.frames != 1:
+        indexed = self.palette and header.notes == ("palette",)
+        plain = header.notes == ("gray",) or indexed
+        if header.format != "PNG" or header.bits != 8 or not plain or header.frames != 1:
             kind = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
             raise _refused("the label map is not an 8-bit gray PNG", kind, "8-bit gray PNG", where)
         if size != self.image.measure():
             wanted = f"{'x'.join(map(str, self.image.measure()))}, as {self.image.path.name}"
             raise _refused("the label map is not of the image's size", f"{size[0]}x{size[1]}", wanted, where)
+        if indexed:
+            return codecs.palette_indexes(data, where=where)
         return np.ascontiguousarray(codecs.decode(data, header, where=where)[..., 0])
 
 

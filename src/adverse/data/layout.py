@@ -6,6 +6,7 @@ A log is a folder with images directly in it or in its `images/`. Beside them ma
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,7 +37,7 @@ def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[Log
     """Find the logs at and below `base`, a folder of `root`; `listed` images count even if missing."""
     found: dict[Path, set[Path]] = {}
     for folder in _folders(base, root):
-        images = {*_files_in(folder, root, SUFFIXES), *_files_in(folder / IMAGES, root, SUFFIXES)}
+        images = {*files_in(folder, root, SUFFIXES), *files_in(folder / IMAGES, root, SUFFIXES)}
         if images:
             found[folder] = images
     for path in (path for path in listed if path.is_relative_to(base)):
@@ -56,7 +57,7 @@ def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, P
     folder = log.folder / kind
     stems = {path.stem for path in log.images}
     found: dict[str, Path] = {}
-    for path in _files_in(folder, log.root, suffixes):
+    for path in files_in(folder, log.root, suffixes):
         if path.stem in found:
             raise _ambiguous(f"two {kind} files are for one image", found[path.stem], path)
         found[path.stem] = path
@@ -76,6 +77,16 @@ def natural(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts), name
 
 
+def by_stem(folder: Path, root: Path, suffixes: Iterable[str]) -> dict[str, Path]:
+    """Return the files of a folder with these endings by their name without it; each name once."""
+    found: dict[str, Path] = {}
+    for path in files_in(folder, root, suffixes):
+        if path.stem in found:
+            raise _ambiguous("two files are for one frame", found[path.stem], path)
+        found[path.stem] = path
+    return found
+
+
 def _folders(folder: Path, root: Path) -> Iterator[Path]:
     yield folder
     for child in sorted(folder.iterdir()):
@@ -86,13 +97,21 @@ def _folders(folder: Path, root: Path) -> Iterator[Path]:
             yield from _folders(child, root)
 
 
-def _files_in(folder: Path, root: Path, suffixes: Iterable[str]) -> Iterator[Path]:
+def files_in(folder: Path, root: Path, suffixes: Iterable[str]) -> Iterator[Path]:
+    """Yield the files of a folder with these endings, each inside `root`; none if there is no folder."""
     if not folder.is_dir():
         return
     endings = frozenset(suffixes)
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in endings and not path.name.startswith("."):
-            yield inside(root, path.relative_to(root).as_posix(), where=f"folder {folder}")
+    if folder != root:
+        inside(root, folder.relative_to(root).as_posix(), where=f"folder {folder.parent}")
+    with os.scandir(folder) as entries:
+        found = sorted((entry.name, entry.is_symlink()) for entry in entries)
+    for name, is_link in found:
+        path = folder / name
+        if path.suffix.lower() in endings and not name.startswith("."):
+            if is_link or not name.isascii():  # a plain name in a folder that is inside is inside
+                inside(root, path.relative_to(root).as_posix(), where=f"folder {folder}")
+            yield path
 
 
 def _check_names(folder: Path, images: Iterable[Path]) -> None:

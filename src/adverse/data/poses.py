@@ -22,6 +22,8 @@ FILE_NAME = "poses.csv"
 _NUMBERS = ("time_s", "x_m", "y_m", "z_m", "qw", "qx", "qy", "qz")
 COLUMNS = ("frame", *_NUMBERS)
 _UNIT_TOLERANCE = 1e-3
+CAMERA_AXES = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
+"""Turns camera axes (x right, y down, z forward) into the world's (x forward, y left, z up)."""
 
 
 class Pose(NamedTuple):
@@ -97,6 +99,20 @@ def rotation(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
             [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
         ]
     )
+
+
+def turned(yaw: float, pitch: float, roll: float) -> NDArray[np.float64]:
+    """Return the rotation about x by roll, then y by pitch (down), then z by yaw (left), all in radians.
+
+    >>> turned(np.pi / 2, 0, 0).round() @ np.array([1.0, 0.0, 0.0])
+    array([0., 1., 0.])
+    """
+    (cy, sy), (cp, sp), (cr, sr) = ((np.cos(angle), np.sin(angle)) for angle in (yaw, pitch, roll))
+    about_z = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
+    about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
+    about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
+    found: NDArray[np.float64] = about_z @ about_y @ about_x
+    return found
 
 
 def _wrong(path: Path, line: int, got: str, wanted: str) -> DataError:

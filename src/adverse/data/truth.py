@@ -27,7 +27,7 @@ _Pixels = Annotated[int, Field(gt=0)]
 PARTLY_OUTSIDE = "boxes partly outside the image"
 IGNORED = "boxes marked crowd or ignore"
 NEGATIVE = "images without annotations"
-_ROUNDING_PX = 1e-6  # x + width in floats may miss the border by this much
+ROUNDING_PX = 1e-6  # x + width in floats may miss the border by this much
 
 
 class CocoImage(BaseModel):
@@ -52,7 +52,7 @@ class CocoCategory(BaseModel):
 
 
 class CocoAnnotation(BaseModel):
-    """One entry of `annotations`; box and position are checked per image, so that one bad box costs one."""
+    """One entry of `annotations`; box, area and position are checked per image, so that one costs one."""
 
     id: _Id
     image_id: _Id | str
@@ -60,6 +60,7 @@ class CocoAnnotation(BaseModel):
     bbox: Any = None
     iscrowd: int | bool = 0
     ignore: int | bool = 0
+    area: Any = None
     position_m: Any = None
 
 
@@ -132,6 +133,8 @@ def truth_by_image(
             ignore=np.array([bool(a.iscrowd or a.ignore) for a in mine], np.bool_),
             ids=np.array([annotation.id for annotation in mine], np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if located else None,
+            area=np.array([_numbers([annotation.area], 1)[0] for annotation in mine], np.float64),
+            crowd=np.array([bool(annotation.iscrowd) for annotation in mine], np.bool_),
         )
         notes[IGNORED] += int(truth.ignore.sum())
         try:
@@ -155,8 +158,16 @@ def _check_boxes(
             raise _bad_box(image, annotation, "has no size", "width > 0 and height > 0")
         if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
             raise _bad_box(image, annotation, "is outside the image", f"a box in {width}x{height} pixels")
-        if min(x0, y0, width - x1, height - y1) < -_ROUNDING_PX:
+        if min(x0, y0, width - x1, height - y1) < -ROUNDING_PX:
             notes[PARTLY_OUTSIDE] += 1
+        if annotation.area is not None and not 0 <= _numbers([annotation.area], 1)[0] < math.inf:
+            raise DataError(
+                f"the area of annotation {annotation.id} is not a finite number from 0 up",
+                where=f"image {image.file_name!r}",
+                got=repr(annotation.area),
+                wanted="area: the pixels that the object covers",
+                fix="Correct the area or leave it out: then that of the box is used.",
+            )
         if annotation.position_m is not None and not np.isfinite(_numbers(annotation.position_m, 3)).all():
             raise DataError(
                 f"the position of annotation {annotation.id} is not three finite numbers",

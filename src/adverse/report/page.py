@@ -36,7 +36,8 @@ from adverse.study.spec import LEVELS
 from adverse.study.store.durable import write_file
 from adverse.study.store.read import Store, open_store
 
-FILE = "report.html"
+FILE, TABLES = "report.html", "report_tables"
+"""Beside the results rather than among them: those are sealed, and a page can be written again."""
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
@@ -53,16 +54,17 @@ class Figure:
 
 
 def write_report(run: Path) -> Path:
-    """Write results/report.html, and beside it every table as CSV and JSON; return its path."""
+    """Write report.html into the run folder, beside it every table as CSV and JSON; return its path."""
     store = open_store(run)
     summary = read_summary(store)
     tables = _tables(summary)
-    (store.folder.results / "tables").mkdir(exist_ok=True)
+    folder = store.folder.path / TABLES
+    folder.mkdir(exist_ok=True)
     for table in tables:
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
-        write_file(store.folder.results / "tables" / f"{stem}.csv", table.csv().encode())
-        write_file(store.folder.results / "tables" / f"{stem}.json", table.json().encode())
-    path = store.folder.results / FILE
+        write_file(folder / f"{stem}.csv", table.csv().encode())
+        write_file(folder / f"{stem}.json", table.json().encode())
+    path = store.folder.path / FILE
     write_file(path, render(store, summary).encode())
     return path
 

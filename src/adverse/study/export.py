@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import multiprocessing
 import os
 from collections import Counter
@@ -37,7 +38,7 @@ from adverse.study.run import Watcher
 from adverse.study.spec import StudyFile
 from adverse.study.stages import NOTHING_TO_AVOID, Stage
 from adverse.study.store.durable import append_line, storage_errors, write_file
-from adverse.types import Dataset, Frame, Setting
+from adverse.types import Dataset, Frame, Setting, Truth
 
 JOURNAL = ".exported"
 TASKS_AHEAD = 4
@@ -207,7 +208,7 @@ def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) 
             "image_id": ids[frame.id],
             "category_id": int(frame.truth.labels[row]) + 1,
             "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
-            "area": float((x1 - x0) * (y1 - y0)),
+            "area": _area(frame.truth, row),
             "iscrowd": int(frame.truth.ignore[row]),
         }
         for frame in frames
@@ -218,6 +219,14 @@ def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) 
         "annotations": annotations,
         "categories": [{"id": number, "name": name} for number, name in enumerate(categories, start=1)],
     }
+
+
+def _area(truth: Truth, row: int) -> float:
+    """Return the annotated area or, where there is none, that of the box."""
+    if truth.area is not None and not math.isnan(truth.area[row]):
+        return float(truth.area[row])
+    x0, y0, x1, y1 = truth.boxes[row].tolist()
+    return float((x1 - x0) * (y1 - y0))
 
 
 def _ignore(_stage: Stage) -> None:

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from adverse import plugins
+from adverse.data.reading import read_format
+from adverse.data.runs import cut_negative_runs
 from adverse.depth.validity import Policy
-from adverse.errors import AdverseError, PluginError, StudyError, one_line, suggestion
+from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
-from adverse.plugins import Plugin, Registry
+from adverse.plugins import Registry
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
-from adverse.study.negative_runs import cut_negative_runs
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
@@ -186,9 +187,9 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
     section = file.study.data
     plugin = registry.get("dataset", section.format, where=file.where("data", "format"))
     options = plugins.bind(
-        plugin, section.options, where=file.where("data"), base=file.folder, also=["format"]
+        plugin, section.options, where=file.where("data"), base=file.folder, also=type(section).model_fields
     )
-    dataset = _read_dataset(plugin, options, where=file.where("data"))
+    dataset = read_format(plugin, options, where=file.where("data"))
     if not any(log.split == "test" for log in dataset.logs):
         raise StudyError(
             "the data set has no test frames",
@@ -203,33 +204,8 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
                 where=file.where("targets"),
                 fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
             )
-    if file.study.negative_runs is not None:
-        least = file.study.negative_runs.min_frames
-        return cut_negative_runs(dataset, file.study.targets, min_frames=least)
-    return dataset
-
-
-def _read_dataset(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Dataset:
-    """Call the reader of a format; whatever a plug-in throws names the plug-in, not us."""
-    try:
-        dataset = plugin.function(**options)
-    except AdverseError:
-        raise
-    except Exception as error:
-        raise PluginError(
-            f"the reader of the format {plugin.name!r} failed",
-            where=where,
-            got=one_line(error),
-            fix="Mend the function under @dataset, or the data it reads.",
-        ) from error
-    if not isinstance(dataset, Dataset):
-        raise PluginError(
-            f"the reader of the format {plugin.name!r} did not return a Dataset",
-            where=where,
-            got=type(dataset).__name__,
-            fix="Return adverse.types.Dataset from the function under @dataset.",
-        )
-    return dataset
+    runs = section.negative_runs
+    return cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
 
 
 def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:

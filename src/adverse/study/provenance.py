@@ -49,7 +49,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
         },
         "data": {
             "format": study.data.format,
-            "options": dict(study.data.options),
+            "options": study.data.model_dump(exclude={"format"}, exclude_none=True),
             "fingerprint": digest(*(part for item in sorted(plan.inputs.items()) for part in map(str, item))),
             "annotations": {str(path): file_sha256(path) for path in plan.dataset.annotations},
             "categories": list(plan.dataset.categories),

@@ -18,8 +18,8 @@ from adverse.study.inputs import FileHashes
 from adverse.study.plan import Plan, Unit, make_plan
 from adverse.study.provenance import describe
 from adverse.study.spec import StudyFile, to_yaml
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import RunFolder
+from adverse.study.store.durable import storage_errors, write_file
+from adverse.study.store.folder import BENCHMARK, RunFolder
 from adverse.study.store.journal import Entry, Journal
 from adverse.study.store.lock import locked
 from adverse.study.store.manifest import (
@@ -114,8 +114,11 @@ def _prepare(
         before = read_inputs(folder)
         now = {str(path): found for path, found in plan.inputs.items()}
         changed = input_differences(before, now) if before else []
-        for difference in [*changed, *differences(read_manifest(folder), manifest)]:
+        noted = [*changed, *differences(read_manifest(folder), manifest)]
+        for difference in noted:
             watch.note(f"since the last run in this folder: {difference}")
+        if noted or plan.to_do:
+            _forget_asked_for(folder)
     journal.mend()
     write_file(folder.study, to_yaml(file.study).encode())
     write_file(folder.frames, frames_table(plan.dataset.logs, plan.dataset.categories))
@@ -123,6 +126,13 @@ def _prepare(
     write_file(folder.inputs, inputs_table(plan.inputs))
     write_manifest(folder, {**manifest, "status": "running"})
     return plan, journal, manifest
+
+
+def _forget_asked_for(folder: RunFolder) -> None:
+    """Drop the results that nobody makes anew unless asked: they are about the run as it was."""
+    with storage_errors(folder.results):
+        for path in folder.results.glob(f"{BENCHMARK}.*"):
+            path.unlink()
 
 
 def _forget_lost(folder: RunFolder, journal: Journal, watch: Watcher) -> None:

@@ -50,10 +50,17 @@ class _OpenSection(_Section):
         return self.model_extra or {}
 
 
+class NegativeRuns(_Section):
+    """How long a stretch of a log without targets must be to become a negative log of its own."""
+
+    min_frames: Annotated[int, Field(ge=1)]
+
+
 class DataSection(_OpenSection):
     """Which data, and how to read it."""
 
     format: str
+    negative_runs: NegativeRuns | None = None
 
 
 class SutSection(_OpenSection):
@@ -85,12 +92,6 @@ class SensitivitySection(_Section):
         if self.lowest >= self.highest:
             raise ValueError(f"lowest ({self.lowest:g}) below highest ({self.highest:g})")
         return self
-
-
-class NegativeRunsSection(_Section):
-    """Which stretches of a log are free of targets for long enough to be negative logs of their own."""
-
-    min_frames: Annotated[int, Field(ge=1)] = 20
 
 
 class RobustnessSection(_Section):
@@ -125,7 +126,6 @@ class Study(_Section):
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     robot: dict[str, Any] | None = None
-    negative_runs: NegativeRunsSection | None = None
     keep_label_maps: bool = False
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
 
@@ -254,7 +254,6 @@ def _fields_at(place: Where) -> list[str]:
         "suts": SutSection,
         "sensitivity": SensitivitySection,
         "robustness": RobustnessSection,
-        "negative_runs": NegativeRunsSection,
     }
     model = sections.get(str(place[0]), Study) if place else Study
     return list(model.model_fields)

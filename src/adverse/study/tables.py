@@ -5,6 +5,7 @@ With them the quick half needs neither the data set nor the code that read it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -36,6 +37,8 @@ TRUTH = pa.schema(
         ("ignore", pa.bool_()),
         ("box", pa.list_(pa.float64(), 4)),  # x0 y0 x1 y1 pixels
         ("position_m", pa.list_(pa.float64(), 3)),  # world x y z, null: not known
+        ("area", pa.float64()),  # pixels, as annotated; null: not told
+        ("crowd", pa.bool_()),  # a region of many; null: the format knows no such thing
     ]
 )
 INPUTS = pa.schema([("path", pa.string()), ("sha256", pa.string())])
@@ -77,6 +80,8 @@ def truth_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
             "ignore": bool(frame.truth.ignore[row]),
             "box": frame.truth.boxes[row].tolist(),
             "position_m": None if frame.truth.positions_m is None else frame.truth.positions_m[row].tolist(),
+            "area": _known_area(frame, row),
+            "crowd": None if frame.truth.crowd is None else bool(frame.truth.crowd[row]),
         }
         for log in logs
         if log.split != "train"
@@ -106,6 +111,11 @@ def cells_table(plan: Plan, files: Mapping[str, str]) -> bytes:
         if cell.key in files
     ]
     return table_bytes(pa.Table.from_pylist(rows, schema=CELLS))
+
+
+def _known_area(frame: Frame, row: int) -> float | None:
+    area = frame.truth.area
+    return None if area is None or math.isnan(area[row]) else float(area[row])
 
 
 def _camera(frame: Frame) -> list[float] | None:

@@ -57,8 +57,8 @@ def is_recorded(plugin: Plugin) -> bool:
 
 
 def watches_itself(plugin: Plugin) -> bool:
-    """Tell from its signature whether an adapter's system lives in a process with limits of its own."""
-    return get_type_hints(plugin.function).get("return") is Child
+    """Tell from its signature whether an adapter's system keeps to its limits by itself."""
+    return getattr(get_type_hints(plugin.function).get("return"), "watches_itself", False) is True
 
 
 def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Sequence[str]) -> list[Path]:

@@ -30,6 +30,8 @@ class Child:
     it has `timeout_s`. Not for use by two threads at a time.
     """
 
+    watches_itself = True
+
     def __init__(
         self,
         argv: Sequence[str],

@@ -7,6 +7,7 @@ numbers that a data set left out are kept as `unused-N`, so that no label ever s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import resources
 
 from adverse.errors import StudyError, suggestion
 
@@ -31,15 +32,24 @@ def _coco_91() -> tuple[str, ...]:
     return tuple(f"unused-{n}" if w == "-" else w.replace("_", " ") for n, w in enumerate(words))
 
 
+def _imagenet() -> tuple[str, ...]:
+    text = resources.files(__package__).joinpath("imagenet_classes.txt").read_text("utf-8")
+    return tuple(text.splitlines())
+
+
 _VOC_20 = tuple(_VOC.split())
 LISTS = {
     "coco-80": tuple(name for name in _coco_91()[1:] if not name.startswith("unused-")),
+    "coco-90": _coco_91()[1:],
     "coco-91": _coco_91(),
+    "imagenet-1000": _imagenet(),
     "voc-20": _VOC_20,
     "voc-21": ("background", *_VOC_20),
 }
 """coco-80: COCO's classes without gaps (YOLO, FastestDet). coco-91: label = COCO category id, 0 is
-background (TensorFlow zoo, torchvision, DETR). voc-20 and voc-21: Pascal VOC without and with background."""
+background (TensorFlow zoo, torchvision, DETR); coco-90: the same without background (TensorFlow
+Lite). voc-20 and voc-21: Pascal VOC without and with background.
+imagenet-1000: the classes of ILSVRC 2012 in the usual order, each under one name of its own."""
 
 
 def class_names(value: str | Sequence[str]) -> tuple[str, ...]:

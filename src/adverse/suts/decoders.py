@@ -17,7 +17,17 @@ from adverse.errors import SutError
 
 Floats = NDArray[np.float64]
 Unit = Literal["pixels", "fraction"]
-Style = Literal["yolo", "yolo-v8", "ssd", "detr", "detr-sigmoid", "fastestdet", "decoded"]
+Style = Literal[
+    "yolo",
+    "yolo-v8",
+    "ssd",
+    "detr",
+    "detr-sigmoid",
+    "fastestdet",
+    "decoded",
+    "detection-output",
+    "darknet",
+]
 
 
 class Output(NamedTuple):
@@ -144,6 +154,28 @@ def decoded(outputs: Outputs, head: Head) -> Candidates:
     return Candidates(_scaled(boxes, head.scale), scores, _whole(labels, len(boxes)))
 
 
+def detection_output(outputs: Outputs, head: Head) -> Candidates:
+    """Read (1, N, 7): image, label, score, x0, y0, x1, y1, as Caffe's DetectionOutput layer gives them.
+
+    A row of a negative image number says that there is nothing.
+    """
+    output = outputs["detections"]
+    rows = _shaped(output, (1, "N", 7))[0]
+    rows = rows[~(rows[:, 0] < 0)]
+    labels = _whole(Output(output.name, rows[:, 1]), len(rows))
+    return Candidates(_scaled(rows[:, 3:], head.scale), rows[:, 2], labels)
+
+
+def darknet(outputs: Outputs, head: Head) -> Candidates:
+    """Read (N, 5 + C): centre, size, objectness, and class scores that hold the objectness already.
+
+    This is how OpenCV gives the [region] and [yolo] layers of Darknet.
+    """
+    rows = _shaped(outputs["predictions"], ("N", 5 + head.classes))
+    labels = rows[:, 5:].argmax(axis=1)
+    return Candidates(_corners(rows[:, :4], head.scale), _at(rows[:, 5:], labels), labels)
+
+
 _PREDICTIONS = (Role("predictions", 2),)
 _BOXES = Role("boxes", 2, ("box", "bbox"))
 _SCORES = Role("scores", 1, ("score", "conf"))
@@ -158,6 +190,8 @@ DECODERS: Mapping[Style, Decoder] = {
     "detr-sigmoid": Decoder(detr_sigmoid, ((_LOGITS, _BOXES),), "fraction", None),
     "fastestdet": Decoder(fastestdet, ((Role("predictions", 3),),), "fraction", 0.45),
     "decoded": Decoder(decoded, ((Role("detections", 2),), (_BOXES, _SCORES, _LABELS)), "pixels", None),
+    "detection-output": Decoder(detection_output, ((Role("detections", 3),),), "fraction", None),
+    "darknet": Decoder(darknet, (_PREDICTIONS,), "fraction", 0.45),
 }
 
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from adverse.data.codecs import jpeg, pillow, png
 from adverse.data.codecs.header import COPY_AGAIN, Header, damaged
+from adverse.data.codecs.pillow import palette_indexes
 from adverse.errors import DataError
 
-__all__ = ["SUFFIXES", "Header", "decode", "inspect"]
+__all__ = ["SUFFIXES", "Header", "decode", "inspect", "palette_indexes"]
 
 SUFFIXES = {
     "JPEG": (".jpg", ".jpeg", ".jpe", ".jfif"),

@@ -1,4 +1,4 @@
-"""TIFF, BMP, GIF and PPM through Pillow.
+"""TIFF, BMP, GIF and PPM through Pillow, and the palette indexes of PNG, which OpenCV turns into colours.
 
 Pillow's own readers are called directly: `Image.open` would try formats nobody asked for, and has a pixel
 limit of its own that is global state.
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import BmpImagePlugin, GifImagePlugin, ImageFile, PpmImagePlugin, TiffImagePlugin
+from PIL import BmpImagePlugin, GifImagePlugin, ImageFile, PngImagePlugin, PpmImagePlugin, TiffImagePlugin
 
 from adverse.data.codecs.header import Header, damaged
 from adverse.data.codecs.orientation import ORIENTATION_TAG, as_stored, known_orientation
@@ -105,6 +105,16 @@ def decode(data: bytes, header: Header, *, where: str) -> NDArray[Any]:
     if name == "TIFF" and header.orientation is not None:  # Pillow turned it; the data set's policy decides
         pixels = as_stored(pixels, header.orientation)
     return pixels.astype(np.uint16) if header.bits == 16 else pixels
+
+
+def palette_indexes(data: bytes, *, where: str) -> NDArray[np.uint8]:
+    """Read a PNG with a palette as the indexes (H,W) that it stores."""
+    try:
+        image = PngImagePlugin.PngImageFile(io.BytesIO(data))
+        image.load()
+        return np.array(image, np.uint8)
+    except _FAILURES as error:
+        raise damaged("PNG", got=error, wanted="a complete PNG", where=where) from error
 
 
 def _open(data: bytes, where: str) -> tuple[str, ImageFile.ImageFile]:

@@ -7,7 +7,6 @@ taken for whole, and two processes that both start do the work twice but get the
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from adverse.data.worlds.writing import Watch, WorldSpec, write_world
 from adverse.errors import DataError
 from adverse.hashes import digest
 from adverse.plugins import library_version
+from adverse.user_cache import user_cache
 
 LIBRARIES = ("numba", "llvmlite", "numpy", "opencv-python-headless")
 """Distributions whose version might change a pixel."""
@@ -23,8 +23,7 @@ LIBRARIES = ("numba", "llvmlite", "numpy", "opencv-python-headless")
 
 def cache_folder() -> Path:
     """Return where data sets are kept: $XDG_CACHE_HOME/adverse/worlds, ~/.cache/adverse/worlds by default."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "adverse" / "worlds"
+    return user_cache("worlds")
 
 
 def cached_world(spec: WorldSpec, *, workers: int = 1, watch: Watch | None = None) -> Path:

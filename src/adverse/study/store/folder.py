@@ -21,6 +21,9 @@ from pathlib import Path
 from adverse.errors import StoreError
 from adverse.study.store.durable import storage_errors
 
+BENCHMARK = "benchmark"
+"""What the files in results are called that a run only has when somebody asked for them."""
+
 
 class RunFolder:
     """Where everything of a run lies."""

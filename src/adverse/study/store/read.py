@@ -6,7 +6,7 @@ nothing downstream depends on how the work was cut or in which order it finished
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +44,7 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class TruthTable:
-    """True objects of the targets, sorted by frame; `frame` indexes Frames."""
+    """True objects of some classes, sorted by frame; `frame` indexes Frames, `labels` those classes."""
 
     frame: NDArray[np.int64]
     boxes: NDArray[np.float64]
@@ -54,6 +54,10 @@ class TruthTable:
     """Annotated world positions (T,3); NaN where there is none."""
     place: NDArray[np.int64]
     """Which of its frame's true objects it is, in the order of the data set."""
+    area: NDArray[np.float64]
+    """Pixels that it covers, as annotated or, where that is not told, those of its box."""
+    crowd: NDArray[np.bool_]
+    """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ class Answers:
     """What one SUT said under one setting: a row for each frame that was planned.
 
     `frame` indexes Frames; `status` is OK, FAULT or QUARANTINED; the detections of row r are
-    `offsets[r]:offsets[r+1]`, of the targets only.
+    `offsets[r]:offsets[r+1]`, of the classes asked for only.
     """
 
     frame: NDArray[np.int64]
@@ -122,6 +126,11 @@ class Store:
         return tuple(self.manifest["statistics"]["targets"])
 
     @property
+    def categories(self) -> tuple[str, ...]:
+        """All class names of the data set."""
+        return tuple(self.manifest["data"]["categories"])
+
+    @property
     def suts(self) -> list[str]:
         """The SUTs, in the order of the study."""
         return list(self.manifest["suts"])
@@ -148,20 +157,29 @@ class Store:
     @cached_property
     def truth(self) -> TruthTable:
         """The true objects of the targets."""
+        return self.truth_of(self.targets)
+
+    def truth_of(self, classes: tuple[str, ...]) -> TruthTable:
+        """Return the true objects of the given classes."""
         table = pq.read_table(self.folder.truth)
-        labels = _positions(table["label"], self.targets)
+        labels = _positions(table["label"], classes)
         place = _place_in_group(_positions(table["frame"], self.frames.ids))[labels >= 0]
         table = table.filter(pa.array(labels >= 0))
         frame = _positions(table["frame"], self.frames.ids)
         boxes = table["box"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
+        ignore = table["ignore"].to_numpy()
+        area = pc.fill_null(table["area"], np.nan).to_numpy()
+        crowd = pc.coalesce(table["crowd"], table["ignore"]).to_numpy()
         order = np.argsort(frame, kind="stable")
         return TruthTable(
             frame[order],
             boxes[order],
             labels[labels >= 0][order],
-            table["ignore"].to_numpy()[order],
+            ignore[order],
             _vectors(table["position_m"], 3)[order],
             place[order],
+            np.where(np.isnan(area), (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), area)[order],
+            crowd[order],
         )
 
     def truth_depths_m(self) -> NDArray[np.float32]:
@@ -180,14 +198,29 @@ class Store:
                 found[row] = by_frame[int(frame)][place]
         return found
 
-    def answers(self, sut: str) -> dict[str, Answers]:
-        """Return what a SUT said, by setting."""
+    def answers(
+        self, sut: str, *, classes: tuple[str, ...] | None = None, settings: Iterable[str] | None = None
+    ) -> dict[str, Answers]:
+        """Return what a SUT said about the targets, or the given classes, by setting."""
+        wanted = list(self.settings if settings is None else settings)
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(wanted, pa.string())))
         table = self._select("d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths", cells, "")
         if table is None:
             return {}
         setting = table["setting"].combine_chunks()
-        return {name: self._answers(table.filter(pc.equal(setting, name))) for name in self.settings}
+        known = self.targets if classes is None else classes
+        return {name: self._answers(table.filter(pc.equal(setting, name)), known) for name in wanted}
+
+    def detections(self, sut: str, setting: str) -> pa.Table:
+        """Return what a SUT said under a setting, of all classes: frame, status, boxes, scores, labels."""
+        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        cells = cells.filter(pc.equal(cells["setting"], setting))
+        columns = ("frame", "status", "boxes", "scores", "labels")
+        table = self._select(", ".join(f"d.{name}" for name in columns), cells, "")
+        if table is None:
+            return pa.table({name: pa.array([], pa.null()) for name in columns})
+        return table.take(pa.array(np.argsort(_positions(table["frame"], self.frames.ids), kind="stable")))
 
     @property
     def task(self) -> Task:
@@ -294,13 +327,13 @@ class Store:
                 fix=f"Run adverse verify {self.folder.path} to find the damaged file.",
             ) from error
 
-    def _answers(self, table: pa.Table) -> Answers:
+    def _answers(self, table: pa.Table, classes: tuple[str, ...]) -> Answers:
         frame = _positions(table["frame"], self.frames.ids)
         order = np.argsort(frame, kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
         lists = table["scores"].combine_chunks()
         counts = pc.list_value_length(lists).to_numpy()
-        labels = _positions(table["labels"].combine_chunks().flatten(), self.targets)
+        labels = _positions(table["labels"].combine_chunks().flatten(), classes)
         kept = labels >= 0
         row = np.repeat(np.arange(len(counts)), counts)[kept]
         boxes = table["boxes"].combine_chunks().flatten().flatten().to_numpy().reshape(-1, 4)

@@ -1,0 +1,96 @@
+"""The metrics that a table of a benchmark can be made of, by the names they have on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.benchmarks.ap import OVERLAPS, coco_family
+from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.voc import Average, voc_ap50
+from adverse.benchmarks.weighted import Matched, matched_coco, matched_voc
+from adverse.errors import StudyError, suggestion
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number from 0 to 1, and the same for each class; NaN where there is no truth."""
+
+    value: float
+    per_class: tuple[float, ...]
+
+
+Judge = Callable[[TrueObjects, FoundObjects, int, int], Score]
+"""(truth, detections, number of images, number of classes) -> score"""
+
+
+Match = Callable[[TrueObjects, FoundObjects, int, int], Matched]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: `short` heads a column, `full` says exactly which variant it is.
+
+    Where there is a `match`, the same number can be had without some of the images, and so an interval.
+    """
+
+    name: str
+    short: str
+    full: str
+    judge: Judge
+    match: Match | None = None
+
+
+def metric_of(name: str) -> Metric:
+    """Return a metric by its name."""
+    if name not in METRICS:
+        raise StudyError(f"there is no metric {name!r}", where="--metric", fix=suggestion(name, METRICS))
+    return METRICS[name]
+
+
+def _coco(name: str, variant: str, words: str, overlaps: NDArray[np.float64] | None = None) -> Metric:
+    def judge(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Score:
+        family = coco_family(truth, found, images=images, classes=classes)
+        return Score(family.value(variant), tuple(family.per_class(variant)))
+
+    def match(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Matched:
+        return matched_coco(truth, found, images, classes, OVERLAPS if overlaps is None else overlaps)
+
+    full = f"COCO {variant} of boxes ({words})"
+    return Metric(name, variant, full, judge, None if overlaps is None else match)
+
+
+def _voc(name: str, average: Average, words: str) -> Metric:
+    def judge(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Score:
+        values = voc_ap50(truth, found, images=images, classes=classes, average=average)
+        known = [value for value in values if not np.isnan(value)]
+        return Score(float(np.mean(known)) if known else float("nan"), tuple(values))
+
+    def match(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Matched:
+        return matched_voc(truth, found, images, classes, average)
+
+    return Metric(name, "AP50", f"Pascal VOC AP50 of boxes ({words})", judge, match)
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        _coco("ap", "AP", "IoU .50:.05:.95, 101 recalls", OVERLAPS),
+        _coco("ap50", "AP50", "IoU .50, 101 recalls", np.array([0.5])),
+        _coco("ap75", "AP75", "IoU .75, 101 recalls", np.array([0.75])),
+        _coco("ap-small", "APs", "objects up to 32x32 pixels"),
+        _coco("ap-medium", "APm", "objects from 32x32 to 96x96 pixels"),
+        _coco("ap-large", "APl", "objects from 96x96 pixels"),
+        _coco("ar1", "AR1", "1 detection for each image and class"),
+        _coco("ar10", "AR10", "10 detections for each image and class"),
+        _coco("ar100", "AR100", "100 detections for each image and class"),
+        _coco("ar-small", "ARs", "objects up to 32x32 pixels"),
+        _coco("ar-medium", "ARm", "objects from 32x32 to 96x96 pixels"),
+        _coco("ar-large", "ARl", "objects from 96x96 pixels"),
+        _voc("voc-ap50", "area", "area under the curve, as VOC 2010-2012"),
+        _voc("voc-ap50-11", "11-point", "mean at 11 recalls, as VOC 2007"),
+    )
+}

@@ -1,0 +1,137 @@
+"""Performance under corruption: P, mPC and rPC of the Robust Detection Benchmark (002, equations 1 and 2).
+
+mPC is the mean over 15 corruptions of the mean over 5 severities; rPC is mPC over the performance P on clean
+data. Any metric will do - AP, AP50, mean IoU, accuracy - but it is always named. A mean over fewer cells is
+not mPC: a missing cell is refused, and never counts as 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from adverse.errors import IncompleteError
+
+CORRUPTIONS = (
+    *("gaussian_noise", "shot_noise", "impulse_noise"),
+    *("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+    *("snow", "frost", "fog", "brightness"),
+    *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+)
+SEVERITIES = (1, 2, 3, 4, 5)
+Cell = tuple[str, int]
+"""(corruption, severity)"""
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """What corruptions do to one system by one metric; numbers are on the metric's own scale.
+
+    `clean` is P, `corrupted` is mPC (or, as `label` then says, the mean over fewer cells), `relative` is rPC,
+    None where P is 0. `by_corruption` holds the means over severities.
+    """
+
+    metric: str
+    label: str
+    clean: float
+    corrupted: float
+    relative: float | None
+    by_corruption: Mapping[str, float]
+    cells: Mapping[Cell, float]
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether it is mPC indeed."""
+        return self.label == "mPC"
+
+
+def under_corruption(
+    clean: float, cells: Mapping[Cell, float], *, metric: str, partial: bool = False
+) -> Robustness:
+    """Return P, mPC and rPC from the performance on clean data and in each (corruption, severity).
+
+    All 15 x 5 cells must be there; others have no part in mPC. With `partial` and some missing, the mean
+    is taken over all cells given, whichever they are, and labelled as what it is.
+
+    >>> cells = {(corruption, severity): 0.25 for corruption in CORRUPTIONS for severity in SEVERITIES}
+    >>> found = under_corruption(0.5, cells, metric="AP")
+    >>> found.label, found.corrupted, found.relative
+    ('mPC', 0.25, 0.5)
+    >>> under_corruption(0.5, {("fog", 1): 0.5, ("fog", 2): 0.25}, metric="AP", partial=True).label
+    'mean over 1 corruption (2 cells), not mPC'
+    """
+    wanted = [(corruption, severity) for corruption in CORRUPTIONS for severity in SEVERITIES]
+    missing = [cell for cell in wanted if cell not in cells]
+    if partial and missing:
+        if not cells:
+            raise IncompleteError(
+                "there is no corruption to take a mean over", fix="Run the study with the battery coco-c."
+            )
+        used = sorted(cells, key=_rank)
+        names = list(dict.fromkeys(corruption for corruption, _ in used))
+        label = f"mean over {len(names)} corruption{'s' * (len(names) > 1)} ({len(used)} cells), not mPC"
+    elif missing:
+        raise IncompleteError(
+            f"mPC by {metric} needs {len(wanted)} cells, and {len(missing)} are missing",
+            got=f"no {_listed(missing)}",
+            wanted=f"{len(CORRUPTIONS)} corruptions at severities {SEVERITIES[0]} to {SEVERITIES[-1]}",
+            fix="Run the study with the battery coco-c, or ask for a partial mean, which is not mPC.",
+        )
+    else:
+        used, names, label = wanted, list(CORRUPTIONS), "mPC"
+    _refuse_undefined({("clean", 0): clean, **{cell: cells[cell] for cell in used}}, metric)
+    means = {name: _mean([cells[cell] for cell in used if cell[0] == name]) for name in names}
+    corrupted = _mean(list(means.values()))
+    relative = corrupted / clean if clean else None
+    return Robustness(metric, label, clean, corrupted, relative, means, {cell: cells[cell] for cell in used})
+
+
+def per_class(
+    clean: Mapping[str, float],
+    cells: Mapping[Cell, Mapping[str, float]],
+    *,
+    metric: str,
+    partial: bool = False,
+) -> dict[str, Robustness]:
+    """Return the same for each class that has a value on clean data; NaN there means that it has no truth."""
+    return {
+        name: under_corruption(
+            value, {cell: values[name] for cell, values in cells.items()}, metric=metric, partial=partial
+        )
+        for name, value in clean.items()
+        if not math.isnan(value)
+    }
+
+
+def _refuse_undefined(values: Mapping[Cell, float], metric: str) -> None:
+    unknown = [cell for cell, value in values.items() if not math.isfinite(value)]
+    if unknown:
+        raise IncompleteError(
+            f"{metric} is not defined in {len(unknown)} cell{'s' * (len(unknown) > 1)}",
+            got=_listed(unknown),
+            wanted="a number in each: truth to judge by",
+            fix="Check that the test images have annotated objects of these classes.",
+        )
+
+
+def _listed(cells: Sequence[Cell]) -> str:
+    """Name cells, whole corruptions as such."""
+    of: dict[str, list[int]] = {}
+    for corruption, severity in cells:
+        of.setdefault(corruption, []).append(severity)
+    words = [
+        name if len(found) == len(SEVERITIES) or name == "clean" else f"{name} {' '.join(map(str, found))}"
+        for name, found in of.items()
+    ]
+    return ", ".join(words)
+
+
+def _rank(cell: Cell) -> tuple[int, str, int]:
+    corruption, severity = cell
+    known = CORRUPTIONS.index(corruption) if corruption in CORRUPTIONS else len(CORRUPTIONS)
+    return known, corruption, severity
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

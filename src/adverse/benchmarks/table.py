@@ -1,0 +1,249 @@
+"""From a finished run to P, mPC and rPC of every SUT.
+
+All numbers of a table rest on the same images: those of the test split that could be used under every setting
+of the table. Where a SUT failed on an image it detected nothing. When more images are left out than the
+study's quarantine_budget allows, the table is `incomplete`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.intervals import Intervals, LeftOut, intervals
+from adverse.benchmarks.metrics import Metric, Score, metric_of
+from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
+from adverse.errors import DataError, IncompleteError, StudyError, suggestion
+from adverse.study.store.folder import existing_run
+from adverse.study.store.read import Answers, Store
+from adverse.study.store.verify import verify
+
+CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
+"""The settings that are cells of the benchmark."""
+
+AT_ONCE = 100_000
+"""Answers (image, setting) that are read at once: a few hundred megabytes at most."""
+
+
+@dataclass(frozen=True)
+class SutRobustness:
+    """One SUT: its numbers, those of each class, and how many classes with truth it named on clean images."""
+
+    sut: str
+    whole: Robustness
+    classes: Mapping[str, Robustness]
+    classes_named: int
+    faults: int
+    intervals: Intervals | None
+
+
+@dataclass(frozen=True)
+class BenchTable:
+    """P, mPC and rPC of all SUTs of a run by one metric; `classes` are those that have truth."""
+
+    study: str
+    metric: Metric
+    rows: tuple[SutRobustness, ...]
+    classes: tuple[str, ...]
+    images: int
+    left_out: int
+    status: Literal["ok", "incomplete"]
+    not_counted: tuple[str, ...]
+    """Corruptions of the run that have no part in mPC."""
+
+
+def bench_table(
+    path: Path,
+    *,
+    metric: str = "ap",
+    classes: Sequence[str] = (),
+    partial: bool = False,
+    with_intervals: bool = True,
+) -> BenchTable:
+    """Work out the table of a run folder over the given classes, or over all of the data set.
+
+    Intervals are there for the metrics that can be had without some of the images.
+    """
+    chosen = metric_of(metric)
+    store = _finished(path)
+    cells = _cells(store)
+    scene = _Scene(store, _classes(store, classes), [next(iter(store.settings)), *cells.values()])
+    under_corruption(
+        0, dict.fromkeys(cells, 0), metric=chosen.short, partial=partial
+    )  # refuse before working
+    left_out = scene.left_out_logs() if with_intervals and chosen.match else None
+    rows = tuple(_row(scene, sut, cells, chosen, left_out, partial=partial) for sut in store.suts)
+    used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
+    return BenchTable(
+        store.manifest["study"]["name"],
+        chosen,
+        rows,
+        scene.with_truth,
+        scene.images,
+        scene.left_out,
+        "incomplete" if scene.left_out > scene.budget else "ok",
+        tuple(dict.fromkeys(name for name, _ in cells if name not in used)),
+    )
+
+
+class _Scene:
+    """The truth of the images that count, and what SUTs said about them."""
+
+    def __init__(self, store: Store, classes: tuple[str, ...], settings: Sequence[str]) -> None:
+        self.store = store
+        self.classes = classes
+        self.baseline = settings[0]
+        test = store.frames.test
+        counted = test & ~_refused(store, settings)
+        self.left_out = int((test & ~counted).sum())
+        self.budget = float(store.manifest["statistics"]["quarantine_budget"]) * int(test.sum())
+        self.images = int(counted.sum())
+        self._image = np.where(counted, np.cumsum(counted) - 1, -1)
+        self.truth = self._truth()
+        judged = np.unique(self.truth.labels[~self.truth.ignore]).tolist()
+        self.with_truth = tuple(classes[label] for label in judged)
+        if not judged:
+            raise DataError(
+                "no object of these classes is annotated in the test images that could be used",
+                got=f"{self.images} of {int(test.sum())} test images, classes {', '.join(classes[:5])}",
+                fix="Check the annotations and --classes.",
+            )
+
+    def left_out_logs(self) -> LeftOut:
+        """Deal the logs of the images that count into groups to leave out."""
+        frames = self.store.frames
+        seed = int(self.store.manifest["study"]["seed"])
+        return LeftOut(frames.logs, frames.log[self._image >= 0], seed=seed)
+
+    def found(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[FoundObjects, int]]:
+        """Yield what a SUT found under each setting, and on how many images it failed."""
+        step = max(1, AT_ONCE // len(self._image))
+        for start in range(0, len(settings), step):
+            some = settings[start : start + step]
+            said = self.store.answers(sut, classes=self.classes, settings=some)
+            yield from (self._found(said[setting]) for setting in some)
+
+    def _found(self, answers: Answers) -> tuple[FoundObjects, int]:
+        image = self._image[np.repeat(answers.frame, np.diff(answers.offsets))]
+        kept = image >= 0
+        found = FoundObjects(
+            image[kept],
+            answers.boxes[kept].astype(np.float64),
+            answers.labels[kept],
+            answers.scores[kept].astype(np.float64),
+        )
+        return found.ordered(), int(((answers.status != 0) & (self._image[answers.frame] >= 0)).sum())
+
+    def _truth(self) -> TrueObjects:
+        truth = self.store.truth_of(self.classes)
+        image = self._image[truth.frame]
+        kept = image >= 0
+        return TrueObjects(
+            image[kept],
+            truth.boxes[kept],
+            truth.labels[kept],
+            truth.area[kept],
+            truth.ignore[kept],
+            truth.crowd[kept],
+        )
+
+
+def _row(
+    scene: _Scene,
+    sut: str,
+    cells: Mapping[Cell, str],
+    metric: Metric,
+    left_out: LeftOut | None,
+    *,
+    partial: bool,
+) -> SutRobustness:
+    def judged(found: FoundObjects) -> _Judged:
+        parts = scene.truth, found, scene.images, len(scene.classes)
+        without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
+        return _Judged(metric.judge(*parts), without)
+
+    answers = scene.found(sut, [scene.baseline, *cells.values()])
+    plain, faults = next(answers)
+    clean = judged(plain)
+    scores: dict[Cell, _Judged] = {}
+    for cell, (found, failed) in zip(cells, answers, strict=True):
+        scores[cell] = judged(found)
+        faults += failed
+    whole = under_corruption(
+        clean.score.value,
+        {cell: one.score.value for cell, one in scores.items()},
+        metric=metric.short,
+        partial=partial,
+    )
+    by_class = per_class(
+        dict(zip(scene.classes, clean.score.per_class, strict=True)),
+        {cell: dict(zip(scene.classes, one.score.per_class, strict=True)) for cell, one in scores.items()},
+        metric=metric.short,
+        partial=partial,
+    )
+    named = {scene.classes[label] for label in np.unique(plain.labels).tolist()}
+    without = {cell: one.without for cell, one in scores.items()}
+    sure = intervals(whole, clean.without, without, left_out.logs) if left_out else None
+    return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure)
+
+
+class _Judged(NamedTuple):
+    score: Score
+    without: NDArray[np.float64]
+    """The same number without each group of logs."""
+
+
+def _finished(path: Path) -> Store:
+    folder = existing_run(path)
+    for problem in verify(folder, inputs=False, results=False).problems:
+        raise problem
+    store = Store(folder)
+    if store.manifest["status"] != "complete":
+        raise IncompleteError(
+            "the run is not finished, and half of it would give half-true numbers",
+            where=str(path),
+            fix="Run the study again with the same command: it goes on where it stopped.",
+        )
+    return store
+
+
+def _cells(store: Store) -> dict[Cell, str]:
+    """Return the settings of the run that are cells of the benchmark, in the benchmark's order."""
+    found = {
+        (match["name"], int(match["severity"])): setting
+        for setting in store.settings
+        if (match := CORRUPTION.fullmatch(setting))
+    }
+    return dict(sorted(found.items(), key=lambda item: (_rank(item[0][0]), item[0])))
+
+
+def _rank(corruption: str) -> int:
+    return CORRUPTIONS.index(corruption) if corruption in CORRUPTIONS else len(CORRUPTIONS)
+
+
+def _classes(store: Store, wanted: Sequence[str]) -> tuple[str, ...]:
+    known = store.categories or store.targets
+    for name in wanted:
+        if name not in known:
+            raise StudyError(
+                f"the data set has no class {name!r}", where="--classes", fix=suggestion(name, known)
+            )
+    return tuple(dict.fromkeys(wanted)) or known
+
+
+def _refused(store: Store, settings: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which frames could not be used under at least one of the settings."""
+    wanted = set(settings)
+    bad = {
+        row["frame"]
+        for row in store.troubles().to_pylist()
+        if row["status"] == "quarantined" and row["setting"] in wanted
+    }
+    return np.array([frame in bad for frame in store.frames.ids], np.bool_)

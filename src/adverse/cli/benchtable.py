@@ -1,0 +1,87 @@
+"""bench-table: P, mPC and rPC of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from adverse.cli.console import Console
+from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
+
+RunPath = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
+MetricName = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        help="ap, ap50, ap75, ap-small, ap-medium, ap-large, ar1, ar10, ar100, ar-small, ar-medium, "
+        "ar-large, voc-ap50, voc-ap50-11.",
+    ),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option("--classes", help="Average over this class only; repeatable. [default: all]"),
+]
+PerClass = Annotated[bool, typer.Option("--per-class", help="Also print every class of every SUT.")]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Allow a mean over the corruptions there are; it is not called mPC.")
+]
+With = Annotated[
+    Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
+]
+Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Csv = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+Save = Annotated[
+    bool, typer.Option("--save", help="Also write results/benchmark.json and .csv into the run.")
+]
+
+
+def bench_table(
+    folder: RunPath,
+    metric: MetricName = "ap",
+    classes: Classes = None,
+    per_class: PerClass = False,  # noqa: FBT002
+    partial: Partial = False,  # noqa: FBT002
+    published: With = None,
+    no_intervals: Quick = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+    csv: Csv = None,
+    save: Save = False,  # noqa: FBT002
+) -> None:
+    """Print the robustness benchmark of a run: P, mPC and rPC of each SUT, and every corruption.
+
+    \b
+    Examples:
+        adverse bench-table runs/street
+        adverse bench-table runs/street --metric voc-ap50 --per-class
+        adverse bench-table runs/street --classes person --with published
+        adverse bench-table runs/street --json --save
+    """
+    from adverse.benchmarks.published import comparable
+    from adverse.benchmarks.table import bench_table as work_out
+    from adverse.benchmarks.written import as_csv, as_data
+    from adverse.benchmarks.written import save as save_in
+    from adverse.report.benchmark import benchmark_remarks, benchmark_tables, published_tables
+    from adverse.study.store.durable import write_file
+
+    others = comparable(metric) if published else None
+    table = work_out(
+        folder, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
+    )
+    if as_json:
+        typer.echo(json.dumps(as_data(table, others), indent=1))
+    else:
+        console = Console()
+        for shown in (*benchmark_tables(table, by_class=per_class), *published_tables(others or ())):
+            console.print(shown)
+        for line in benchmark_remarks(table):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if csv is not None:
+        write_file(csv, as_csv(table).encode())
+    if save:
+        for file in save_in(table, folder):
+            typer.echo(f"written: {file}", err=True)
+    raise typer.Exit(EXIT_PASS if table.status == "ok" else EXIT_INCOMPLETE)

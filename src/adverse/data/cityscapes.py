@@ -1,0 +1,245 @@
+"""The `cityscapes` format: street scenes labelled per pixel, with objects, disparity and calibration.
+
+root/
+  leftImg8bit/<split>/<city>/<city>_<sequence>_<frame>_leftImg8bit.png
+  gtFine/<split>/<city>/..._gtFine_{labelIds.png,instanceIds.png,polygons.json}
+  rightImg8bit/<split>/<city>/..._rightImg8bit.png                               (optional, as all below)
+  disparity/<split>/<city>/..._disparity.png
+  camera/<split>/<city>/..._camera.json
+  vehicle/<split>/<city>/..._vehicle.json
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data import splits
+from adverse.data.cityscapes_places import (
+    CameraFile,
+    read_camera_file,
+    read_vehicle_file,
+    world_from_vehicle,
+)
+from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES, objects_by_instance, objects_by_polygon
+from adverse.data.disparity import DisparityDepth
+from adverse.data.files import absent, inside
+from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.labels import LabelFile
+from adverse.data.layout import natural
+from adverse.data.objects import Truths, check_class_map, renamed
+from adverse.errors import AdverseError, DataError
+from adverse.plugins import Positive, dataset
+from adverse.types import Camera, Dataset, Frame, Log, Split
+
+IMAGES = "leftImg8bit"
+NAME = re.compile(r"(?P<city>.+)_(?P<sequence>\d{6})_(?P<frame>\d{6})_leftImg8bit")
+FRAMES_PER_S = 17.0
+"""What the sequences were recorded at."""
+
+
+def looks_like(path: Path) -> dict[str, Any] | None:
+    """Recognise leftImg8bit beside gtFine or gtCoarse; the val and test parts serve where they have truth."""
+    kind = next((name for name in ("gtFine", "gtCoarse") if (path / name).is_dir()), None)
+    if kind is None or not (path / IMAGES).is_dir():
+        return None
+    found = {"root": str(path), **({} if kind == "gtFine" else {"annotations": kind})}
+    held = [part for part in ("val", "train") if (path / kind / part).is_dir()]
+    return {**found, "split": {"test": held[0]}} if held else found
+
+
+@dataset(looks_like=looks_like)
+def cityscapes(
+    root: Path,
+    *,
+    split: dict[Split, str] | None = None,
+    annotations: Literal["gtFine", "gtCoarse"] = "gtFine",
+    boxes: Literal["instances", "polygons"] = "instances",
+    logs: Literal["image", "sequence"] = "image",
+    class_map: dict[str, str] = {},  # noqa: B006 - never written to
+    exif: Exif = "refuse",
+    scale_16bit: Positive | None = None,
+    max_megapixels: Positive = MAX_MEGAPIXELS,
+) -> Dataset:
+    """Read data laid out as Cityscapes is.
+
+    `split` names the folders: {test: val}; without it all of them are the test split. `boxes` are drawn
+    around what is visible (instances) or around the polygons. `logs`: every image is its own, or a sequence.
+    """
+    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
+    check_class_map(class_map, OBJECTS.values())
+    categories = tuple(dict.fromkeys(renamed(name, class_map) for name in OBJECTS.values()))
+    reading = _Reading(root, policy, annotations, boxes, class_map, Truths(categories, Counter()))
+    made: list[Log] = []
+    for kind, name, prefix in splits.named(split):
+        grouped: dict[str, list[_Named]] = defaultdict(list)
+        for one in reading.images(kind, name):
+            grouped[one.id if logs == "image" else one.sequence].append(one)
+        for group, members in grouped.items():
+            made.append(Log(prefix + group, tuple(reading.frames(prefix, group, members)), kind))
+    if not made:
+        raise _nothing(root, "no images")
+    notes = dict(+reading.truths.notes)
+    name, read = root.resolve().name, tuple(reading.read)
+    return Dataset(name, categories, tuple(made), read, notes, pixel_classes=PIXEL_CLASSES)
+
+
+class _Named(NamedTuple):
+    """An image by its name; `folder` is <split>/<city>."""
+
+    path: Path
+    folder: str
+    id: str
+    sequence: str
+    number: int
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What holds for all images of one data set; `read` collects the files that decided the truth."""
+
+    root: Path
+    policy: ImagePolicy
+    annotations: str
+    boxes: str
+    class_map: dict[str, str]
+    truths: Truths
+    read: list[Path] = field(default_factory=list)
+
+    def images(self, kind: Split, name: str | None) -> list[_Named]:
+        """Return the images of a split's folder, or of all, in the order of their names."""
+        base = self.root / IMAGES
+        if name is not None:
+            base = inside(self.root, f"{IMAGES}/{name}", where=f"data.split.{kind}")
+        if not base.is_dir():
+            raise _nothing(self.root, f"no folder {base.relative_to(self.root)}")
+        found = []
+        for path in sorted(base.rglob("*_leftImg8bit.png"), key=lambda path: natural(path.name)):
+            inside(self.root, path.relative_to(self.root).as_posix(), where=f"folder {base}")
+            match = NAME.fullmatch(path.stem)
+            if match is None:
+                raise DataError(
+                    "the name of an image is not understood",
+                    where=str(path),
+                    got=repr(path.stem),
+                    wanted="<city>_<sequence>_<frame>_leftImg8bit.png, six digits each",
+                    fix="Restore the original name, or take the file out.",
+                )
+            folder = path.parent.relative_to(self.root / IMAGES).as_posix()
+            sequence = f"{match['city']}_{match['sequence']}"
+            found.append(_Named(path, folder, f"{sequence}_{match['frame']}", sequence, int(match["frame"])))
+        return found
+
+    def frames(self, prefix: str, group: str, members: Sequence[_Named]) -> list[Frame]:
+        """Make the frames of one log."""
+        alone = group == members[0].id
+        poses = self._poses(members, alone=alone)
+        found = []
+        for index, one in enumerate(members):
+            image = ImageFile(one.path, self.policy)
+            size, fault = _measured(image)
+            image = ImageFile(one.path, self.policy, size)
+            camera = self._camera(one)
+            truth, wrong = self.truths.of(self._objects(one, size) if size else [], image)
+            label, right = self._beside(one, "labelIds"), self._other(one, "rightImg8bit", ".png")
+            disparity = self._other(one, "disparity", ".png")
+            depth = None
+            if camera is not None and disparity is not None:
+                numerator = camera.intrinsic.fx * camera.extrinsic.baseline
+                depth = DisparityDepth(disparity, image, numerator)
+            frame = Frame(
+                id=prefix + (one.id if alone else f"{group}/{one.number:06}"),
+                log_id=prefix + group,
+                index=index,
+                image=image,
+                truth=truth,
+                image_id=one.id,
+                time_s=None if alone else one.number / FRAMES_PER_S,
+                camera=_pinhole(camera, size) if camera and size else None,
+                world_from_camera=poses.get(one.id),
+                right=ImageFile(right, self.policy, size) if right else None,
+                depth_m=depth,
+                labels=LabelFile(label, image) if label.is_file() else None,
+                fault=fault or wrong,
+            )
+            found.append(frame)
+        return found
+
+    def _objects(self, one: _Named, size: Size) -> list[Any]:
+        kind = "instanceIds" if self.boxes == "instances" else "polygons"
+        path = self._beside(one, kind)
+        missing = absent(path, "annotation")
+        if missing is not None:
+            raise DataError(
+                "an image has no annotation",
+                where=str(one.path),
+                got=f"no {path.relative_to(self.root)}",
+                wanted=f"{kind} for each image",
+                fix="Add the file, set boxes: to the other kind, or choose a split that has truth.",
+            )
+        self.read.append(path)
+        read = objects_by_instance if self.boxes == "instances" else objects_by_polygon
+        return read(path, size, self.class_map)
+
+    def _beside(self, one: _Named, kind: str) -> Path:
+        ending = "json" if kind == "polygons" else "png"
+        return self.root / self.annotations / one.folder / f"{one.id}_{self.annotations}_{kind}.{ending}"
+
+    def _other(self, one: _Named, kind: str, ending: str) -> Path | None:
+        path = self.root / kind / one.folder / f"{one.id}_{kind}{ending}"
+        return path if path.is_file() else None
+
+    def _camera(self, one: _Named) -> CameraFile | None:
+        path = self._other(one, "camera", ".json")
+        if path is None:
+            return None
+        self.read.append(path)
+        return read_camera_file(path)
+
+    def _poses(self, members: Sequence[_Named], *, alone: bool) -> dict[str, NDArray[np.float64]]:
+        """Return where the camera was: in a world of the image's own, or by GPS from the first image on."""
+        found: dict[str, NDArray[np.float64]] = {}
+        first = None
+        for one in members:
+            file = self._other(one, "camera", ".json")
+            vehicle = None if alone else self._other(one, "vehicle", ".json")
+            if file is None or (vehicle is None and not alone):
+                continue
+            pose = read_camera_file(file).vehicle_from_camera
+            if vehicle is not None:
+                self.read.append(vehicle)
+                now = read_vehicle_file(vehicle)
+                first = first or now
+                pose = world_from_vehicle(now, first) @ pose
+            pose.flags.writeable = False
+            found[one.id] = pose
+        return found
+
+
+def _pinhole(file: CameraFile, size: Size) -> Camera:
+    lens = file.intrinsic
+    return Camera(lens.fx, lens.fy, lens.u0, lens.v0, *size, file.extrinsic.baseline)
+
+
+def _measured(image: ImageFile) -> tuple[Size | None, str | None]:
+    try:
+        return image.measure(), None
+    except AdverseError as error:
+        return None, str(error)
+
+
+def _nothing(root: Path, got: str) -> DataError:
+    return DataError(
+        "the folder is not laid out as Cityscapes is",
+        where=str(root),
+        got=got,
+        wanted=f"{IMAGES}/<split>/<city>/*_leftImg8bit.png beside gtFine",
+        fix="Check root and split in the study's data section.",
+    )

@@ -1,0 +1,182 @@
+"""What Cityscapes says is in an image: objects from its instance maps or from its polygons.
+
+Facts of the label set: cityscapesScripts 2.3.0, helpers/labels.py. An instance map holds class * 1000 +
+number where objects are told apart, and the class alone where they are not (a group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated as An
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+from scipy.ndimage import find_objects
+
+from adverse.data import codecs
+from adverse.data.files import read_bytes
+from adverse.data.images import MAX_MEGAPIXELS, Size
+from adverse.data.objects import Annotated, renamed
+from adverse.data.strict_json import read_model
+from adverse.errors import DataError, suggestion
+
+OBJECTS = {
+    24: "person",
+    25: "rider",
+    26: "car",
+    27: "truck",
+    28: "bus",
+    29: "caravan",
+    30: "trailer",
+    31: "train",
+    32: "motorcycle",
+    33: "bicycle",
+}
+"""The classes that have instances, by id."""
+NOT_JUDGED = ("caravan", "trailer")
+"""Of these, the ones that the benchmark does not judge."""
+OTHERS = (
+    "unlabeled",
+    "ego vehicle",
+    "rectification border",
+    "out of roi",
+    "static",
+    "dynamic",
+    "ground",
+    "road",
+    "sidewalk",
+    "parking",
+    "rail track",
+    "building",
+    "wall",
+    "fence",
+    "guard rail",
+    "bridge",
+    "tunnel",
+    "pole",
+    "polegroup",
+    "traffic light",
+    "traffic sign",
+    "vegetation",
+    "terrain",
+    "sky",
+    "license plate",
+)
+"""The classes that have none."""
+PIXEL_CLASSES = {
+    7: "road",
+    8: "sidewalk",
+    11: "building",
+    12: "wall",
+    13: "fence",
+    17: "pole",
+    19: "traffic light",
+    20: "traffic sign",
+    21: "vegetation",
+    22: "terrain",
+    23: "sky",
+    **{number: name for number, name in OBJECTS.items() if name not in NOT_JUDGED},
+}
+"""The 19 classes that segmentation is judged by, by the ids of label maps."""
+GROUP = "group"
+HIGHEST_ID = 33
+_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 2 + 2**20
+
+
+def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) -> list[Annotated]:
+    """Return the boxes around what is visible of each object; a group's parts are ignored."""
+    ids = _read_ids(path, size)
+    values, index = np.unique(ids, return_inverse=True)
+    boxes = find_objects(index.reshape(ids.shape) + 1)
+    found = []
+    for value, box in zip(values.tolist(), boxes, strict=True):
+        kind = value // 1000 if value >= 1000 else value
+        if kind > HIGHEST_ID or (value >= 1000 and kind not in OBJECTS):
+            raise _wrong(path, f"instance id {value}", "ids 0..33, or class * 1000 + number of such objects")
+        name = OBJECTS.get(kind)
+        if name is None:
+            continue
+        label, where = renamed(name, class_map), f"{path}, instance id {value}"
+        if value >= 1000:
+            rows, columns = box
+            corners = (float(columns.start), float(rows.start), float(columns.stop), float(rows.stop))
+            found.append(Annotated(label, corners, where, ignore=name in NOT_JUDGED))
+        else:
+            found += _parts(ids == value, label, where)
+    return found
+
+
+def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[Annotated]:
+    """Return the boxes around the polygons, hidden parts too, cut at the border; groups are ignored."""
+    drawn = read_model(path, "polygon", _Polygons)
+    if (drawn.imgWidth, drawn.imgHeight) != size:
+        got = f"{drawn.imgWidth}x{drawn.imgHeight} pixels"
+        raise _wrong(path, got, f"{size[0]}x{size[1]}, as the image")
+    found = []
+    for number, one in enumerate(drawn.objects):
+        where = f"{path}, field objects[{number}]"
+        group = one.label.endswith(GROUP) and one.label != "polegroup"
+        name = one.label.removesuffix(GROUP) if group else one.label
+        if name not in (*OBJECTS.values(), *OTHERS):
+            known = suggestion(name, [*OBJECTS.values(), *OTHERS])
+            raise DataError(
+                "the polygon file is wrong", where=f"{where}.label", got=repr(one.label), fix=known
+            )
+        if one.deleted or name in OTHERS:
+            continue
+        corners = np.array(one.polygon)
+        x0, y0 = np.maximum(corners.min(axis=0), 0)
+        x1, y1 = np.minimum(corners.max(axis=0) + 1, size)  # a corner is a pixel of the object
+        box = float(x0), float(y0), float(x1), float(y1)
+        label = renamed(name, class_map)
+        found.append(Annotated(label, box, where, ignore=group or name in NOT_JUDGED))
+    return found
+
+
+_Number = An[float, Field(allow_inf_nan=False)]
+_Corner = An[list[_Number], Field(min_length=2, max_length=2)]
+
+
+class _Drawn(BaseModel):
+    label: str
+    polygon: list[_Corner] = Field(min_length=1)
+    deleted: int | bool = 0
+
+
+class _Polygons(BaseModel):
+    imgWidth: int = Field(gt=0)  # noqa: N815 - their name
+    imgHeight: int = Field(gt=0)  # noqa: N815
+    objects: list[_Drawn]
+
+
+def _parts(mask: NDArray[np.bool_], label: str, where: str) -> Iterator[Annotated]:
+    count, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    for x, y, width, height, _ in stats[1:count].tolist():
+        yield Annotated(label, (x, y, x + width, y + height), where, ignore=True)
+
+
+def _read_ids(path: Path, size: Size) -> NDArray[Any]:
+    where = f"instance file {path}"
+    data = read_bytes(path, what="instance", limit=_LIMIT_BYTES)
+    header = codecs.inspect(data, where=where)
+    if header.format != "PNG" or header.notes != ("gray",) or header.frames != 1:
+        got = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
+        raise _wrong(path, got, "a gray PNG of 16 bits")
+    if (header.width, header.height) != size:
+        raise _wrong(path, f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}, as the image")
+    ids: NDArray[Any] = codecs.decode(data, header, where=where)
+    return ids if ids.ndim == 2 else ids[..., 0]
+
+
+def _wrong(path: Path, got: str, wanted: str) -> DataError:
+    return DataError(
+        "the annotation of an image is wrong",
+        where=str(path),
+        got=got,
+        wanted=wanted,
+        fix="Write the file again with the data set's own scripts, or take the image out.",
+    )

@@ -1,0 +1,225 @@
+"""The `kitti` format: KITTI's object, tracking, odometry and raw data, told apart by their folders.
+
+Depth is the laser scan projected into the image, so it is sparse: NaN where no point falls. Object images are
+logs of one frame; sequences and drives are logs, with poses where GPS or odometry tells them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from adverse.data import splits
+from adverse.data.files import absent, inside, read_text
+from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.kitti_labels import CLASSES, Difficulty, Point, class_names, objects_of
+from adverse.data.kitti_layouts import Drive, Layout, Place, drives, find_layout
+from adverse.data.objects import Truths, check_class_map
+from adverse.data.velodyne import VelodyneDepth
+from adverse.errors import AdverseError, DataError
+from adverse.plugins import Positive, dataset
+from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
+
+SETS = "ImageSets"
+CAMERAS: dict[str, tuple[int, int]] = {"colour": (2, 3), "gray": (0, 1)}
+WITHOUT_IMAGE = "labelled frames without an image, left out"
+
+
+def looks_like(path: Path) -> dict[str, Any] | None:
+    """Recognise one of the four layouts."""
+    return {"root": str(path)} if path.is_dir() and find_layout(path) else None
+
+
+@dataset(looks_like=looks_like)
+def kitti(
+    root: Path,
+    *,
+    layout: Layout | None = None,
+    split: dict[Split, str] | None = None,
+    class_map: dict[str, str] = {},  # noqa: B006 - never written to
+    difficulty: Difficulty = "all",
+    dont_care: Literal["ignore", "drop"] = "ignore",
+    cameras: Literal["colour", "gray"] = "colour",
+    missing_images: Literal["quarantine", "skip"] = "quarantine",
+    exif: Exif = "refuse",
+    scale_16bit: Positive | None = None,
+    max_megapixels: Positive = MAX_MEGAPIXELS,
+) -> Dataset:
+    """Read KITTI data: object, tracking, odometry or raw, as the folders tell.
+
+    `split` names lists in ImageSets: {validation: val} is ImageSets/val.txt, with an image (object) or a
+    sequence on each line. `difficulty` is the devkit's: what is beyond it is ignored. `dont_care: drop`
+    judges detections in DontCare regions as any others. `missing_images: skip` leaves out labelled frames
+    whose image is not there.
+    """
+    place = _place(root, layout)
+    check_class_map(class_map, CLASSES)
+    found = {one.id: one for one in drives(place, root, CAMERAS[cameras])}
+    chosen: list[tuple[Split, str, Drive]] = []
+    lists: list[Path] = []
+    for kind, name, prefix in splits.named(split):
+        if name is None:
+            chosen += [(kind, prefix, one) for one in found.values()]
+        else:
+            lists.append(inside(place.base, f"{SETS}/{name}.txt", where=f"data.split.{kind}"))
+            chosen += [(kind, prefix, one) for one in _listed(lists[-1], found)]
+    rows = [row for _, _, one in chosen for per_frame in (one.rows or {}).values() for row in per_frame]
+    labelled = any(one.rows is not None for _, _, one in chosen)
+    categories = class_names(rows, class_map) if labelled else ()
+    placed = any(one.world_from_rectified for _, _, one in chosen)
+    notes: Counter[str] = Counter({} if labelled else {"no labels": 1})
+    reading = _Reading(
+        policy=ImagePolicy(max_megapixels, exif, scale_16bit),
+        truths=Truths(categories, notes, located=placed),
+        class_map=class_map,
+        difficulty=difficulty,
+        drop_dont_care=dont_care == "drop",
+        skip=missing_images == "skip",
+    )
+    logs = [log for kind, prefix, one in chosen if (log := reading.log(one, kind, prefix)) is not None]
+    if not logs:
+        raise _nothing(root, "no images")
+    read = dict.fromkeys([*lists, *(file for _, _, one in chosen for file in one.files)])
+    return Dataset(root.resolve().name, categories, tuple(logs), tuple(read), dict(+notes))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What holds for all logs of one data set."""
+
+    policy: ImagePolicy
+    truths: Truths
+    class_map: dict[str, str]
+    difficulty: Difficulty
+    drop_dont_care: bool
+    skip: bool
+
+    def log(self, one: Drive, split: Split, prefix: str) -> Log | None:
+        """Make a drive a log, or return None where it has no frames."""
+        numbers = sorted(one.images.keys() | (one.rows or {}).keys())
+        if self.skip:
+            self.truths.notes[WITHOUT_IMAGE] += sum(number not in one.images for number in numbers)
+            numbers = [number for number in numbers if number in one.images]
+        size = self._size(one)
+        camera = one.calibration.camera(size) if one.calibration and size else None
+        log_id = prefix + one.id
+        frames = tuple(
+            self._frame(one, number, index, log_id, camera, size) for index, number in enumerate(numbers)
+        )
+        self._count_gaps(one, numbers)
+        return Log(log_id, frames, split) if frames else None
+
+    def _frame(
+        self, one: Drive, number: int, index: int, log_id: str, camera: Camera | None, size: Size | None
+    ) -> Frame:
+        path = one.image(number)
+        image = ImageFile(path, self.policy, size)
+        pose = None
+        if one.calibration is not None and number in one.world_from_rectified:
+            pose = one.world_from_rectified[number] @ one.calibration.rectified_from_camera
+            pose.flags.writeable = False
+        truth, fault = Truth.none(), None
+        if one.rows is not None:
+            rows = one.rows.get(number, [])
+            categories = self.truths.categories
+            place, drop = _placing(one, number), self.drop_dont_care
+            found = objects_of(rows, categories, self.class_map, self.difficulty, place, drop_dont_care=drop)
+            truth, fault = self.truths.of(list(found), image)
+        missing = _missing(path)
+        right, scan = one.rights.get(number), one.scans.get(number)
+        projection = one.calibration.pixels_from_velodyne if one.calibration else None
+        stem = f"{number:0{one.digits}}"
+        alone = len(one.images) <= 1 and one.id == stem  # an object image: the log is the frame
+        return Frame(
+            id=log_id if alone else f"{log_id}/{stem}",
+            log_id=log_id,
+            index=index,
+            image=image,
+            truth=truth,
+            image_id=stem if alone else f"{one.id}/{stem}",
+            time_s=one.times_s.get(number),
+            camera=camera,
+            world_from_camera=pose,
+            right=ImageFile(right, self.policy, size) if right else None,
+            depth_m=VelodyneDepth(scan, image, projection) if scan and projection else None,
+            fault=fault if missing is None else str(missing),
+        )
+
+    def _size(self, one: Drive) -> Size | None:
+        """Measure the first image of a drive that can be; all others must be alike."""
+        for number in sorted(one.images):
+            try:
+                return ImageFile(one.images[number], self.policy).measure()
+            except AdverseError:
+                continue
+        return None
+
+    def _count_gaps(self, one: Drive, numbers: list[int]) -> None:
+        for noun, files in (("a velodyne scan", one.scans), ("a right image", one.rights)):
+            if files:
+                self.truths.notes[f"frames without {noun}"] += sum(n not in files for n in numbers)
+        if one.world_from_rectified:
+            missing = sum(number not in one.world_from_rectified for number in numbers)
+            self.truths.notes["frames without a pose"] += missing
+
+
+def _missing(path: Path) -> DataError | None:
+    missing = absent(path, "image")
+    if missing is None:
+        return None
+    fix = "Put the file there, or set missing_images: skip in the study's data section."
+    return DataError(missing.what, where=missing.where, wanted=missing.wanted, fix=fix)
+
+
+def _placing(one: Drive, number: int) -> Callable[[Point], Point] | None:
+    """Return what carries a point of the rectified frame into the world, where the frame has a pose."""
+    pose = one.world_from_rectified.get(number)
+    if pose is None:
+        return None
+
+    def place(point: Point) -> Point:
+        x, y, z = pose[:3, :3] @ np.array(point) + pose[:3, 3]
+        return float(x), float(y), float(z)
+
+    return place
+
+
+def _place(root: Path, layout: Layout | None) -> Place:
+    found = find_layout(root) if root.is_dir() else None
+    if found is None:
+        raise _nothing(root, "no such folder" if not root.is_dir() else "none of KITTI's folders")
+    if layout is not None and found.layout != layout:
+        raise _nothing(root, f"the {found.layout} layout", wanted=f"the {layout} layout")
+    return found
+
+
+def _listed(path: Path, found: dict[str, Drive]) -> list[Drive]:
+    chosen = []
+    for number, line in enumerate(read_text(path, what="image list").splitlines(), start=1):
+        name = line.strip()
+        if name and name not in found:
+            raise DataError(
+                "the image list is wrong",
+                where=f"{path}, line {number}",
+                got=repr(name),
+                wanted="an image (object) or a sequence that is there",
+                fix="Correct the line, or add the files.",
+            )
+        if name:
+            chosen.append(found[name])
+    return chosen
+
+
+def _nothing(root: Path, got: str, wanted: str = "object, tracking, odometry or raw data") -> DataError:
+    return DataError(
+        "the folder is not laid out as KITTI is",
+        where=str(root),
+        got=got,
+        wanted=wanted,
+        fix="Check root in the study's data section; docs/data-formats.md shows the four layouts.",
+    )

@@ -1,0 +1,246 @@
+"""The `nrec` format: the NREC Agricultural Person-Detection Dataset, people in orchards seen from vehicles.
+
+root/
+  {train,val,test}/collected/
+    ImagesPositiveNegative/Image_<camera>_0_<unix time>.png
+    AnnotationsPositiveNegative/Image_<camera>_0_<unix time>.xml     as VOC's; source/image names the log
+
+Occlusion is told by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
+heavily hidden. Which of them count is the benchmark's choice: its 14 subsets, by their published names.
+Facts: Pezzementi et al., "Comparing Apples and Oranges", arXiv 1707.07169, and its evaluation protocol.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from adverse.data import splits
+from adverse.data.files import absent, inside
+from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.layout import by_stem, natural
+from adverse.data.objects import Annotated, Truths
+from adverse.data.strict_xml import Element, read_xml
+from adverse.data.voc import is_difficult, object_name, size_of, voc_box
+from adverse.errors import DataError
+from adverse.plugins import Positive, dataset
+from adverse.types import Dataset, Frame, Log, Split
+
+COLLECTED = "collected"
+IMAGES, ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
+SPLITS: dict[Split, str] = {"train": "train", "validation": "val", "test": "test"}
+PERSON, PART = "person", "person-part"
+NAME = re.compile(r"Image_(?P<camera>\d+)_\d+_(?P<time>\d+(\.\d+)?)")
+OTHER = "objects that are neither person nor person-part"
+NO_LOG = "images without the name of a log"
+
+Subset = Literal[
+    "Baseline",
+    "Env=Orange",
+    "Env=Apple",
+    "All",
+    "Occ=Clear",
+    "Occ=Partial",
+    "Occ=Heavy",
+    "Scale=Large",
+    "Scale=Medium",
+    "Scale=Small",
+    "Pose=Typical",
+    "Pose=Unusual",
+    "Motion=Static",
+    "Motion=Moving",
+]
+
+
+class Seen(NamedTuple):
+    """What the subsets ask about a person: hidden (clear, partial, heavy), area in pixels, log, place."""
+
+    hidden: Literal["clear", "partial", "heavy"]
+    area_px: float
+    log: str
+    place: str
+
+
+def _visible(seen: Seen) -> bool:
+    return seen.hidden != "heavy"
+
+
+def _area(lowest: float, highest: float) -> Callable[[Seen], bool]:
+    return lambda seen: _visible(seen) and lowest <= seen.area_px <= highest
+
+
+def _log(pattern: str, *, wanted: bool) -> Callable[[Seen], bool]:
+    """Ask about the log's name; a log without one is not asked."""
+    return lambda seen: _visible(seen) and (not seen.log or bool(re.search(pattern, seen.log)) == wanted)
+
+
+def _place(pattern: str) -> Callable[[Seen], bool]:
+    return lambda seen: _visible(seen) and (not seen.place or bool(re.search(pattern, seen.place)))
+
+
+UNUSUAL = "Fall|Lying|SittingLeave"
+MOVING = "ovingPerson"
+COUNTS: dict[Subset, Callable[[Seen], bool]] = {
+    "Baseline": _visible,
+    "Env=Orange": _place("DevilsGrove"),
+    "Env=Apple": _place("Soergel"),
+    "All": lambda _: True,
+    "Occ=Clear": lambda seen: seen.hidden == "clear",
+    "Occ=Partial": lambda seen: seen.hidden == "partial",
+    "Occ=Heavy": lambda seen: seen.hidden == "heavy",
+    "Scale=Large": _area(3501, float("inf")),
+    "Scale=Medium": _area(1300, 3500),
+    "Scale=Small": _area(0, 1299),
+    "Pose=Typical": _log(UNUSUAL, wanted=False),
+    "Pose=Unusual": _log(UNUSUAL, wanted=True),
+    "Motion=Static": _log(MOVING, wanted=False),
+    "Motion=Moving": _log(MOVING, wanted=True),
+}
+"""Which people count in each subset; the others are ignored. All images stay in."""
+
+
+def looks_like(path: Path) -> dict[str, Any] | None:
+    """Recognise the folders of at least one split."""
+    found = [kind for kind, name in SPLITS.items() if (path / name / COLLECTED / ANNOTATIONS).is_dir()]
+    if not found:
+        return None
+    used = [kind for kind in found if kind != "train"] or found
+    return {"root": str(path), "split": {kind: SPLITS[kind] for kind in used}}
+
+
+@dataset(looks_like=looks_like)
+def nrec(
+    root: Path,
+    *,
+    split: dict[Split, str] | None = None,
+    subset: Subset = "Baseline",
+    images: str = IMAGES,
+    annotations: str = ANNOTATIONS,
+    exif: Exif = "refuse",
+    scale_16bit: Positive | None = None,
+    max_megapixels: Positive = MAX_MEGAPIXELS,
+) -> Dataset:
+    """Read the NREC Agricultural Person-Detection Dataset.
+
+    `split` names the folders: {validation: val, test: test}; without it `test` alone is read. `subset` says
+    which people count; the others are ignored. A log is what source/image names, one for each camera.
+    """
+    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
+    notes: Counter[str] = Counter()
+    truths = Truths((PERSON,), notes)
+    logs: list[Log] = []
+    read: list[Path] = []
+    for kind, name, prefix in splits.named(split or {"test": "test"}):
+        collected = inside(root, f"{name}/{COLLECTED}", where=f"data.split.{kind}")
+        files = by_stem(_folder(collected, annotations), root, (".xml",))
+        pictures = by_stem(_folder(collected, images), root, SUFFIXES)
+        taken: dict[str, list[_Taken]] = defaultdict(list)
+        for stem in sorted(files, key=natural):
+            one = _taken(files[stem], stem, subset, notes)
+            taken[one.log or stem].append(one)
+        for log_id, members in _by_camera(taken):
+            placed = []
+            for index, one in enumerate(sorted(members, key=lambda one: one.time_s)):
+                path = pictures.get(one.stem, collected / images / f"{one.stem}.png")
+                image = ImageFile(path, policy, one.size)
+                truth, fault = truths.of(one.people, image)
+                missing = absent(path, "image")
+                frame = Frame(
+                    id=f"{prefix}{log_id}/{one.stem}",
+                    log_id=prefix + log_id,
+                    index=index,
+                    image=image,
+                    truth=truth,
+                    image_id=one.stem,
+                    time_s=one.time_s,
+                    fault=fault if missing is None else str(missing),
+                )
+                placed.append(frame)
+            logs.append(Log(prefix + log_id, tuple(placed), kind))
+        notes["image files without an annotation"] += len(pictures.keys() - files.keys())
+        read += files.values()
+    if not logs:
+        raise _not_there(root, "no annotation files")
+    return Dataset(root.resolve().name, (PERSON,), tuple(logs), tuple(read), dict(+notes))
+
+
+class _Taken(NamedTuple):
+    """An image: what the name and the content of its annotation file say."""
+
+    stem: str
+    camera: str
+    time_s: float
+    log: str
+    size: Size | None
+    people: list[Annotated]
+
+
+def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken:
+    name = NAME.fullmatch(stem)
+    if name is None:
+        raise DataError(
+            "the name of an annotation file is not understood",
+            where=str(path),
+            got=repr(stem),
+            wanted="Image_<camera>_<number>_<unix time>, such as Image_2_0_1371967994.526",
+            fix="Restore the original name, or take the file out.",
+        )
+    top = read_xml(path, "annotation")
+    log, place = (_text(top.find("source", tag)).strip("/") for tag in ("image", "database"))
+    if not log:
+        notes[NO_LOG] += 1
+    people = _people(top, log, place, subset, notes)
+    return _Taken(stem, name["camera"], float(name["time"]), log, size_of(top), people)
+
+
+def _text(element: Element | None) -> str:
+    return "" if element is None else element.text
+
+
+def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]:
+    """Cut each log by camera; its name is kept where one camera took all of it."""
+    found: dict[str, list[_Taken]] = defaultdict(list)
+    for log, members in taken.items():
+        cameras = {one.camera for one in members}
+        for one in members:
+            found[log if len(cameras) == 1 else f"{log}/camera{one.camera}"].append(one)
+    return sorted(found.items(), key=lambda item: natural(item[0]))
+
+
+def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[Annotated]:
+    found = []
+    for element in top.all("object"):
+        name = object_name(element)
+        if name not in (PERSON, PART):
+            notes[OTHER] += 1
+            continue
+        x0, y0, x1, y1 = voc_box(element)
+        part, hard = name == PART, is_difficult(element)
+        seen = Seen(
+            hidden="heavy" if part else "partial" if hard else "clear",
+            area_px=(x1 - x0 - 1) * (y1 - y0 - 1),  # the benchmark takes xmax - xmin
+            log=log,
+            place=place,
+        )
+        found.append(Annotated(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen)))
+    return found
+
+
+def _folder(collected: Path, name: str) -> Path:
+    folder = collected / name
+    if not folder.is_dir():
+        raise _not_there(collected, f"no folder {name}")
+    return folder
+
+
+def _not_there(place: Path, got: str) -> DataError:
+    return DataError(
+        "the folder is not laid out as the NREC data set is",
+        where=str(place),
+        got=got,
+        wanted=f"<split>/{COLLECTED}/{ANNOTATIONS} and {IMAGES}",
+        fix="Check root and split in the study's data section; images and annotations name other folders.",
+    )

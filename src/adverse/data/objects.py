@@ -1,0 +1,108 @@
+"""Objects as annotation files of many kinds tell them, made into the checked truth of one image.
+
+What spoils one image (a box without size or outside of it) becomes that image's fault, as in COCO files; a
+box partly outside is used and counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adverse.data.images import ImageFile
+from adverse.data.truth import IGNORED, NEGATIVE, PARTLY_OUTSIDE, ROUNDING_PX, ImageTruth
+from adverse.errors import AdverseError, DataError, StudyError, suggestion
+from adverse.types import Truth
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """One object: its class in the study's words, its box (x0, y0, x1, y1) half-open, and where it stands."""
+
+    label: str
+    box: Box
+    where: str
+    ignore: bool = False
+    position_m: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Truths:
+    """Makes the truth of one image after the other; ids are numbered through, odd things counted."""
+
+    categories: tuple[str, ...]
+    notes: Counter[str]
+    ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    located: bool = False
+    """Whether objects have positions: then one without has NaN."""
+
+    def of(self, objects: Sequence[Annotated], image: ImageFile) -> ImageTruth:
+        """Return the truth of an image; its size is measured only where there is something to check."""
+        if not objects:
+            self.notes[NEGATIVE] += 1
+        labels = {name: number for number, name in enumerate(self.categories)}
+        unknown = (np.nan, np.nan, np.nan)
+        points = [unknown if one.position_m is None else one.position_m for one in objects]
+        truth = Truth(
+            boxes=np.array([one.box for one in objects], np.float64).reshape(-1, 4),
+            labels=np.array([labels[one.label] for one in objects], np.int64),
+            ignore=np.array([one.ignore for one in objects], np.bool_),
+            ids=np.array([next(self.ids) for _ in objects], np.int64),
+            positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
+        )
+        self.notes[IGNORED] += int(truth.ignore.sum())
+        try:
+            width, height = image.measure() if objects else (1, 1)
+            self.notes[PARTLY_OUTSIDE] += sum(_partly_outside(one, width, height) for one in objects)
+        except AdverseError as error:
+            return ImageTruth(truth, str(error))
+        return ImageTruth(truth, None)
+
+
+def renamed(name: str, class_map: Mapping[str, str]) -> str:
+    """Return what the study calls a class of the data."""
+    return class_map.get(name, name)
+
+
+def check_class_map(class_map: Mapping[str, str], known: Iterable[str]) -> None:
+    """Refuse a class_map that names a class the data do not have."""
+    names = set(known)
+    for name in class_map:
+        if name not in names:
+            raise StudyError(
+                "class_map names a class that the data do not have",
+                where=f"data.class_map.{name}",
+                got=repr(name),
+                fix=suggestion(name, names),
+            )
+
+
+def for_each_class(region: Annotated, categories: Iterable[str]) -> list[Annotated]:
+    """Return a region that no class is judged in, once for each class."""
+    return [replace(region, label=name, ignore=True) for name in categories]
+
+
+def _partly_outside(one: Annotated, width: int, height: int) -> bool:
+    x0, y0, x1, y1 = one.box
+    if x1 <= x0 or y1 <= y0:
+        raise _bad_box(one, "has no size", "a box whose right and lower side come after the left and upper")
+    if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
+        raise _bad_box(one, "is outside the image", f"a box in {width}x{height} pixels")
+    return min(x0, y0, width - x1, height - y1) < -ROUNDING_PX
+
+
+def _bad_box(one: Annotated, what: str, wanted: str) -> DataError:
+    shown = ", ".join(f"{value:g}" for value in one.box)
+    return DataError(
+        f"the box of a {one.label} {what}",
+        where=one.where,
+        got=f"x0, y0, x1, y1 = {shown}",
+        wanted=wanted,
+        fix="Correct the box or take the object out.",
+    )

@@ -1,0 +1,79 @@
+"""Calling the reader of a data format, our own or a plug-in's, and guessing which one a folder needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adverse.errors import AdverseError, DataError, PluginError, one_line
+from adverse.plugins import Plugin
+from adverse.types import Dataset
+
+LAST = "folder"
+"""The format that reads any folder of images: it is the guess only where there is no other."""
+
+
+class Guess(NamedTuple):
+    """A format that a path looks like, and the options to read it with."""
+
+    format: Plugin
+    options: Mapping[str, Any]
+
+
+def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Dataset:
+    """Call the reader of a format; whatever a plug-in throws names the plug-in, not us."""
+    try:
+        dataset = plugin.function(**options)
+    except AdverseError:
+        raise
+    except Exception as error:
+        raise PluginError(
+            f"the reader of the format {plugin.name!r} failed",
+            where=where,
+            got=one_line(error),
+            fix="Mend the function under @dataset, or the data it reads.",
+        ) from error
+    if not isinstance(dataset, Dataset):
+        raise PluginError(
+            f"the reader of the format {plugin.name!r} did not return a Dataset",
+            where=where,
+            got=type(dataset).__name__,
+            fix="Return adverse.types.Dataset from the function under @dataset.",
+        )
+    return dataset
+
+
+def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
+    """Tell which of the formats a folder or file is of; what none or several of them claim is an error."""
+    if not path.exists():
+        raise DataError(
+            "there is nothing to look at",
+            where=str(path),
+            got="no such file or folder",
+            fix="Check the path.",
+        )
+    claims = [
+        Guess(plugin, options)
+        for plugin in formats
+        if plugin.looks_like is not None and (options := plugin.looks_like(path)) is not None
+    ]
+    special = [claim for claim in claims if claim.format.name != LAST] or claims
+    if len(special) != 1:
+        names = ", ".join(claim.format.name for claim in special)
+        raise DataError(
+            "the format of the data cannot be told",
+            where=str(path),
+            got=f"something that could be {names}" if special else "no layout that a format knows",
+            wanted="one of the layouts of docs/data-formats.md",
+            fix="Say which it is with --format (adverse list datasets), or give the data set's own folder.",
+        )
+    return special[0]
+
+
+def guessed_options(plugin: Plugin, path: Path) -> Mapping[str, Any]:
+    """Return the options that a named format would be read with at a path: at least its root."""
+    found = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
+    if found is not None:
+        return found
+    return {"root": str(path)} if "root" in plugin.options else {}

@@ -1,0 +1,169 @@
+"""A finished run in COCO's formats: the truth once, and one list of results for each SUT and setting.
+
+    OUT/annotations.json          images, annotations and categories of the test frames
+    OUT/SUT/SETTING.json          [{"image_id", "category_id", "bbox": [x, y, width, height], "score"}, ...]
+    OUT/index.json                the files, with the images that a SUT failed on or that could not be used
+
+Images that could not be used under any setting are left out of the truth. The `predictions` adapter reads
+results back: path: OUT/SUT/{mutation}.json, annotations: OUT/annotations.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+
+from adverse.errors import IncompleteError, StudyError, suggestion
+from adverse.study.store.durable import storage_errors, write_file
+from adverse.study.store.read import Store, open_store
+
+ANNOTATIONS, INDEX = "annotations.json", "index.json"
+
+
+class Ids(NamedTuple):
+    """The numbers of images, by frame, and of categories, by name, in the order of the run."""
+
+    images: Mapping[str, int]
+    categories: Mapping[str, int]
+
+
+class Written(NamedTuple):
+    """One file of results."""
+
+    sut: str
+    setting: str
+    file: str
+    detections: int
+    faults: list[int]
+    quarantined: list[int]
+
+
+def export_coco(
+    run: Path, out: Path, *, suts: Sequence[str] = (), settings: Sequence[str] = ()
+) -> list[Written]:
+    """Write the test frames of a run below `out`: some SUTs and settings, or all of them."""
+    store = open_store(run)
+    _check(store, run)
+    chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.settings))
+    frames = pq.read_table(store.folder.frames).to_pylist()
+    test = [frame for frame in frames if frame["split"] == "test"]
+    ids = Ids(image_ids(test), _category_ids(store))
+    written = [_write_results(store, sut, setting, ids, out) for sut in chosen[0] for setting in chosen[1]]
+    unusable = set.intersection(*(set(one.quarantined) for one in written))
+    usable = Ids(
+        {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
+    )
+    _write(out / ANNOTATIONS, _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable))
+    _write(
+        out / INDEX, {"run": store.manifest["study"]["name"], "results": [one._asdict() for one in written]}
+    )
+    return written
+
+
+def image_ids(frames: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return a number for each frame: the data set's own if all have one, else 1, 2, 3...
+
+    >>> image_ids([{"frame": "a", "image_id": "71"}, {"frame": "b", "image_id": "7"}])
+    {'a': 71, 'b': 7}
+    >>> image_ids([{"frame": "a", "image_id": "left"}, {"frame": "b", "image_id": "7"}])
+    {'a': 1, 'b': 2}
+    """
+    own = [frame["image_id"] for frame in frames]
+    if all(text.isascii() and text.isdigit() and str(int(text)) == text for text in own) and len(
+        set(own)
+    ) == len(own):
+        return {frame["frame"]: int(frame["image_id"]) for frame in frames}
+    return {frame["frame"]: number for number, frame in enumerate(frames, start=1)}
+
+
+def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) -> Written:
+    rows = [row for row in store.detections(sut, setting).to_pylist() if row["frame"] in ids.images]
+    entries = [entry for row in rows for entry in _entries(row, ids)]
+    file = f"{sut}/{setting.replace('/', '_')}.json"
+    _write(out / file, entries)
+    failed = {
+        status: sorted(ids.images[row["frame"]] for row in rows if row["status"] == status)
+        for status in ("fault", "quarantined")
+    }
+    return Written(sut, setting, file, len(entries), failed["fault"], failed["quarantined"])
+
+
+def _entries(row: Mapping[str, Any], ids: Ids) -> Iterable[dict[str, Any]]:
+    for (x0, y0, x1, y1), score, label in zip(row["boxes"], row["scores"], row["labels"], strict=True):
+        yield {
+            "image_id": ids.images[row["frame"]],
+            "category_id": ids.categories[label],
+            "bbox": [x0, y0, x1 - x0, y1 - y0],
+            "score": score,
+        }
+
+
+def _truth(
+    frames: Sequence[Mapping[str, Any]], truth: Sequence[Mapping[str, Any]], ids: Ids
+) -> dict[str, Any]:
+    inside = [row for row in truth if row["frame"] in ids.images]
+    return {
+        "images": [_image(frame, ids) for frame in frames if frame["frame"] in ids.images],
+        "annotations": [_annotation(number, row, ids) for number, row in enumerate(inside, start=1)],
+        "categories": [{"id": number, "name": name} for name, number in ids.categories.items()],
+    }
+
+
+def _image(frame: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
+    image = {"id": ids.images[frame["frame"]], "file_name": frame["frame"]}
+    if frame["camera"] is not None:
+        image |= {"width": int(frame["camera"][4]), "height": int(frame["camera"][5])}
+    return image
+
+
+def _annotation(number: int, row: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
+    """Return a true object; annotations count from 1, since 0 means 'no match' to pycocotools."""
+    x0, y0, x1, y1 = row["box"]
+    return {
+        "id": number,
+        "image_id": ids.images[row["frame"]],
+        "category_id": ids.categories[row["label"]],
+        "bbox": [x0, y0, x1 - x0, y1 - y0],
+        "area": (x1 - x0) * (y1 - y0),
+        "iscrowd": int(row["ignore"]),
+    }
+
+
+def _category_ids(store: Store) -> dict[str, int]:
+    names = dict.fromkeys([*store.manifest["data"]["categories"], *store.targets])
+    return {name: number for number, name in enumerate(names, start=1)}
+
+
+def _check(store: Store, run: Path) -> None:
+    if store.task != "detection":
+        raise StudyError(
+            "COCO results are for boxes, and this run has none",
+            where=str(run),
+            got=f"a run of task {store.task}",
+            wanted="a run of detectors",
+            fix="Read its results/ and detections/*.parquet instead.",
+        )
+    if store.manifest.get("status") != "complete":
+        raise IncompleteError(
+            "the run is not finished, and half of its results would pass for all",
+            where=str(run),
+            got=f"status {store.manifest.get('status')}",
+            fix="Run the study again: it goes on where it stopped.",
+        )
+
+
+def _chosen(noun: str, wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    for name in wanted:
+        if name not in known:
+            raise StudyError(f"the run has no {noun} {name!r}", fix=suggestion(name, known))
+    return wanted or known
+
+
+def _write(path: Path, content: Any) -> None:
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, json.dumps(content).encode(), flush=False)

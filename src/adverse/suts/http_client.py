@@ -1,0 +1,170 @@
+"""One careful HTTP client: every exchange ends in bounded time with a bounded answer, or in a SutError.
+
+No redirects, no compressed answers, no proxies of the environment unless asked for. What may pass (no
+connection, a 5xx) is tried again a few times; what is slow is not. httpx is imported when a client is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from adverse.errors import SutError, one_line
+
+BACKOFF_S = 0.25
+"""Wait before the first repetition; doubled for each further one."""
+SHOWN_BYTES = 300
+
+
+class Reply(NamedTuple):
+    """A complete answer of status 2xx; header names are in small letters."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpClient:
+    """Talks to one server. Each exchange, repetitions and waits included, has `timeout_s`."""
+
+    def __init__(
+        self,
+        base: str,
+        *,
+        timeout_s: float,
+        retries: int,
+        max_bytes: int,
+        use_environment: bool,
+        token: str | None = None,
+    ) -> None:
+        import httpx  # noqa: PLC0415 - only needed once a client is made
+
+        self._httpx = httpx
+        try:
+            self._base = httpx.URL(base.rstrip("/"))
+        except httpx.InvalidURL as error:
+            raise _no_url(base, str(error)) from error
+        if self._base.scheme not in ("http", "https") or not self._base.host or self._base.query:
+            raise _no_url(base, repr(base))
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._max_bytes = max_bytes
+        headers = {"accept-encoding": "identity"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        self._client = httpx.Client(trust_env=use_environment, follow_redirects=False, headers=headers)
+
+    def get(self, path: str) -> Reply:
+        """Fetch something below the base address."""
+        return self._exchange("GET", path, b"", {})
+
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        """Send something to an address below the base."""
+        return self._exchange("POST", path, body, headers)
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        self._client.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # it may not have been made, and at exit httpx may be gone
+            self.close()
+
+    def _exchange(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        end = time.monotonic() + self._timeout_s
+        for attempt in range(self._retries + 1):
+            try:
+                return self._once(method, path, body, headers, end)
+            except _PassingError as passing:
+                wait = BACKOFF_S * 2**attempt
+                if attempt == self._retries or time.monotonic() + wait >= end:
+                    tries = f"{attempt + 1} tries" if attempt else "1 try"
+                    raise SutError(
+                        passing.what, where=f"{method} {self._base}{path}", got=passing.got, fix=passing.fix
+                    ).placed(tries) from passing.__cause__
+                time.sleep(wait)
+        raise AssertionError  # the loop always returns or raises
+
+    def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> Reply:
+        left = max(end - time.monotonic(), 0.001)
+        url = self._base.copy_with(raw_path=self._base.raw_path.rstrip(b"/") + path.encode())
+        where = f"{method} {self._base}{path}"
+        try:
+            with self._client.stream(
+                method, url, content=body, headers=dict(headers), timeout=self._httpx.Timeout(left)
+            ) as response:
+                content = self._read(response, end, where)
+        except self._httpx.TimeoutException as error:
+            raise self._slow(where) from error
+        except self._httpx.TransportError as error:
+            raise _PassingError(
+                "the server cannot be reached", one_line(error), "Start the server, or check url:."
+            ) from error
+        status = response.status_code
+        if 200 <= status < 300:
+            return Reply(dict(response.headers), content)
+        got = f"status {status} {response.reason_phrase}: {_shown(content)}"
+        if status >= 500:
+            raise _PassingError("the server reports a failure of its own", got, "Look into the server's log.")
+        if 300 <= status < 400:
+            raise SutError(
+                "the server sends us to another address, where we do not go",
+                where=where,
+                got=f"status {status}, location {response.headers.get('location', 'not said')}",
+                fix="If that address is right, write it into url:.",
+            )
+        raise SutError("the server refuses the request", where=where, got=got, fix="Check url: and model:.")
+
+    def _read(self, response: Any, end: float, where: str) -> bytes:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise SutError(
+                "the server compresses its answer, though it was told not to",
+                where=where,
+                got=response.headers["content-encoding"],
+            )
+        parts, size = [], 0
+        for part in response.iter_raw():
+            size += len(part)
+            if size > self._max_bytes:
+                raise SutError(
+                    "the server's answer is too long",
+                    where=where,
+                    got=f"more than {self._max_bytes / (1 << 20):g} MB",
+                    fix="Find out why; if the model's outputs are so large, raise max_response_mb:.",
+                )
+            if time.monotonic() > end:
+                raise self._slow(where)
+            parts.append(part)
+        return b"".join(parts)
+
+    def _slow(self, where: str) -> SutError:
+        return SutError(
+            "the server did not answer in time",
+            where=where,
+            got=f"no complete answer after {self._timeout_s:g} s",
+            fix="Make the served model faster, or raise timeout_s:.",
+        )
+
+
+class _PassingError(Exception):
+    """Something that may be over at the next try."""
+
+    def __init__(self, what: str, got: str, fix: str) -> None:
+        super().__init__(what)
+        self.what, self.got, self.fix = what, got, fix
+
+
+def _no_url(base: str, got: str) -> SutError:
+    return SutError(
+        "this is not the address of a server",
+        where=f"url: {base}",
+        got=got,
+        wanted="http://HOST:PORT or https://HOST:PORT",
+        fix="Give the address without the part that begins with /v2.",
+    )
+
+
+def _shown(body: bytes) -> str:
+    text = " ".join(body[:SHOWN_BYTES].decode("utf-8", "replace").split())
+    return f"{text}..." if len(body) > SHOWN_BYTES else text or "nothing"

@@ -1,0 +1,149 @@
+"""TensorFlow Lite models (.tflite) through LiteRT: on the CPU, with one thread.
+
+The `litert` extra brings the run-time, which is imported when a model is built, not before. Quantized inputs
+and outputs are brought to and from real numbers by the scale and zero point that the model declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import SutError, one_line
+from adverse.plugins import Fraction, Positive, sut
+from adverse.suts import onnx_shape
+from adverse.suts.classes import class_names
+from adverse.suts.decoders import Output, Style, Unit
+from adverse.suts.dense import DenseStyle
+from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.onnx_shape import Port
+from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
+from adverse.types import System
+
+ONNX_TYPES = {np.float32: "tensor(float)", np.uint8: "tensor(uint8)", np.int8: "tensor(float)"}
+"""Inputs as the onnx adapter knows them; int8 ones are fed real numbers, which are quantized here."""
+POSTPROCESS = "TFLite_Detection_PostProcess"
+POSTPROCESS_ORDER = ("", ":2", ":1", ":3")
+"""Its outputs are boxes, labels, scores and their number; the ssd decoder wants scores before labels."""
+
+
+@sut(name="litert", libraries=("ai-edge-litert", "numpy", "opencv-python-headless"))
+def litert_model(
+    model: Path,
+    decoder: Style | DenseStyle,
+    *,
+    classes: str | list[str] = "coco-80",
+    resize: Resize = "stretch",
+    anchor: Anchor = "centre",
+    pad: Byte = 114,
+    interpolation: Interpolation = "linear",
+    channels: Channels = "rgb",
+    scale: Positive | None = None,
+    mean: Triple = (0.0, 0.0, 0.0),
+    std: Triple = (1.0, 1.0, 1.0),
+    outputs: list[str] | None = None,
+    box_unit: Unit | None = None,
+    score_threshold: float = 0.001,
+    nms_iou: Fraction | None = None,
+    max_detections: Count = 300,
+) -> System:
+    """Run a TensorFlow Lite model; the options are those of the onnx adapter.
+
+    Models that take uint8 see the pixels as they are; quantized outputs become real numbers. The four
+    outputs of TensorFlow's own detection post-processing are known by their names.
+    """
+    network = LiteRtNetwork(_interpreter(model), str(model))
+    names = network.output_names
+    if outputs is None and decoder == "ssd" and POSTPROCESS in names:
+        outputs = [POSTPROCESS + tail for tail in POSTPROCESS_ORDER if POSTPROCESS + tail in names]
+    return network_system(
+        network,
+        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
+        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        where=str(model),
+    )
+
+
+class LiteRtNetwork:
+    """A loaded model, run on one batch of its own size at a time."""
+
+    def __init__(self, interpreter: Any, where: str) -> None:
+        self._interpreter = interpreter
+        inputs = interpreter.get_input_details()
+        self.port: Port = onnx_shape.input_port(
+            [_Input(one["name"], one["shape"].tolist(), _type(one["dtype"])) for one in inputs],
+            where,
+            size=None,
+            layout=None,
+        )
+        self._input = inputs[0]
+        self._outputs = {one["name"]: one for one in interpreter.get_output_details()}
+        self.output_names = list(self._outputs)
+
+    def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
+        """Return the named outputs, in this order, or raise SutError."""
+        try:
+            self._interpreter.set_tensor(self._input["index"], _quantized(values, self._input))
+            self._interpreter.invoke()
+            arrays = [self._interpreter.get_tensor(self._outputs[name]["index"]) for name in names]
+        except (RuntimeError, ValueError) as error:
+            raise SutError("LiteRT cannot run the model", got=one_line(error)) from error
+        pairs = zip(names, arrays, strict=True)
+        return [Output(name, _real(array, self._outputs[name])) for name, array in pairs]
+
+
+def _interpreter(model: Path) -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter  # noqa: PLC0415 - an extra, and heavy
+    except ImportError as error:
+        raise SutError(
+            "LiteRT is not installed",
+            where="litert",
+            got=one_line(error),
+            fix='pip install "adverse[litert]"',
+        ) from error
+    try:
+        interpreter = Interpreter(model_path=str(model), num_threads=1)
+        interpreter.allocate_tensors()
+    except (RuntimeError, ValueError) as error:
+        raise SutError(
+            "LiteRT cannot load the model",
+            where=str(model),
+            got=one_line(error),
+            wanted="a TensorFlow Lite model",
+            fix="Check that the file is complete, and that LiteRT has all its operations.",
+        ) from error
+    return interpreter
+
+
+class _Input(NamedTuple):
+    """An input as ONNX Runtime declares them."""
+
+    name: str
+    shape: list[int]
+    type: str
+
+
+def _type(dtype: Any) -> str:
+    return ONNX_TYPES.get(dtype) or str(np.dtype(dtype).name)
+
+
+def _quantized(values: NDArray[Any], declared: Any) -> NDArray[Any]:
+    if declared["dtype"] is not np.int8:
+        return values
+    step, zero = declared["quantization"]
+    whole = np.rint(values / (step or 1.0)) + zero
+    fitting: NDArray[np.int8] = np.clip(whole, -128, 127).astype(np.int8)
+    return fitting
+
+
+def _real(array: NDArray[Any], declared: Any) -> NDArray[Any]:
+    step, zero = declared["quantization"]
+    if array.dtype.kind == "f" or not step:
+        return np.array(array)
+    real: NDArray[np.float32] = (array.astype(np.float32) - np.float32(zero)) * np.float32(step)
+    return real

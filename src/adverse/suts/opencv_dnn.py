@@ -1,0 +1,164 @@
+"""Models that OpenCV's dnn module reads: TensorFlow graphs, Darknet, Caffe and ONNX, on the CPU, one thread.
+
+OpenCV 5 left the readers of Darknet and Caffe out; who needs them is told to stay with OpenCV 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import SutError, one_line
+from adverse.plugins import Fraction, Positive, sut
+from adverse.suts.classes import class_names
+from adverse.suts.decoders import DECODERS, Output, Style, Unit
+from adverse.suts.dense import DenseStyle
+from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.onnx_shape import Port
+from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
+from adverse.types import System
+
+
+class Importer(NamedTuple):
+    """One kind of model: OpenCV's function that reads it, and the file it needs besides the weights."""
+
+    kind: str
+    function: str
+    config: str | None
+
+
+IMPORTERS = {
+    ".pb": Importer("TensorFlow", "readNetFromTensorflow", ".pbtxt"),
+    ".weights": Importer("Darknet", "readNetFromDarknet", ".cfg"),
+    ".caffemodel": Importer("Caffe", "readNetFromCaffe", ".prototxt"),
+    ".onnx": Importer("ONNX", "readNetFromONNX", None),
+}
+WEIGHTS_FIRST = frozenset({"readNetFromTensorflow"})
+"""The others take the description first."""
+JOINED = "+"
+ONE_ROLE = frozenset(name for name, one in DECODERS.items() if len(one.forms) == len(one.forms[0]) == 1)
+"""Decoders of one output; where a model has several, they are its parts."""
+
+
+@sut(name="opencv-dnn", libraries=("numpy", "opencv-python-headless"))
+def opencv_dnn(
+    model: Path,
+    decoder: Style | DenseStyle,
+    size: tuple[Count, Count],
+    *,
+    config: Path | None = None,
+    classes: str | list[str] = "coco-80",
+    resize: Resize = "stretch",
+    anchor: Anchor = "centre",
+    pad: Byte = 114,
+    interpolation: Interpolation = "linear",
+    channels: Channels = "rgb",
+    scale: Positive = 1 / 255,
+    mean: Triple = (0.0, 0.0, 0.0),
+    std: Triple = (1.0, 1.0, 1.0),
+    outputs: list[str] | None = None,
+    box_unit: Unit | None = None,
+    score_threshold: float = 0.001,
+    nms_iou: Fraction | None = None,
+    max_detections: Count = 300,
+) -> System:
+    """Run a model through OpenCV: a TensorFlow .pb, Darknet .weights, .caffemodel or .onnx file.
+
+    `config` is the description that lies beside the weights (.pbtxt, .cfg, .prototxt). The other options
+    are those of the onnx adapter; OpenCV does not tell the input's size, so `size` must be said. Heads
+    that a model gives as several outputs of the same width are read as one.
+    """
+    joined = decoder in ONE_ROLE and outputs is None
+    port = Port("image", np.dtype(np.float32), "nchw", size, 1)
+    return network_system(
+        OpenCvNetwork(load_net(model, config), port, joined=joined),
+        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
+        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        where=str(model),
+    )
+
+
+class OpenCvNetwork:
+    """A net of OpenCV's, run on one image at a time; an output a+b is that of a and b, joined by rows."""
+
+    def __init__(self, net: Any, port: Port, *, joined: bool) -> None:
+        self.port = port
+        self._net = net
+        names = list(net.getUnconnectedOutLayersNames())
+        self.output_names: list[str] = [JOINED.join(names)] if joined else names
+
+    def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
+        """Return the named outputs, in this order, or raise SutError."""
+        wanted = [part for name in names for part in name.split(JOINED)]
+        threads = cv2.getNumThreads()
+        cv2.setNumThreads(1)
+        try:
+            self._net.setInput(values)
+            arrays = dict(zip(wanted, self._net.forward(wanted), strict=True))
+        except cv2.error as error:
+            raise SutError(
+                "OpenCV cannot run the model",
+                got=one_line(error),
+                fix="Check size:, and that this OpenCV knows all layers of the model.",
+            ) from error
+        finally:
+            cv2.setNumThreads(threads)
+        return [Output(name, _joined([arrays[part] for part in name.split(JOINED)], name)) for name in names]
+
+
+def load_net(model: Path, config: Path | None) -> Any:
+    """Read a model with the reader that its ending names, or say what is missing."""
+    importer = IMPORTERS.get(model.suffix)
+    if importer is None:
+        raise SutError(
+            "OpenCV has no reader for such a model",
+            where=str(model),
+            got=model.suffix or "no ending",
+            wanted=", ".join(f"{ending} ({one.kind})" for ending, one in IMPORTERS.items()),
+            fix="Export the model as ONNX, or use the adapter made for it.",
+        )
+    if importer.config is not None and config is None:
+        raise SutError(
+            f"a {importer.kind} model has a second file, its description",
+            where=str(model),
+            wanted=f"config: with a {importer.config} file",
+            fix=f"Add config: {model.with_suffix(importer.config).name}.",
+        )
+    reader: Callable[..., Any] | None = getattr(cv2.dnn, importer.function, None)
+    if reader is None:
+        raise SutError(
+            f"this OpenCV cannot read {importer.kind} models",
+            where=str(model),
+            got=f"OpenCV {cv2.__version__}, without {importer.function}",
+            wanted="OpenCV 4",
+            fix='pip install "opencv-python-headless<5", or export the model as ONNX and use onnx.',
+        )
+    files = [str(path) for path in (config, model) if path is not None]
+    try:
+        return reader(*(reversed(files) if importer.function in WEIGHTS_FIRST else files))
+    except cv2.error as error:
+        raise SutError(
+            f"OpenCV cannot read the {importer.kind} model",
+            where=", ".join(files),
+            got=one_line(error),
+            fix="Check that the files are complete and belong together.",
+        ) from error
+
+
+def _joined(arrays: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
+    if len(arrays) == 1:
+        return np.array(arrays[0])  # OpenCV writes the next answer into the same memory
+    if len({array.shape[-1] for array in arrays}) > 1 or {array.ndim for array in arrays} != {2}:
+        raise SutError(
+            "the model has several outputs that cannot be read as one",
+            where=f"outputs {name}",
+            got=", ".join(str(array.shape) for array in arrays),
+            wanted="(N, 5 + C) each",
+            fix="Check decoder:, or name the one to read in outputs:.",
+        )
+    return np.concatenate(arrays)
