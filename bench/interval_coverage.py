@@ -23,7 +23,10 @@ from scipy import special
 from adverse.curves import (
     Area,
     Difference,
+    Expected,
+    Mean,
     Ratios,
+    Recall,
     Share,
     area,
     draw,
@@ -52,7 +55,13 @@ LAG = 0.3
 FRAME_S, ALARM_S = 0.1, 1.0
 """In the loop regime: the time a frame takes, and what an alarm costs on top."""
 
-STATISTICS = ("area", "robustness", "worst of 3", "difference", "rate")
+RECALL_LEVELS = slice(6, 19, 3)
+"""The levels of the mean recall: 10^-3 to 10^-1 alarms per image."""
+
+ODDS = (0.5, 0.3, 0.2)
+"""How likely the conditions are in the expected curve: un-mutated, mutated, milder."""
+
+STATISTICS = ("area", "robustness", "worst of 3", "difference", "mean", "expected", "recall", "rate")
 WANTED = 0.93
 ROUNDING = 1e-12
 
@@ -168,8 +177,24 @@ def truths(regime: Regime) -> Mapping[str, float]:
         "robustness": worst(base, mutated) / worst(base),
         "worst of 3": worst(base, mutated, milder),
         "difference": worst(base) - worst(other),
+        "mean": (worst(mutated) + worst(milder)) / 2,
+        "expected": _expected(regime, [base, mutated, milder]),
+        "recall": float(np.mean(mutated[1][RECALL_LEVELS])),
         "rate": float(base[1][RATE_LEVEL]),
     }
+
+
+def _expected(regime: Regime, curves: list[tuple[NDArray[np.float64], ...]]) -> float:
+    """Return the area of the expected curve of endless logs, from its definition."""
+    safety = np.sum([odds * curve[1] for odds, curve in zip(ODDS, curves, strict=True)], axis=0)
+    if regime.loop:
+        efficiency = np.sum([odds * curve[2] for odds, curve in zip(ODDS, curves, strict=True)], axis=0)
+    else:
+        gains = (0.0, regime.gain, 2 * regime.gain)
+        rates = [regime.noisy * special.ndtr(gain - THRESHOLDS) for gain in gains]
+        mean = np.sum([odds * rate for odds, rate in zip(ODDS, rates, strict=True)], axis=0)
+        efficiency = 1 - np.minimum(mean / FPR_MAX, 1)
+    return area(safety, efficiency)
 
 
 @dataclass
@@ -188,12 +213,15 @@ def one_study(number: int, *, regime: Regime, resamples: int) -> dict[str, tuple
     base = world.curve(regime.skill, 0.0, 1.0)
     mutated = world.curve(regime.skill - regime.loss, regime.gain, kinship)
     milder = world.curve(regime.skill - regime.loss / 2, 2 * regime.gain, kinship)
-    plain = Area((base,))
+    plain, unasked = Area((base,)), np.zeros(world.logs)
     quantities: dict[str, Quantity] = {
         "area": plain,
         "robustness": Share(Area((base, mutated)), plain),
         "worst of 3": Area((base, mutated, milder)),
         "difference": Difference(plain, Area((world.curve(regime.skill - LAG, 0.0, KINSHIP),))),
+        "mean": Mean((Area((mutated,)), Area((milder,))), (0.5, 0.5)),
+        "expected": Expected((base, mutated, milder), ODDS),
+        "recall": Recall(Ratios(mutated.num_s[:, RECALL_LEVELS], mutated.den_s, unasked, unasked)),
     }
     names = [f"log {index:04d}" for index in range(world.logs)]
     drawn = draw(names, world.is_positive.tolist(), seed=number, count=resamples)

@@ -71,7 +71,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1) -> None:
     folder.create()
     logs = list(_logs(size, seed))
     names = {"settings": _settings(size.conditions), "suts": [f"sut{k:02d}" for k in range(size.suts)]}
-    write_file(folder.study, b"name: scale\n")
+    write_file(folder.study, b"name: scale\ndata: {format: folder, root: there-are-no-images}\n")
     write_file(folder.frames, frames_table(logs, ("person",)))
     write_file(folder.truth, truth_table(logs, ("person",)))
     write_file(folder.inputs, table_bytes(INPUTS.empty_table()))
@@ -97,7 +97,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1) -> None:
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:
     groups = ["baseline", *("mild" if n % 3 else "severe" for n in range(1, size.conditions))]
     return {
-        "study": {"name": "scale", "task": "detection", "seed": seed, "file": "study.yaml"},
+        "study": {"name": "scale", "task": "detection", "seed": seed, "file": "study.yaml", "folder": "."},
         "data": {"annotations": {}, "notes": {}},
         "suts": {name: {} for name in names["suts"]},
         "settings": {name: {"group": g} for name, g in zip(names["settings"], groups, strict=True)},

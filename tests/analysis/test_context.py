@@ -20,11 +20,14 @@ LEVELS = ["image", "located", "path", "loop"]
 ROBOT = {"control_radius_m": 2.0, "safety_radius_m": 1.0}
 
 
-def write_drives(root: Path) -> None:
-    """Write a log that drives up to somebody and one with nobody; a wall is always 3 m ahead."""
+def write_drives(root: Path, log_names: tuple[str, ...] = ("meeting", "empty"), last: int = FRAMES) -> None:
+    """Write a log that drives up to somebody and one with nobody; a wall is always 3 m ahead.
+
+    Somebody is there in the frames before `last`.
+    """
     images: list[dict[str, Any]] = []
     annotations: list[dict[str, Any]] = []
-    for log in ("meeting", "empty"):
+    for log in log_names:
         (root / log / "images").mkdir(parents=True)
         (root / log / "depth").mkdir()
         with (root / log / "poses.csv").open("w", newline="") as file:
@@ -39,7 +42,7 @@ def write_drives(root: Path) -> None:
             depth = np.full((HEIGHT, WIDTH), WALL_M, np.float32)
             name = f"{log}/images/{frame:03d}.png"
             images.append({"id": len(images), "file_name": name, "width": WIDTH, "height": HEIGHT})
-            if log == "meeting":
+            if log == "meeting" and frame < last:
                 away = PERSON_M - STEP_M * frame
                 half = max(round(0.4 * FOCAL / away), 2)
                 box = [WIDTH // 2 - half, HEIGHT // 2 - half, 2 * half, 2 * half]
@@ -150,3 +153,14 @@ def test_the_number_of_workers_changes_no_byte(run_folder: Path) -> None:
         analyze(run_folder, workers=workers)
         found.append({path.name: path.read_bytes() for path in (run_folder / "results").iterdir()})
     assert found[0] == found[1]
+
+
+def test_differences_are_those_of_the_areas(run_folder: Path, rows: list[dict[str, Any]]) -> None:
+    summary = json.loads((run_folder / "results" / "summary.json").read_text())
+    area = {(row["sut"], row["level"]): row["area"] for row in rows if row["setting"] == "identity"}
+    found = {(row["level"], row["second"]): row for row in summary["differences"]}
+    assert len(found) == 2 * len({level for _, level in area})
+    for (level, second), row in found.items():
+        assert row["difference"] == pytest.approx(area[row["first"], level] - area[second, level])
+        assert row["difference"] >= 0
+        assert row["difference_interval"] == "refused"  # one log of each kind

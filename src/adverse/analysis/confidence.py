@@ -44,6 +44,8 @@ class Confidence:
     means: Mapping[Key, Interval]
     expected: Mapping[str, Interval]
     beside: Mapping[tuple[str, str, str], Interval]
+    baseline: Mapping[str, Ratios]
+    """The un-mutated curve of each level, for differences between SUTs."""
 
 
 def resamples_of(store: Store, positive: Sequence[bool], count: int) -> Resamples:
@@ -111,7 +113,8 @@ def confidence(
         if "expected" in found:
             expected[level] = interval(found["expected"])
         others |= {key: interval(found[f"beside {key[2]} {key[1]}"]) for key in more}
-    return Confidence(areas, shares, draws, means, expected, others)
+    plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
+    return Confidence(areas, shares, draws, means, expected, others, plain_curves)
 
 
 def _mean_part(quantity: Quantity) -> Area | Share:

@@ -98,6 +98,6 @@ def _points(sut: str, level: str, setting: str, thresholds: NDArray[np.float32],
     safety, efficiency = curve
     moves = np.ones(len(thresholds), np.bool_)
     moves[1:] = (np.diff(safety) != 0) | (np.diff(efficiency) != 0)
-    names = [[value] * int(moves.sum()) for value in (sut, level, setting)]
+    names = [pa.repeat(value, int(moves.sum())) for value in (sut, level, setting)]
     numbers = (thresholds.astype(np.float64), safety, efficiency)
     return pa.table([*names, *(column[moves] for column in numbers)], schema=EXACT)

@@ -95,10 +95,7 @@ def _row(
 def _table(store: Store, sut: str, setting: str, people: NDArray[np.int64], rates: Required) -> pa.Table:
     ids, truth = store.frames.ids, store.truth
     columns = [
-        *(
-            pa.DictionaryArray.from_arrays(np.zeros(len(people), np.int32), [n]).cast("string")
-            for n in (sut, setting)
-        ),
+        *(pa.repeat(name, len(people)) for name in (sut, setting)),
         pa.array([ids[row] for row in truth.frame[people]], pa.string()),
         truth.place[people],
         rates.before,

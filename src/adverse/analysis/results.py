@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from adverse.analysis.confidence import resamples_of
 from adverse.analysis.context import Context
+from adverse.analysis.differences import difference_rows
 from adverse.analysis.magnitudes import magnitude_rows
 from adverse.analysis.one_sut import Worked, work_out
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
-from adverse.curves.ranking import changes, rank
+from adverse.curves.ranking import Ranking, changes, rank
 from adverse.curves.resample import Resamples
 from adverse.errors import DataError, IncompleteError
 from adverse.levels.image import positive_logs
@@ -30,9 +31,17 @@ from adverse.study.store.read import Store
 from adverse.study.store.records import Growing, table_bytes
 from adverse.study.store.verify import verify
 
-IN_SUMMARY = ("means", "expected", "adr", "required", "loop")
+IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences")
 """Further tables that summary.json holds too."""
-OPTIONAL = ("exact.parquet", "expected.csv", "loop.csv", "loop_rates.csv", "magnitudes.csv", "means.csv")
+OPTIONAL = (
+    "exact.parquet",
+    "expected.csv",
+    "loop.csv",
+    "loop_rates.csv",
+    "magnitudes.csv",
+    "means.csv",
+    "differences.csv",
+)
 """Files that not every analysis writes."""
 
 
@@ -85,20 +94,26 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
             done.append(replace(worked, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles = store.troubles()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
-    summary = {**_summary(store, counts, done), "troubles": _by_frame(troubles)}
+    ranked = _ranked(done, next(iter(store.settings)))
+    if resamples is not None and len(done) > 1:
+        lists["differences"] = _differences(done, ranked, next(iter(store.settings)), resamples)
+    summary = {**_summary(store, counts, done), **_rankings(ranked), "troubles": _by_frame(troubles)}
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
-    results = store.folder.results
-    for name, table in tables.items():
-        write_file(results / f"{name}.parquet", table.data())
-    for name, rows in lists.items():
-        write_file(results / f"{name}.csv", csv_bytes(rows))
-    for name in OPTIONAL:
-        if name.removesuffix(".parquet").removesuffix(".csv") not in {*tables, *lists}:
-            (results / name).unlink(missing_ok=True)  # of an earlier analysis
-    write_file(results / "troubles.parquet", table_bytes(troubles))
-    write_file(results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    files = {f"{name}.parquet": table.data() for name, table in tables.items()}
+    files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}
+    files |= {"troubles.parquet": table_bytes(troubles)}
+    files |= {"summary.json": json.dumps(summary, indent=1).encode() + b"\n"}
+    _write(store.folder.results, files)
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
+
+
+def _write(results: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        write_file(results / name, data)
+    for name in OPTIONAL:
+        if name not in files:
+            (results / name).unlink(missing_ok=True)  # of an earlier analysis
 
 
 def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
@@ -132,17 +147,17 @@ def _resamples(store: Store) -> Resamples | None:
     return resamples_of(store, positive, count) if count else None
 
 
-def _rankings(done: Sequence[Worked], baseline: str) -> dict[str, Any]:
-    """Rank the SUTs at every level, and say where the best one changes."""
-    conditions = [baseline, ANY_MILD, ANY]
+Ranked = dict[tuple[str, str], Ranking]
+
+
+def _ranked(done: Sequence[Worked], baseline: str) -> Ranked:
+    """Rank the SUTs at every level, un-mutated and under the worst cases."""
     sure = {worked.sut: worked.confidence for worked in done if worked.confidence is not None}
-    if not sure:
-        return {}
-    levels = list(dict.fromkeys(level for one in sure.values() for level, _ in one.draws))
-    rankings = {
+    levels = dict.fromkeys(level for one in sure.values() for level, _ in one.draws)
+    return {
         (level, condition): rank(known)
         for level in levels
-        for condition in conditions
+        for condition in (baseline, ANY_MILD, ANY)
         if (
             known := {
                 sut: one.draws[level, condition]
@@ -151,13 +166,32 @@ def _rankings(done: Sequence[Worked], baseline: str) -> dict[str, Any]:
             }
         )
     }
+
+
+def _rankings(ranked: Ranked) -> dict[str, Any]:
+    """Return the rankings as plain data, and say where the best SUT changes."""
+    if not ranked:
+        return {}
+    levels, conditions = (list(dict.fromkeys(key[part] for key in ranked)) for part in (0, 1))
     return {
         "rankings": [
             {"level": level, "condition": condition, **asdict(ranking)}
-            for (level, condition), ranking in rankings.items()
+            for (level, condition), ranking in ranked.items()
         ],
-        "ranking_changes": [str(change) for change in changes(rankings, levels, conditions)],
+        "ranking_changes": [str(change) for change in changes(ranked, levels, conditions)],
     }
+
+
+def _differences(
+    done: Sequence[Worked], ranked: Ranked, baseline: str, resamples: Resamples
+) -> list[dict[str, Any]]:
+    curves = {worked.sut: worked.confidence.baseline for worked in done if worked.confidence is not None}
+    best = {
+        level: ranking.places[0].sut
+        for (level, condition), ranking in ranked.items()
+        if condition == baseline and ranking.places
+    }
+    return difference_rows(curves, best, resamples)
 
 
 def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
@@ -179,7 +213,6 @@ def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked])
         "sensitivity": {worked.sut: worked.sensitivity for worked in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
-        **_rankings(done, next(iter(store.settings))),
     }
 
 

@@ -58,7 +58,7 @@ def _curve(one: SutScores, scored: Scored) -> pa.Table:
     if curve is None:
         return CURVES.empty_table()
     size = len(curve.sensitivity)
-    columns = [_repeated(value, size) for value in (row.sut, row.level, row.setting, row.group)]
+    columns = [pa.repeat(value, size) for value in (row.sut, row.level, row.setting, row.group)]
     numbers = [curve.sensitivity, one.sensitivity.thresholds, curve.safety, curve.efficiency]
     return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
 
@@ -69,7 +69,7 @@ def _outcomes(scored: Scored) -> pa.Table:
         return OUTCOMES.empty_table()
     said = np.flatnonzero((found.truths > 0) | (found.exposure > 0))
     columns = [
-        *(_repeated(value, len(said)) for value in (row.sut, row.level, row.setting)),
+        *(pa.repeat(value, len(said)) for value in (row.sut, row.level, row.setting)),
         pa.array([found.logs[index] for index in said], pa.string()),
         pa.array(found.truths[said], pa.int64()),
         _lists(found.hits[said].astype(np.int64)),
@@ -77,10 +77,6 @@ def _outcomes(scored: Scored) -> pa.Table:
         _lists(found.cost[said]),
     ]
     return pa.table(columns, schema=OUTCOMES)
-
-
-def _repeated(value: str, count: int) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), [value]).cast(pa.string())
 
 
 def _lists(values: NDArray[np.int64] | NDArray[np.float64]) -> pa.Array:

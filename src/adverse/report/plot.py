@@ -15,6 +15,10 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 """Okabe and Ito's, which colour-blind people can tell apart."""
 
 
+BLANK = "\u00a0"
+"""A space that is kept where others are run together."""
+
+
 @dataclass(frozen=True)
 class Line:
     """One line; gaps where a value is not finite."""
@@ -78,11 +82,11 @@ def _panel(panel: Panel) -> str:
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{tick:g}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{HEIGHT - 3}" text-anchor="middle">{escape(panel.x_label)}</text>')
-    for mark in panel.marks:
+    for number, mark in enumerate(panel.marks):
         x, _ = place(mark.x, y_ticks[0])
         ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
         parts.append(f'<line {ends} stroke="#888" stroke-dasharray="2 3"/>')
-        spot = f'x="{x - 4:.1f}" y="{TOP + 10}" text-anchor="end"'
+        spot = f'x="{x - 4:.1f}" y="{HEIGHT - BOTTOM - 8 - 14 * number}" text-anchor="end"'
         parts.append(f'<text {spot} fill="#555">{escape(mark.name)}</text>')
     for number, line in enumerate(panel.lines):
         colour = COLOURS[number % len(COLOURS)]
@@ -90,9 +94,17 @@ def _panel(panel: Panel) -> str:
         for run in _runs(line):
             points = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in run)
             parts.append(f'<polyline points="{points}" fill="none" {stroke}/>')
-        spot = f'x="{WIDTH - RIGHT}" y="{16 + 14 * number}" text-anchor="end"'
-        parts.append(f'<text {spot} fill="{colour}">{escape(line.name)}</text>')
-    return "".join(parts)
+    return "".join([*parts, _legend(panel.lines)])
+
+
+def _legend(lines: Sequence[Line]) -> str:
+    """Name the lines in one row above the chart, each in its colour."""
+    names = []
+    for number, line in enumerate(lines):
+        sample = "- - " if line.dashed else "\u2014 "
+        colour = COLOURS[number % len(COLOURS)]
+        names.append(f'<tspan fill="{colour}">{sample}{escape(line.name)}</tspan>')
+    return f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{(3 * BLANK).join(names)}</text>'
 
 
 def _finite(*columns: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -17,10 +17,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.robot.profile import Robot
-from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, towards
+from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, towards, whole_steps
 
 MAX_STOPS = 100_000
 """Guards against a profile with which the vehicle never gets anywhere."""
+
+
+MARKS = 6
+"""What is kept of the moment an image is met: position, speed, time, last image, stops, violated."""
 
 
 class Drives(NamedTuple):
@@ -93,6 +97,8 @@ def trace(
             positive,
             *_numbers(robot),
             record,
+            np.empty((0, MARKS)),
+            -1,
         )[4]
         if done <= steps:
             break
@@ -111,7 +117,7 @@ def _numbers(robot: Robot) -> tuple[float, float, float, float, bool]:
     )
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
 def _drive_all(
     stations: Any,
     columns: Any,
@@ -124,24 +130,48 @@ def _drive_all(
     step: float,
     shrink: bool,  # noqa: FBT001
 ) -> Any:  # pragma: no cover - compiled
-    count = len(columns)
+    """Drive every column; a run is the one before it up to the first image that shows something else."""
+    count, images = columns.shape
     stop = np.empty(count)
     time = np.empty(count)
     stops = np.empty(count, np.int64)
     violated = np.empty(count, np.bool_)
     unrecorded = np.empty((0, 7))
+    marks = np.empty((images, MARKS))
+    seen = -1
     for k in range(count):
-        if k > 0 and np.array_equal(columns[k], columns[k - 1]):  # one more level, nothing more seen
-            stop[k], time[k], stops[k], violated[k] = stop[k - 1], time[k - 1], stops[k - 1], violated[k - 1]
-            continue
-        stop[k], time[k], stops[k], violated[k], _ = _drive(
-            stations, columns[k], too_close, end, positive, top, up, down, step, shrink, unrecorded
+        change = 0
+        if k > 0:
+            while change < images and columns[k, change] == columns[k - 1, change]:
+                change += 1
+            if change > seen:  # what is new is never looked at
+                stop[k], time[k], stops[k], violated[k] = (
+                    stop[k - 1],
+                    time[k - 1],
+                    stops[k - 1],
+                    violated[k - 1],
+                )
+                continue
+        stop[k], time[k], stops[k], violated[k], _, seen = _drive(
+            stations,
+            columns[k],
+            too_close,
+            end,
+            positive,
+            top,
+            up,
+            down,
+            step,
+            shrink,
+            unrecorded,
+            marks,
+            change if k > 0 else -1,
         )
     return stop, time, stops, violated
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions are best kept whole
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; compiled functions are best kept whole
     stations: Any,
     obstacles: Any,
     too_close: Any,
@@ -153,18 +183,33 @@ def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions 
     step: float,
     shrink: bool,  # noqa: FBT001
     record: Any,
+    marks: Any,
+    since: int,
 ) -> Any:  # pragma: no cover - compiled
+    """Drive once; return where it stopped, time, stops, violated, steps, and the last image passed.
+
+    `marks` keeps the state in which each image was met; `since` >= 0 goes on from that of an earlier run.
+    """
     position, speed, time = 0.0, top, 0.0
-    image, stops, steps = -1, 0, 0
+    image, stops, steps, violated = -1, 0, 0, False
+    if since >= 0:
+        position, speed, time = marks[since, 0], marks[since, 1], marks[since, 2]
+        image, stops, violated = int(marks[since, 3]), int(marks[since, 4]), marks[since, 5] > 0.0
     obstacle, held, person = np.inf, top, np.inf
-    violated = False
+    ahead = stations[image + 1] if image + 1 < len(stations) else np.inf
     while stops < MAX_STOPS:
-        while image + 1 < len(stations) and stations[image + 1] <= position + TOUCHING_M:
-            image += 1
-            obstacle = obstacles[image]
-            held = safe_speed(obstacle - stations[image], down, top)
-            person = too_close[image]
-        violating = speed > 0.0 and position > person
+        if ahead <= position + TOUCHING_M:
+            before = image
+            while ahead <= position + TOUCHING_M:
+                image += 1
+                if len(marks):
+                    marks[image, 0], marks[image, 1], marks[image, 2] = position, speed, time
+                    marks[image, 3], marks[image, 4], marks[image, 5] = before, stops, violated
+                ahead = stations[image + 1] if image + 1 < len(stations) else np.inf
+            obstacle, person = obstacles[image], too_close[image]
+            if not shrink:
+                held = safe_speed(obstacle - stations[image], down, top)
+        violating = position > person and speed > 0.0
         violated = violated or violating
         stopped = speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
         if steps < len(record):
@@ -176,9 +221,15 @@ def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions 
         if stopped:
             stops += 1
             if positive:
-                return position, time, stops, violated, steps
+                return position, time, stops, violated, steps, image
             obstacle, held = np.inf, top
             continue
+        if shrink and len(record) == 0:
+            moved, position, speed, time, violated = whole_steps(
+                position, speed, time, violated, obstacle, person, ahead, end, up, down, top, step
+            )
+            if moved:
+                continue
         left = step
         while left > 0.0:
             if shrink:
@@ -189,7 +240,7 @@ def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions 
             if position + driven >= end:
                 gap = end - position
                 after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
-                return np.nan, time + 2.0 * gap / (speed + after), stops, violated, steps
+                return np.nan, time + 2.0 * gap / (speed + after), stops, violated, steps, image
             position += driven
             time += spent
             left -= spent
@@ -198,4 +249,4 @@ def _drive(  # noqa: C901 - one loop, as it happens in time; compiled functions 
                 speed = 0.0 if shrink else held
             if speed == 0.0 and (not shrink or obstacle - position <= TOUCHING_M):
                 break
-    return np.nan, time, stops, violated, steps
+    return np.nan, time, stops, violated, steps, image

@@ -53,6 +53,58 @@ def piece(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def whole_steps(
+    position: float,
+    speed: float,
+    time: float,
+    violated: bool,  # noqa: FBT001
+    obstacle: float,
+    person: float,
+    ahead: float,
+    end: float,
+    up: float,
+    down: float,
+    top: float,
+    step: float,
+) -> tuple[bool, float, float, float, bool]:
+    """Take as many whole steps as are one `piece` each, until the next image (`ahead`) or the end is near.
+
+    Most steps are of this kind. Return whether any was taken, and the state after them: to the bit what
+    `piece` by `piece` would come to.
+    """
+    moved = False
+    gain, half = up * step, 0.5 * up * step
+    while True:  # speeding up
+        after = speed + gain
+        room = -2.0 * down * (obstacle - position)
+        if after >= top or after * after >= (room + 2.0 * down * (speed + after) * 0.5 * step) * (
+            1 - ON_CURVE
+        ):
+            break
+        then = position + (speed + half) * step
+        if then >= end:
+            return moved, position, speed, time, violated
+        position, speed, time, moved = then, after, time + step, True
+        if ahead <= position + TOUCHING_M:
+            return moved, position, speed, time, violated
+        violated = violated or position > person
+    gain, half = down * step, 0.5 * down * step
+    while True:  # braking
+        after = speed + gain
+        room = -2.0 * down * max(obstacle - position, 0.0)
+        if after <= 0.0 or speed * speed < room * (1 - ON_CURVE) ** 2:
+            break
+        then = position + (speed + half) * step
+        if then >= end:
+            break
+        position, speed, time, moved = then, after, time + step, True
+        if ahead <= position + TOUCHING_M:
+            break
+        violated = violated or position > person
+    return moved, position, speed, time, violated
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def towards(speed: float, wanted: float, left: float, up: float, down: float) -> tuple[float, float]:
     """Return (time, acceleration) of the next piece towards a speed that does not change."""
     if speed == wanted:
