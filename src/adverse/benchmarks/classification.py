@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.errors import IncompleteError
+from adverse.errors import DataError, IncompleteError
 
 
 def hits(ranked: Sequence[Sequence[str]], truth: Sequence[str], k: int) -> NDArray[np.bool_]:
@@ -46,3 +48,40 @@ def mean_corruption_error(
         )
     shares = [sum(found) / sum(reference[name]) for name, found in errors.items()]
     return 100 * float(np.mean(shares))
+
+
+def read_reference(path: Path) -> dict[str, list[float]]:
+    """Read the errors of a reference: CSV with the columns corruption, severity and error."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+        errors = {(row["corruption"].strip(), int(row["severity"])): float(row["error"]) for row in rows}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise DataError(
+            "the errors of the reference cannot be read",
+            where=str(path),
+            got=f"{type(error).__name__}: {error}",
+            wanted="CSV with the columns corruption, severity and error (0 to 1)",
+            fix="Write one line for each corruption and severity.",
+        ) from error
+    wrong = next((cell for cell, error in errors.items() if not 0 < error <= 1), None)
+    if wrong is not None:
+        raise DataError(
+            "an error of the reference is not a share",
+            where=f"{path}, {wrong[0]}, severity {wrong[1]}",
+            got=str(errors[wrong]),
+            wanted="above 0, at most 1",
+            fix="Give errors as shares: 0.43, not 43.",
+        )
+    by_name: dict[str, list[float]] = {}
+    for (name, _), value in sorted(errors.items()):
+        by_name.setdefault(name, []).append(value)
+    return by_name
+
+
+def corruption_errors(cells: Mapping[tuple[str, int], float]) -> dict[str, list[float]]:
+    """Return the errors by corruption, in the order of severities, from accuracies."""
+    by_name: dict[str, list[float]] = {}
+    for (name, _), accuracy in sorted(cells.items()):
+        by_name.setdefault(name, []).append(1 - accuracy)
+    return by_name

@@ -31,15 +31,21 @@ Match = Callable[[TrueObjects, FoundObjects, int, int], Matched]
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A metric: `short` heads a column, `full` says exactly which variant it is.
-
-    Where there is a `match`, the same number can be had without some of the images, and so an interval.
-    """
+class Named:
+    """What a metric is called: `short` heads a column, `full` says exactly which variant it is."""
 
     name: str
     short: str
     full: str
+
+
+@dataclass(frozen=True)
+class Metric(Named):
+    """A metric of detectors.
+
+    Where there is a `match`, the same number can be had without some of the images, and so an interval.
+    """
+
     judge: Judge
     match: Match | None = None
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from adverse.benchmarks.boxes import FoundObjects, TrueObjects
 from adverse.benchmarks.intervals import Intervals, LeftOut, intervals
-from adverse.benchmarks.metrics import Metric, Score, metric_of
+from adverse.benchmarks.metrics import Metric, Named, Score, metric_of
 from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
+from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, judged, numbers, task_metric
 from adverse.errors import DataError, IncompleteError, StudyError, suggestion
 from adverse.study.store.folder import existing_run
 from adverse.study.store.read import Answers, Store
@@ -49,7 +50,7 @@ class BenchTable:
     """P, mPC and rPC of all SUTs of a run by one metric; `classes` are those that have truth."""
 
     study: str
-    metric: Metric
+    metric: Named
     rows: tuple[SutRobustness, ...]
     classes: tuple[str, ...]
     images: int
@@ -62,18 +63,22 @@ class BenchTable:
 def bench_table(
     path: Path,
     *,
-    metric: str = "ap",
+    metric: str | None = None,
     classes: Sequence[str] = (),
     partial: bool = False,
     with_intervals: bool = True,
 ) -> BenchTable:
     """Work out the table of a run folder over the given classes, or over all of the data set.
 
-    Intervals are there for the metrics that can be had without some of the images.
+    The metric is AP, mean IoU or top-1 accuracy, by the run's task, unless named. Intervals are there for
+    the metrics that can be had without some of the images.
     """
-    chosen = metric_of(metric)
     store = _finished(path)
     cells = _cells(store)
+    if store.task != "detection":
+        chosen_one = task_metric(metric or DEFAULTS[store.task], store.task)
+        return _of_task(store, cells, chosen_one, classes, partial=partial, with_intervals=with_intervals)
+    chosen = metric_of(metric or DEFAULTS["detection"])
     scene = _Scene(store, _classes(store, classes), [next(iter(store.settings)), *cells.values()])
     under_corruption(
         0, dict.fromkeys(cells, 0), metric=chosen.short, partial=partial
@@ -89,6 +94,46 @@ def bench_table(
         scene.images,
         scene.left_out,
         "incomplete" if scene.left_out > scene.budget else "ok",
+        tuple(dict.fromkeys(name for name, _ in cells if name not in used)),
+    )
+
+
+def _of_task(
+    store: Store,
+    cells: Mapping[Cell, str],
+    metric: TaskMetric,
+    classes: Sequence[str],
+    *,
+    partial: bool,
+    with_intervals: bool,
+) -> BenchTable:
+    """Work out the table of a run of segmenters or classifiers."""
+    if classes:
+        raise StudyError(
+            "--classes is for detectors", where="--classes", fix="Take it out; --per-class shows every class."
+        )
+    under_corruption(0, dict.fromkeys(cells, 0), metric=metric.short, partial=partial)
+    baseline, test = next(iter(store.settings)), store.frames.test
+    counted = test & ~_refused(store, [baseline, *cells.values()])
+    images, left_out = int(counted.sum()), int((test & ~counted).sum())
+    seed = int(store.manifest["study"]["seed"])
+    groups = LeftOut(store.frames.logs, store.frames.log[counted], seed=seed) if with_intervals else None
+    rows = []
+    for sut in store.suts:
+        found = judged(store, sut, metric, counted)
+        whole, by_class, sure = numbers(found, cells, baseline, metric, groups, images, partial=partial)
+        faults = sum(found[setting].faults for setting in (baseline, *cells.values()))
+        rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure))
+    used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
+    budget = float(store.manifest["statistics"]["quarantine_budget"]) * int(test.sum())
+    return BenchTable(
+        store.manifest["study"]["name"],
+        metric,
+        tuple(rows),
+        tuple(rows[0].classes) if rows else (),
+        images,
+        left_out,
+        "incomplete" if left_out > budget else "ok",
         tuple(dict.fromkeys(name for name, _ in cells if name not in used)),
     )
 
@@ -164,17 +209,17 @@ def _row(
     *,
     partial: bool,
 ) -> SutRobustness:
-    def judged(found: FoundObjects) -> _Judged:
+    def look(found: FoundObjects) -> _Judged:
         parts = scene.truth, found, scene.images, len(scene.classes)
         without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
         return _Judged(metric.judge(*parts), without)
 
     answers = scene.found(sut, [scene.baseline, *cells.values()])
     plain, faults = next(answers)
-    clean = judged(plain)
+    clean = look(plain)
     scores: dict[Cell, _Judged] = {}
     for cell, (found, failed) in zip(cells, answers, strict=True):
-        scores[cell] = judged(found)
+        scores[cell] = look(found)
         faults += failed
     whole = under_corruption(
         clean.score.value,

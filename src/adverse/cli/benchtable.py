@@ -13,12 +13,17 @@ from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
 RunPath = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
 MetricName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--metric",
-        help="ap, ap50, ap75, ap-small, ap-medium, ap-large, ar1, ar10, ar100, ar-small, ar-medium, "
-        "ar-large, voc-ap50, voc-ap50-11.",
+        help="Detectors: ap, ap50, ap75, ap-small, ap-medium, ap-large, ar1, ar10, ar100, ar-small, "
+        "ar-medium, ar-large, voc-ap50, voc-ap50-11. Segmenters: miou, pixel-accuracy. Classifiers: top1, "
+        "top5. [default: ap, miou or top1]",
     ),
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option("--reference", help="Errors of a reference (CSV: corruption,severity,error), for mCE."),
 ]
 Classes = Annotated[
     list[str] | None,
@@ -41,7 +46,7 @@ Save = Annotated[
 
 def bench_table(
     folder: RunPath,
-    metric: MetricName = "ap",
+    metric: MetricName = None,
     classes: Classes = None,
     per_class: PerClass = False,  # noqa: FBT002
     partial: Partial = False,  # noqa: FBT002
@@ -50,6 +55,7 @@ def bench_table(
     as_json: Json = False,  # noqa: FBT002
     csv: Csv = None,
     save: Save = False,  # noqa: FBT002
+    reference: Reference = None,
 ) -> None:
     """Print the robustness benchmark of a run: P, mPC and rPC of each SUT, and every corruption.
 
@@ -64,10 +70,15 @@ def bench_table(
     from adverse.benchmarks.table import bench_table as work_out
     from adverse.benchmarks.written import as_csv, as_data
     from adverse.benchmarks.written import save as save_in
-    from adverse.report.benchmark import benchmark_remarks, benchmark_tables, published_tables
+    from adverse.report.benchmark import (
+        benchmark_remarks,
+        benchmark_tables,
+        corruption_error_lines,
+        published_tables,
+    )
     from adverse.study.store.durable import write_file
 
-    others = comparable(metric) if published else None
+    others = comparable(metric or "ap") if published else None
     table = work_out(
         folder, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
     )
@@ -77,7 +88,7 @@ def bench_table(
         console = Console()
         for shown in (*benchmark_tables(table, by_class=per_class), *published_tables(others or ())):
             console.print(shown)
-        for line in benchmark_remarks(table):
+        for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     if csv is not None:
         write_file(csv, as_csv(table).encode())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from rich.table import Table
 
+from adverse.benchmarks.classification import corruption_errors, mean_corruption_error, read_reference
 from adverse.benchmarks.published import SOURCE, Published
 from adverse.benchmarks.table import BenchTable, SutRobustness
 from adverse.curves.interval import FEW_LOGS, Interval
+from adverse.errors import StudyError
 
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
@@ -63,6 +66,25 @@ def benchmark_remarks(table: BenchTable) -> list[str]:
     if table.not_counted:
         lines.append(f"no part of mPC: {', '.join(table.not_counted)}")
     return [f"- {line}" for line in lines]
+
+
+def corruption_error_lines(table: BenchTable, reference: Path | None) -> list[str]:
+    """Return the mean corruption error of each classifier against a reference; nothing without one."""
+    if reference is None:
+        return []
+    if table.metric.name not in ("top1", "top5"):
+        raise StudyError(
+            "the mean corruption error is for classifiers",
+            where="--reference",
+            got=table.metric.full,
+            fix="Take --reference out.",
+        )
+    errors = read_reference(reference)
+    return [
+        f"{row.sut}: mCE {mean_corruption_error(corruption_errors(row.whole.cells), errors):.1f} % "
+        f"({table.metric.full}; reference {reference.name})"
+        for row in table.rows
+    ]
 
 
 def _of_intervals(table: BenchTable) -> Iterator[str]:

@@ -1,0 +1,149 @@
+"""P, mPC and rPC of segmenters and classifiers: the same table as for detectors, by other metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.benchmarks import classification, segmentation
+from adverse.benchmarks.intervals import LeftOut, intervals
+from adverse.benchmarks.metrics import Named
+from adverse.benchmarks.mpc import Cell, per_class, under_corruption
+from adverse.errors import StudyError, suggestion
+from adverse.study.store.read import FAULT, Store
+from adverse.types import Task
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a SUT came to under one setting on the images that count, image by image.
+
+    `scores` gives the metric of the images by weight: weights (G, images) -> (G,); `classes` the same number
+    for each class with all images, NaN where there is no truth.
+    """
+
+    scores: Callable[[Array], Array]
+    classes: Mapping[str, float]
+    faults: int
+
+
+@dataclass(frozen=True)
+class TaskMetric(Named):
+    """A metric of segmenters or classifiers."""
+
+    task: Task
+    of_counts: Callable[[NDArray[Any]], Array] | None = None
+    best: int = 0
+
+
+TASK_METRICS = {
+    metric.name: metric
+    for metric in (
+        TaskMetric("miou", "mIoU", "mean IoU over the pixel classes", "segmentation", segmentation.mean_iou),
+        TaskMetric(
+            "pixel-accuracy",
+            "pixel acc.",
+            "share of the judged pixels that are right",
+            "segmentation",
+            segmentation.pixel_accuracy,
+        ),
+        TaskMetric("top1", "top-1", "top-1 accuracy", "classification", best=1),
+        TaskMetric("top5", "top-5", "top-5 accuracy", "classification", best=5),
+    )
+}
+DEFAULTS: Mapping[Task, str] = {"detection": "ap", "segmentation": "miou", "classification": "top1"}
+
+
+def task_metric(name: str, task: Task) -> TaskMetric:
+    """Return a metric of a task by its name."""
+    known = [one.name for one in TASK_METRICS.values() if one.task == task]
+    if name not in known:
+        raise StudyError(f"{task} has no metric {name!r}", where="--metric", fix=suggestion(name, known))
+    return TASK_METRICS[name]
+
+
+def judged(store: Store, sut: str, metric: TaskMetric, counted: NDArray[np.bool_]) -> dict[str, Judged]:
+    """Return what a SUT came to under every setting, on the frames that count."""
+    if metric.of_counts is not None:
+        found = {name: (one.frame, one.status, one.counts) for name, one in store.pixel_counts(sut).items()}
+        return {
+            name: _segmented(
+                counts[counted[frame]], store.pixel_classes, metric, _faults(status, counted[frame])
+            )
+            for name, (frame, status, counts) in found.items()
+        }
+    shown = store.categories_shown
+    made = {}
+    for name, answers in store.ranked(sut).items():
+        rows = np.flatnonzero(counted[answers.frame]).tolist()
+        truth = [shown[answers.frame[row]] or "" for row in rows]
+        right = classification.hits([answers.best[row] for row in rows], truth, metric.best).astype(
+            np.float64
+        )
+        made[name] = _classified(right, truth, _faults(answers.status, counted[answers.frame]))
+    return made
+
+
+def numbers(
+    found: Mapping[str, Judged],
+    cells: Mapping[Cell, str],
+    baseline: str,
+    metric: TaskMetric,
+    left_out: LeftOut | None,
+    images: int,
+    *,
+    partial: bool,
+) -> tuple[Any, Any, Any]:
+    """Return P, mPC and rPC as a whole, by class, and with intervals (None without groups to leave out)."""
+    everything = np.ones((1, images))
+    whole = under_corruption(
+        float(found[baseline].scores(everything)[0]),
+        {cell: float(found[setting].scores(everything)[0]) for cell, setting in cells.items()},
+        metric=metric.short,
+        partial=partial,
+    )
+    classes = per_class(
+        found[baseline].classes,
+        {cell: found[setting].classes for cell, setting in cells.items()},
+        metric=metric.short,
+        partial=partial,
+    )
+    if left_out is None:
+        return whole, classes, None
+    without = {cell: found[setting].scores(left_out.weights) for cell, setting in cells.items()}
+    return whole, classes, intervals(whole, found[baseline].scores(left_out.weights), without, left_out.logs)
+
+
+def _segmented(counts: NDArray[Any], classes: Sequence[str], metric: TaskMetric, faults: int) -> Judged:
+    flat = counts.reshape(len(counts), -1).astype(np.float64)
+
+    def scores(weights: Array) -> Array:
+        summed = (weights @ flat).reshape(len(weights), *counts.shape[1:])
+        return metric.of_counts(summed) if metric.of_counts else np.full(len(weights), np.nan)
+
+    total = counts.sum(axis=0)
+    true = total.sum(axis=-1)
+    each = segmentation.iou(total).tolist()
+    named = {
+        name: value if true[number] else float("nan")
+        for number, (name, value) in enumerate(zip(classes, each, strict=True))
+    }
+    return Judged(scores, named, faults)
+
+
+def _classified(right: Array, truth: list[str], faults: int) -> Judged:
+    def scores(weights: Array) -> Array:
+        return np.asarray((weights @ right) / weights.sum(axis=1), np.float64)
+
+    names = np.array(truth)
+    return Judged(scores, {name: float(right[names == name].mean()) for name in sorted(set(truth))}, faults)
+
+
+def _faults(status: NDArray[np.int8], counted: NDArray[np.bool_]) -> int:
+    return int((status[counted] == FAULT).sum())
