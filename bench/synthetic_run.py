@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+import adverse
 from adverse.hashes import digest
 from adverse.robot.profile import Robot
 from adverse.seeds import generator
@@ -98,8 +100,22 @@ def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, o
     groups = ["baseline", *("mild" if n % 3 else "severe" for n in range(1, size.conditions))]
     return {
         "study": {"name": "scale", "task": "detection", "seed": seed, "file": "study.yaml", "folder": "."},
-        "data": {"annotations": {}, "notes": {}},
-        "suts": {name: {} for name in names["suts"]},
+        "adverse": {"version": adverse.__version__, "commit": None},
+        "environment": {"python": platform.python_version(), "system": "", "cpu": "", "libraries": {}},
+        "engine": {"name": "none: made up", "workers": 0},
+        "data": {
+            "format": "synthetic",
+            "annotations": {},
+            "categories": ["person"],
+            "fingerprint": digest(str(size), str(seed)),
+            "frames": {
+                "validation": size.validation_logs * size.frames_per_log,
+                "test": size.logs * size.frames_per_log,
+            },
+            "logs": size.validation_logs + size.logs,
+            "notes": {},
+        },
+        "suts": {name: {"fingerprint": digest(name)} for name in names["suts"]},
         "settings": {name: {"group": g} for name, g in zip(names["settings"], groups, strict=True)},
         "statistics": {
             "targets": ["person"],
