@@ -8,85 +8,14 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-import adverse
-from adverse.data.write import write_image
 from adverse.report.page import write_report
-from adverse.types import Image
 
 HOSTILE = "<script>alert(1)</script>"
-NAMES = {
-    "bidi": "row\u202e3",
-    "formula": "=cmd()",
-    "quote": "\"'><img src=x onerror=alert(1)>",
-    "long": "n" * 120,
-}
-
-
-class Bright:
-    """Finds the bright box; surer the brighter it is."""
-
-    classes = ("person",)
-
-    def __init__(self, fingerprint: str, least: int) -> None:
-        self.fingerprint = fingerprint
-        self.least = least
-
-    def detect(self, images: Sequence[Image]) -> list[Any]:
-        found: list[Any] = []
-        for image in images:
-            rows, columns = np.nonzero(image[..., 0] > self.least)
-            if not len(rows):
-                found.append(([], []))
-                continue
-            box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-            found.append(([box], [float(image[..., 0].max()) / 255]))
-        return found
-
-
-def write_logs(root: Path, logs: Sequence[str]) -> None:
-    rng = np.random.default_rng(1)
-    images: list[dict[str, Any]] = []
-    annotations: list[dict[str, Any]] = []
-    for number, log in enumerate(logs):
-        for frame in range(4):
-            image = rng.integers(0, 60, (24, 32, 3)).astype(np.uint8)
-            if number % 2 == 0:
-                image[8:16, 10 + frame : 16 + frame] = 120 + 20 * frame
-                box = [10 + frame, 8, 6, 8]
-                annotations.append(
-                    {"id": len(annotations) + 1, "image_id": len(images) + 1, "category_id": 1, "bbox": box}
-                )
-            name = f"{log}/{frame}.png"
-            (root / log).mkdir(parents=True, exist_ok=True)
-            write_image(root / name, image)
-            images.append({"id": len(images) + 1, "file_name": name, "width": 32, "height": 24})
-    categories = [{"id": 1, "name": "person"}, {"id": 2, "name": HOSTILE}]
-    truth = {"images": images, "annotations": annotations, "categories": categories}
-    (root / "truth.json").write_text(json.dumps(truth))
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("report")
-    write_logs(folder / "data", [*NAMES.values(), "a", "b", "c", "d", "e", "f"])
-    study = {
-        "name": "a study",
-        "data": {"format": "folder", "root": str(folder / "data")},
-        "mutations": ["brightness(scale=0.5)", {"brightness": {"scale": 0.9}, "group": "mild"}],
-        "robustness": {"bootstrap": 50},
-    }
-    detectors = {"keen": Bright("keen", 70), "dull": Bright("dull", 140), "blind": Bright("blind", 255)}
-    adverse.run(study, folder / "run", detectors=detectors)
-    write_report(folder / "run")
-    return folder / "run"
 
 
 @pytest.fixture(scope="module")
