@@ -121,7 +121,7 @@ def _summary(table: BenchTable) -> Table:
 
 def _corruptions(table: BenchTable, rows: Sequence[SutRobustness]) -> Table:
     shown = Table(title=f"{table.metric.short}, mean over severities", title_justify="left")
-    shown.add_column("corruption", overflow="fold")
+    shown.add_column("corruption", no_wrap=True)
     for row in rows:
         shown.add_column(row.sut, justify="right", overflow="fold")
     shown.add_row("(clean)", *(_percent(row.whole.clean) for row in rows), end_section=True)
