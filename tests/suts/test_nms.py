@@ -60,7 +60,8 @@ def test_many_candidates_are_taken_in_blocks_and_nothing_changes(limit: int | No
     rng = np.random.default_rng(3)
     corner = rng.integers(0, 120, (900, 2))
     boxes = np.concatenate([corner, corner + rng.integers(5, 30, (900, 2))], axis=1).astype(np.float32)
-    scores, labels = rng.integers(0, 200, 900).astype(np.float32) / 200, rng.integers(0, 2, 900)
+    scores = (rng.integers(0, 200, 900) / 200).astype(np.float32)
+    labels = rng.integers(0, 2, 900)
     kept = nms(boxes, scores, labels, iou=0.45, limit=limit)
     slow = slow_nms(boxes.tolist(), scores.tolist(), labels.tolist(), 0.45)[:limit]
     assert boxes[kept].tolist() == boxes[slow].tolist()

@@ -1,0 +1,162 @@
+"""A HOG detector of several views: people upright, bent, sitting or cut off have a window each.
+
+Every view is a linear classifier over the cells of its window, and four more linear functions say where in
+the window the person is (as in Felzenszwalb et al. 2010, section 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from adverse.suts.hog_grid import BINS, CELL, Floats, cell_features, colour_table
+from adverse.types import Image
+
+PAD = 3
+"""Cells of border around an image, so that people at its edge fill a window."""
+MOST = 60
+"""So many windows of each view at each size are looked at further."""
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Cells = Annotated[int, Field(ge=2, le=64)]
+_Byte = Annotated[float, Field(ge=0, le=255)]
+
+
+class View(BaseModel):
+    """One window, `cells` (width, height) large, and its linear functions of the features in it.
+
+    `weights` (height, width, features), `place` and `bias` give the score; `person` is where people are on
+    average, x0, y0, x1, y1 in cells, and `corrections` (height, width, features, 4) is added to it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cells: tuple[_Cells, _Cells]
+    bias: _Finite
+    weights: tuple[_Finite, ...]
+    place: tuple[_Finite, _Finite, _Finite, _Finite, _Finite]
+    person: tuple[_Finite, _Finite, _Finite, _Finite]
+    corrections: tuple[_Finite, ...]
+
+
+class HogViews(BaseModel):
+    """The colours to tell apart, RGB in 0..255, and the views."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    colours: Annotated[tuple[tuple[_Byte, _Byte, _Byte], ...], Field(min_length=1, max_length=64)]
+    views: Annotated[tuple[View, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> HogViews:
+        for number, view in enumerate(self.views):
+            wanted = view.cells[0] * view.cells[1] * (BINS + 4 + len(self.colours))
+            if (len(view.weights), len(view.corrections)) != (wanted, 4 * wanted):
+                got = f"{len(view.weights)} weights and {len(view.corrections)} corrections"
+                msg = f"view {number} has {got} instead of {wanted} and {4 * wanted}"
+                raise ValueError(msg)
+        return self
+
+
+class Windows(NamedTuple):
+    """Windows of one view in an image: scores (N,), boxes (N, 4) of people in pixels, and what was seen."""
+
+    view: int
+    scores: Floats
+    boxes: Floats
+    features: Floats
+    """The features of the cells, and of the place."""
+
+
+def place_features(middle: NDArray[np.float64], tall: float) -> Floats:
+    """Return (N, 5) for windows whose middle and height are such parts of the image's height.
+
+    A camera on a vehicle sees people of one size at one height in the image: a linear function of these
+    five is a hill over the two.
+    """
+    size = np.full(len(middle), np.log(tall))
+    return np.stack([middle, size, middle**2, middle * size, size**2], axis=1).astype(np.float32)
+
+
+class ViewFinder:
+    """Slides the views of a model over images of falling size."""
+
+    def __init__(self, model: HogViews, enlarge: float, scale: float) -> None:
+        self._table = colour_table(np.array(model.colours, np.float32))
+        depth = BINS + 4 + len(model.colours)
+        self._sizes = [view.cells for view in model.views]
+        self._weights = [np.array(v.weights, np.float32).reshape(-1, depth) for v in model.views]
+        self._places = [np.array(view.place, np.float32) for view in model.views]
+        self._biases = [view.bias for view in model.views]
+        self._people = [np.array(view.person, np.float32) for view in model.views]
+        self._corrections = [np.array(v.corrections, np.float32).reshape(-1, 4) for v in model.views]
+        self._enlarge, self._scale = enlarge, scale
+
+    def people(self, image: Image, threshold: float) -> tuple[Floats, Floats]:
+        """Return boxes (N, 4) and scores (N,) of the windows that score at least `threshold`."""
+        found = list(self.windows(image, threshold))
+        if not found:
+            return np.zeros((0, 4), np.float32), np.zeros(0, np.float32)
+        return np.concatenate([one.boxes for one in found]), np.concatenate([one.scores for one in found])
+
+    def windows(self, image: Image, threshold: float) -> Iterator[Windows]:
+        """Yield the windows that score at least `threshold`, the best of each view at each size."""
+        zoom = self._enlarge
+        smallest = min(max(size) for size in self._sizes) * CELL
+        while min(image.shape[:2]) * zoom >= smallest - PAD * CELL:
+            yield from self._at_size(image, zoom, threshold)
+            zoom /= self._scale
+
+    def _at_size(self, image: Image, zoom: float, threshold: float) -> Iterator[Windows]:
+        width, height = (max(round(side * zoom), 1) for side in image.shape[1::-1])
+        how = cv2.INTER_AREA if zoom < 1 else cv2.INTER_LINEAR
+        resized = cv2.resize(image, (width, height), interpolation=how)
+        edge = PAD * CELL
+        padded = cv2.copyMakeBorder(resized, edge, edge, edge, edge, cv2.BORDER_REPLICATE)
+        cells = cell_features(padded.astype(np.uint8, copy=False), self._table)
+        for number, seen in enumerate(self._scores(cells)):
+            tall = self._sizes[number][1] * CELL / height
+            middle = ((np.arange(seen.shape[0]) - PAD) * CELL / height) + tall / 2
+            place = place_features(middle, tall)
+            scores = seen + (place @ self._places[number])[:, None]
+            best = _best(scores, threshold)
+            rows, columns = np.unravel_index(best, scores.shape)
+            wide, high = self._sizes[number]
+            inside = np.array(
+                [cells[r : r + high, c : c + wide].reshape(-1) for r, c in zip(rows, columns, strict=True)],
+                np.float32,
+            ).reshape(len(best), len(self._corrections[number]))
+            people = self._people[number] + inside @ self._corrections[number]
+            people += np.stack([columns, rows, columns, rows], axis=1) - PAD
+            ratio = np.array([image.shape[1] / width, image.shape[0] / height] * 2) * CELL
+            boxes = (people * ratio).astype(np.float32)
+            yield Windows(
+                number, scores.reshape(-1)[best], boxes, np.concatenate([inside, place[rows]], axis=1)
+            )
+
+    def _scores(self, cells: Floats) -> Iterator[Floats]:
+        """Yield for each view the scores of the windows at every cell, (rows, columns)."""
+        height, width, depth = cells.shape
+        flat = cells.reshape(-1, depth).T
+        for (wide, high), weights, bias in zip(self._sizes, self._weights, self._biases, strict=True):
+            rows, columns = height - high + 1, width - wide + 1
+            if rows < 1 or columns < 1:
+                yield np.zeros((0, 0), np.float32)
+                continue
+            parts = (weights @ flat).reshape(high, wide, height, width)
+            total = np.full((rows, columns), bias, np.float32)
+            for y in range(high):
+                for x in range(wide):
+                    total += parts[y, x, y : y + rows, x : x + columns]
+            yield total
+
+
+def _best(scores: Floats, threshold: float) -> NDArray[np.int64]:
+    """Return the places of the best scores, at most MOST, best first."""
+    flat = scores.reshape(-1)
+    over = np.flatnonzero(flat >= threshold)
+    return over[np.argsort(-flat[over], kind="stable")[:MOST]]
