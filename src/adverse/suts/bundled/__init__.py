@@ -43,6 +43,10 @@ MODELS: Mapping[str, Bundled] = {
 }
 
 
+SEGMENTER = "street-segmenter.onnx"
+"""Labels every pixel of the rendered street; its card says which channel is which class."""
+
+
 def copy_models(folder: Path) -> list[Path]:
     """Copy all bundled models and their cards into a folder; what is there already is written again."""
     folder.mkdir(parents=True, exist_ok=True)
