@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from adverse.suts.hog_grid import CELL, cell_features, colour_table
-from adverse.suts.hog_views import HogViews, ViewFinder, place_features
+from adverse.suts.hog_views import HogViews, ViewFinder
 from scenes import HEIGHT, WIDTH, Frames, frames
 
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
@@ -39,6 +39,18 @@ LOOKED = 300
 """Frames without people that are searched for false alarms in each round, others each time."""
 RIDGE = 30.0
 Floats = NDArray[np.float32]
+Image = NDArray[np.uint8]
+
+
+class People(NamedTuple):
+    """Windows around people: features (N, F), the people's boxes in cells (N, 4), places (N, 2).
+
+    A place is the height of the window's middle and the window's own height, as parts of the image's.
+    """
+
+    features: Floats
+    boxes: Floats
+    places: Floats
 
 
 class Shape(NamedTuple):
@@ -72,16 +84,18 @@ def main() -> None:
     colours = _colours(data, rng)
     table = colour_table(colours)
     samples = [_people(data, shape, table, rng) for shape in SHAPES]
-    views = [_view(shape, *sample) for shape, sample in zip(SHAPES, samples, strict=True)]
-    counts = [len(features) for features, _ in samples]
+    views = [_view(shape, sample) for shape, sample in zip(SHAPES, samples, strict=True)]
+    counts = [len(sample.features) for sample in samples]
     print(f"{counts} people after {time.monotonic() - started:.0f} s", flush=True)
     empty = rng.permutation(np.flatnonzero(~(data.boxes[:, :, 2] > 0).any(axis=1)))
-    others = _anywhere(data, empty[:LOOKED], table, rng)
+    others = [
+        [_anywhere(data, empty[:LOOKED], shape, sample.places, table, rng)]
+        for shape, sample in zip(SHAPES, samples, strict=True)
+    ]
     for number in range(ROUNDS):
-        for view, (people, _), wrong in zip(views, samples, others, strict=True):
-            weights = _fitted(people, np.concatenate(wrong))
-            view["weights"], view["place"] = _rounded(weights[:-6]), _rounded(weights[-6:-1])
-            view["bias"] = float(weights[-1])
+        for view, people, wrong in zip(views, samples, others, strict=True):
+            weights = _fitted(people.features, np.concatenate(wrong))
+            view["weights"], view["bias"] = _rounded(weights[:-1]), float(weights[-1])
         model = {"colours": colours.round(1).tolist(), "views": views}
         finder = ViewFinder(HogViews.model_validate(model), ENLARGE, SCALE)
         looked = data.images[empty[number * LOOKED : (number + 1) * LOOKED]]
@@ -110,11 +124,9 @@ def _colours(data: Frames, rng: np.random.Generator) -> Floats:
     return cv2.kmeans(values, COLOURS, None, stop, 3, cv2.KMEANS_PP_CENTERS)[2]
 
 
-def _people(
-    data: Frames, shape: Shape, table: NDArray[np.uint8], rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Return windows around people of one shape (N, features), and their boxes in them (N, 4), in cells."""
-    made, boxes = [], []
+def _people(data: Frames, shape: Shape, table: NDArray[np.uint8], rng: np.random.Generator) -> People:
+    """Return windows around people of one shape."""
+    made, boxes, places = [], [], []
     tall = shape.cells[1] - 2 * MARGIN
     for row, which in np.argwhere((data.boxes[:, :, 2] > 0) & ~data.ignore):
         x0, y0, x1, y1 = data.boxes[row, which].tolist()
@@ -131,26 +143,31 @@ def _people(
             if copy % 2:
                 seen = np.ascontiguousarray(seen[:, ::-1])
                 box = np.array([shape.cells[0] - box[2], box[1], shape.cells[0] - box[0], box[3]])
-            made.append(_inner(seen, shape, table, top, unit))
+            made.append(_inner(seen, table))
             boxes.append(box)
-    return np.array(made, np.float32), np.array(boxes, np.float32)
+            places.append(((top + shape.cells[1] / 2) * unit / HEIGHT, shape.cells[1] * unit / HEIGHT))
+    return People(*(np.array(column, np.float32) for column in (made, boxes, places)))
 
 
 def _anywhere(
-    data: Frames, rows: NDArray[np.int64], table: NDArray[np.uint8], rng: np.random.Generator
-) -> list[list[Floats]]:
-    others: list[list[Floats]] = []
-    for shape in SHAPES:
-        made = []
-        for row in rows:
-            for unit in np.exp(rng.uniform(np.log(2), np.log(18), 8)):
-                left = rng.uniform(0, WIDTH) / unit - shape.cells[0] / 2
-                top = rng.uniform(HEIGHT / 5, HEIGHT) / unit - shape.cells[1] / 2
-                made.append(
-                    _inner(_window(data.images[row], shape, left, top, unit), shape, table, top, unit)
-                )
-        others.append([np.array(made, np.float32)])
-    return others
+    data: Frames,
+    rows: NDArray[np.int64],
+    shape: Shape,
+    places: Floats,
+    table: NDArray[np.uint8],
+    rng: np.random.Generator,
+) -> Floats:
+    """Return windows of frames without people, at heights and of sizes at which there might be some."""
+    made = []
+    for row in rows:
+        for middle, tall in places[rng.integers(len(places), size=10)]:
+            unit = tall * HEIGHT / shape.cells[1]
+            left, top = (
+                rng.uniform(-2, WIDTH / unit + 2 - shape.cells[0]),
+                middle * HEIGHT / unit - shape.cells[1] / 2,
+            )
+            made.append(_inner(_window(data.images[row], shape, left, top, unit), table))
+    return np.array(made, np.float32)
 
 
 def _alarms(finder: ViewFinder, images: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -163,9 +180,7 @@ def _alarms(finder: ViewFinder, images: NDArray[np.uint8]) -> NDArray[np.float64
     return np.quantile(best, 1 - ALARMS, axis=0)
 
 
-def _window(
-    image: NDArray[np.uint8], shape: Shape, left: float, top: float, unit: float
-) -> NDArray[np.uint8]:
+def _window(image: Image, shape: Shape, left: float, top: float, unit: float) -> Image:
     """Return a window, with one cell more on each side, of cells that are `unit` pixels wide."""
     ratio = CELL / unit
     smooth = cv2.GaussianBlur(image, (0, 0), max(0.45 / ratio - 0.4, 0.01)) if ratio < 0.7 else image
@@ -175,23 +190,35 @@ def _window(
     return cv2.warpAffine(smooth, move, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
 
 
-def _inner(
-    window: NDArray[np.uint8], shape: Shape, table: NDArray[np.uint8], top: float, unit: float
-) -> Floats:
-    high = shape.cells[1]
-    place = place_features(np.array([(top + high / 2) * unit / HEIGHT]), high * unit / HEIGHT)
-    return np.append(cell_features(window, table)[1:-1, 1:-1].reshape(-1), place)
+def _inner(window: Image, table: NDArray[np.uint8]) -> Floats:
+    return cell_features(window, table)[1:-1, 1:-1].reshape(-1)
 
 
-def _view(shape: Shape, features: Floats, boxes: Floats) -> dict[str, object]:
-    """Return a view that has learnt where people are in its window, and no score yet."""
-    features = features[:, :-5]  # where the window is says nothing about where in it he is
+def _view(shape: Shape, people: People) -> dict[str, object]:
+    """Return a view that has learnt where people are, in the image and in its window, and no score yet."""
+    features, boxes, _ = people
     mean, middle = boxes.mean(axis=0), features.mean(axis=0)
     spread = features - middle
     cover = spread.T @ spread + RIDGE * np.eye(spread.shape[1], dtype=np.float32)
     corrections = np.linalg.solve(cover, spread.T @ (boxes - mean))
     person = mean - middle @ corrections
-    return {"cells": shape.cells, "person": person.tolist(), "corrections": _rounded(corrections.reshape(-1))}
+    return {
+        "cells": shape.cells,
+        "person": person.tolist(),
+        "corrections": _rounded(corrections.reshape(-1)),
+        "bands": _bands(people.places),
+    }
+
+
+def _bands(places: Floats) -> list[tuple[float, ...]]:
+    """Return for windows of rising height between which heights in the image nearly all their middles are."""
+    middle, tall = places.T
+    bands = []
+    for knot in np.geomspace(*np.quantile(tall, (0.002, 0.998)), 8):
+        near = np.abs(np.log(tall / knot)) <= max(0.2, np.sort(np.abs(np.log(tall / knot)))[20])
+        low, high = np.quantile(middle[near], (0.01, 0.99))
+        bands.append(tuple(round(float(value), 4) for value in (knot, low - 0.02, high + 0.02)))
+    return bands
 
 
 def _fitted(people: Floats, others: Floats) -> NDArray[np.float64]:
@@ -204,10 +231,9 @@ def _fitted(people: Floats, others: Floats) -> NDArray[np.float64]:
         plain = weights.astype(np.float32)
         short = np.maximum(1 - sides * (values @ plain[:-1] + plain[-1]), 0)
         pull = -2 * sides * share * short
-        slope = np.append(pull @ values, pull.sum()) + SHRINK * weights * inner
-        return float((share * short**2).sum() + SHRINK / 2 * (weights**2 * inner).sum()), slope
+        slope = np.append(pull @ values, pull.sum()) + SHRINK * weights
+        return float((share * short**2).sum() + SHRINK / 2 * (weights**2).sum()), slope
 
-    inner = np.append(np.ones(values.shape[1] - 5), np.full(6, 0.01))
     start = np.zeros(values.shape[1] + 1)
     found: NDArray[np.float64] = minimize(
         loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}

@@ -13,7 +13,7 @@ import pytest
 from adverse.errors import SutError
 from adverse.suts.hog_grid import cell_features, colour_table
 from adverse.suts.hog_model import read_hog_model
-from adverse.suts.hog_views import PAD, HogViews, ViewFinder, place_features
+from adverse.suts.hog_views import PAD, HogViews, View, ViewFinder
 from adverse.suts.opencv_hog import opencv_hog
 from adverse.types import Image
 
@@ -28,14 +28,14 @@ def view(wide: int, high: int, seed: int) -> dict[str, Any]:
         "cells": [wide, high],
         "bias": 0.25,
         "weights": rng.normal(0, 0.1, count).tolist(),
-        "place": rng.normal(0, 0.1, 5).tolist(),
+        "bands": [[0.01, -9.0, 9.0], [9.0, -9.0, 9.0]],
         "person": [1.0, 1.0, wide - 1.0, high - 1.0],
         "corrections": [0.0] * (4 * count),
     }
 
 
 MODEL: dict[str, Any] = {"colours": COLOURS, "views": [view(4, 6, 1), view(5, 5, 2)]}
-RED = {**view(4, 6, 3), "bias": -10.0, "place": [0.0] * 5}
+RED = {**view(4, 6, 3), "bias": -10.0}
 RED["weights"] = np.tile([0.0] * 14 + [0.5], 24).tolist()  # likes red cells, nothing else
 
 
@@ -56,9 +56,7 @@ def test_the_scores_are_those_of_every_window_by_itself() -> None:
         for row in range(cells.shape[0] - high + 1):
             for column in range(cells.shape[1] - wide + 1):
                 seen = cells[row : row + high, column : column + wide].reshape(-1)
-                middle = ((row - PAD) * 4 + high * 2) / 50
-                place = place_features(np.array([middle]), high * 4 / 50)[0]
-                score = seen @ np.array(told["weights"]) + place @ np.array(told["place"]) + told["bias"]
+                score = seen @ np.array(told["weights"]) + told["bias"]
                 slow[((column - PAD + 1) * 4.0, (row - PAD + 1) * 4.0)] = float(score)
         best = sorted(slow.values(), reverse=True)[: len(found.scores)]
         np.testing.assert_allclose(found.scores, best, rtol=1e-4, atol=1e-5)
@@ -67,9 +65,32 @@ def test_the_scores_are_those_of_every_window_by_itself() -> None:
             assert (box[2] - box[0], box[3] - box[1]) == ((wide - 2) * 4, (high - 2) * 4)
 
 
-def test_the_place_features_are_a_hill() -> None:
-    found = place_features(np.array([0.5, 1.0]), np.e)
-    np.testing.assert_allclose(found, [[0.5, 1.0, 0.25, 0.5, 1.0], [1.0] * 5], rtol=1e-6)
+def test_windows_are_put_only_where_their_band_is() -> None:
+    # windows of 24 pixels in an image of 120: a fifth; the band is half way between the two that are told
+    told = View.model_validate({**view(4, 6, 1), "bands": [[0.1, 0.2, 0.4], [0.4, 0.4, 0.6]]})
+    start, stop = told.rows(120)
+    middles = [((row - PAD) * 4 + 12) / 120 for row in range(start - 1, stop + 1)]
+    assert middles[0] < 0.3 <= middles[1]
+    assert middles[-2] <= 0.5 < middles[-1]
+    assert told.rows(30) == (0, 0)  # too tall there
+    assert told.rows(1000) == (0, 0)  # too small
+
+
+def test_a_band_only_takes_windows_away() -> None:
+    narrow = {**MODEL["views"][0], "bands": [[0.01, 0.3, 0.6], [9.0, 0.3, 0.6]]}
+    every, some = (
+        next(
+            ViewFinder(HogViews.model_validate({"colours": COLOURS, "views": [one]}), 1.0, 10.0).windows(
+                noise(), -99
+            )
+        )
+        for one in (MODEL["views"][0], narrow)
+    )
+    middle = every.boxes[:, 1::2].mean(axis=1) / 50
+    inside = (middle >= 0.3) & (middle <= 0.6)
+    assert 0 < inside.sum() <= len(some.scores)
+    np.testing.assert_array_equal(every.boxes[inside], some.boxes[: inside.sum()])
+    np.testing.assert_allclose(every.scores[inside], some.scores[: inside.sum()], rtol=1e-5)
 
 
 @pytest.mark.parametrize("enlarge", [1.0, 2.0])

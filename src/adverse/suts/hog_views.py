@@ -6,6 +6,7 @@ the window the person is (as in Felzenszwalb et al. 2010, section 7).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple
 
@@ -22,6 +23,7 @@ PAD = 3
 MOST = 60
 """So many windows of each view at each size are looked at further."""
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Part = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Cells = Annotated[int, Field(ge=2, le=64)]
 _Byte = Annotated[float, Field(ge=0, le=255)]
 
@@ -29,8 +31,10 @@ _Byte = Annotated[float, Field(ge=0, le=255)]
 class View(BaseModel):
     """One window, `cells` (width, height) large, and its linear functions of the features in it.
 
-    `weights` (height, width, features), `place` and `bias` give the score; `person` is where people are on
-    average, x0, y0, x1, y1 in cells, and `corrections` (height, width, features, 4) is added to it.
+    `weights` (height, width, features) and `bias` give the score; `person` is where people are on average,
+    x0, y0, x1, y1 in cells, and `corrections` (height, width, features, 4) is added to it. A camera on a
+    vehicle sees people of one size at one height in the image: `bands` says for windows that are so tall
+    between which two heights their middle is looked for, all three as parts of the image's height.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -38,9 +42,19 @@ class View(BaseModel):
     cells: tuple[_Cells, _Cells]
     bias: _Finite
     weights: tuple[_Finite, ...]
-    place: tuple[_Finite, _Finite, _Finite, _Finite, _Finite]
     person: tuple[_Finite, _Finite, _Finite, _Finite]
     corrections: tuple[_Finite, ...]
+    bands: Annotated[tuple[tuple[_Part, _Finite, _Finite], ...], Field(min_length=1)]
+
+    def rows(self, height: int) -> tuple[int, int]:
+        """Return the first row of cells, and the one after the last, where the window is put in an image."""
+        tall, low, high = np.array(self.bands).T
+        mine = self.cells[1] * CELL / height
+        if not tall[0] <= mine <= tall[-1]:
+            return 0, 0
+        first, last = (float(np.interp(np.log(mine), np.log(tall), edge)) for edge in (low, high))
+        start, stop = ((edge - mine / 2) * height / CELL + PAD for edge in (first, last))
+        return max(math.ceil(start), 0), math.floor(stop) + 1
 
 
 class HogViews(BaseModel):
@@ -69,17 +83,6 @@ class Windows(NamedTuple):
     scores: Floats
     boxes: Floats
     features: Floats
-    """The features of the cells, and of the place."""
-
-
-def place_features(middle: NDArray[np.float64], tall: float) -> Floats:
-    """Return (N, 5) for windows whose middle and height are such parts of the image's height.
-
-    A camera on a vehicle sees people of one size at one height in the image: a linear function of these
-    five is a hill over the two.
-    """
-    size = np.full(len(middle), np.log(tall))
-    return np.stack([middle, size, middle**2, middle * size, size**2], axis=1).astype(np.float32)
 
 
 class ViewFinder:
@@ -88,9 +91,9 @@ class ViewFinder:
     def __init__(self, model: HogViews, enlarge: float, scale: float) -> None:
         self._table = colour_table(np.array(model.colours, np.float32))
         depth = BINS + 4 + len(model.colours)
+        self._views = model.views
         self._sizes = [view.cells for view in model.views]
         self._weights = [np.array(v.weights, np.float32).reshape(-1, depth) for v in model.views]
-        self._places = [np.array(view.place, np.float32) for view in model.views]
         self._biases = [view.bias for view in model.views]
         self._people = [np.array(view.person, np.float32) for view in model.views]
         self._corrections = [np.array(v.corrections, np.float32).reshape(-1, 4) for v in model.views]
@@ -113,18 +116,20 @@ class ViewFinder:
 
     def _at_size(self, image: Image, zoom: float, threshold: float) -> Iterator[Windows]:
         width, height = (max(round(side * zoom), 1) for side in image.shape[1::-1])
+        bands = [view.rows(height) for view in self._views]
+        if not any(stop > start for start, stop in bands):
+            return
         how = cv2.INTER_AREA if zoom < 1 else cv2.INTER_LINEAR
         resized = cv2.resize(image, (width, height), interpolation=how)
         edge = PAD * CELL
         padded = cv2.copyMakeBorder(resized, edge, edge, edge, edge, cv2.BORDER_REPLICATE)
         cells = cell_features(padded.astype(np.uint8, copy=False), self._table)
-        for number, seen in enumerate(self._scores(cells)):
-            tall = self._sizes[number][1] * CELL / height
-            middle = ((np.arange(seen.shape[0]) - PAD) * CELL / height) + tall / 2
-            place = place_features(middle, tall)
-            scores = seen + (place @ self._places[number])[:, None]
+        ratio = np.array([image.shape[1] / width, image.shape[0] / height] * 2) * CELL
+        for number, (start, stop) in enumerate(bands):
+            scores = self._scores(number, cells[start : stop + self._sizes[number][1] - 1])
             best = _best(scores, threshold)
             rows, columns = np.unravel_index(best, scores.shape)
+            rows = rows + start
             wide, high = self._sizes[number]
             inside = np.array(
                 [cells[r : r + high, c : c + wide].reshape(-1) for r, c in zip(rows, columns, strict=True)],
@@ -132,27 +137,22 @@ class ViewFinder:
             ).reshape(len(best), len(self._corrections[number]))
             people = self._people[number] + inside @ self._corrections[number]
             people += np.stack([columns, rows, columns, rows], axis=1) - PAD
-            ratio = np.array([image.shape[1] / width, image.shape[0] / height] * 2) * CELL
             boxes = (people * ratio).astype(np.float32)
-            yield Windows(
-                number, scores.reshape(-1)[best], boxes, np.concatenate([inside, place[rows]], axis=1)
-            )
+            yield Windows(number, scores.reshape(-1)[best], boxes, inside)
 
-    def _scores(self, cells: Floats) -> Iterator[Floats]:
-        """Yield for each view the scores of the windows at every cell, (rows, columns)."""
+    def _scores(self, number: int, cells: Floats) -> Floats:
+        """Return the scores of a view at every cell of a part of the image, (rows, columns)."""
         height, width, depth = cells.shape
-        flat = cells.reshape(-1, depth).T
-        for (wide, high), weights, bias in zip(self._sizes, self._weights, self._biases, strict=True):
-            rows, columns = height - high + 1, width - wide + 1
-            if rows < 1 or columns < 1:
-                yield np.zeros((0, 0), np.float32)
-                continue
-            parts = (weights @ flat).reshape(high, wide, height, width)
-            total = np.full((rows, columns), bias, np.float32)
-            for y in range(high):
-                for x in range(wide):
-                    total += parts[y, x, y : y + rows, x : x + columns]
-            yield total
+        wide, high = self._sizes[number]
+        rows, columns = height - high + 1, width - wide + 1
+        if rows < 1 or columns < 1:
+            return np.zeros((0, 0), np.float32)
+        parts = (self._weights[number] @ cells.reshape(-1, depth).T).reshape(high, wide, height, width)
+        total = np.full((rows, columns), self._biases[number], np.float32)
+        for y in range(high):
+            for x in range(wide):
+                total += parts[y, x, y : y + rows, x : x + columns]
+        return total
 
 
 def _best(scores: Floats, threshold: float) -> NDArray[np.int64]:
