@@ -116,27 +116,32 @@ class ViewFinder:
 
     def _at_size(self, image: Image, zoom: float, threshold: float) -> Iterator[Windows]:
         width, height = (max(round(side * zoom), 1) for side in image.shape[1::-1])
-        bands = [view.rows(height) for view in self._views]
-        if not any(stop > start for start, stop in bands):
+        bands = [(number, *view.rows(height)) for number, view in enumerate(self._views)]
+        bands = [(number, start, stop) for number, start, stop in bands if stop > start]
+        if not bands:
             return
         how = cv2.INTER_AREA if zoom < 1 else cv2.INTER_LINEAR
         resized = cv2.resize(image, (width, height), interpolation=how)
         edge = PAD * CELL
         padded = cv2.copyMakeBorder(resized, edge, edge, edge, edge, cv2.BORDER_REPLICATE)
-        cells = cell_features(padded.astype(np.uint8, copy=False), self._table)
+        # two rows more than needed, so that the edge of what is cut out changes nothing
+        top = max(min(start for _, start, _ in bands) - 2, 0)
+        bottom = max(stop + self._sizes[number][1] for number, _, stop in bands) + 1
+        strip = padded[top * CELL : bottom * CELL].astype(np.uint8, copy=False)
+        cells = cell_features(strip, self._table)
         ratio = np.array([image.shape[1] / width, image.shape[0] / height] * 2) * CELL
-        for number, (start, stop) in enumerate(bands):
-            scores = self._scores(number, cells[start : stop + self._sizes[number][1] - 1])
+        for number, start, stop in bands:
+            wide, high = self._sizes[number]
+            scores = self._scores(number, cells[start - top : stop - top + high - 1])
             best = _best(scores, threshold)
             rows, columns = np.unravel_index(best, scores.shape)
-            rows = rows + start
-            wide, high = self._sizes[number]
+            rows = rows + start - top
             inside = np.array(
                 [cells[r : r + high, c : c + wide].reshape(-1) for r, c in zip(rows, columns, strict=True)],
                 np.float32,
             ).reshape(len(best), len(self._corrections[number]))
             people = self._people[number] + inside @ self._corrections[number]
-            people += np.stack([columns, rows, columns, rows], axis=1) - PAD
+            people += np.stack([columns, rows + top, columns, rows + top], axis=1) - PAD
             boxes = (people * ratio).astype(np.float32)
             yield Windows(number, scores.reshape(-1)[best], boxes, inside)
 
