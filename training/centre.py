@@ -24,10 +24,10 @@ class Centre(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Backbone((12, 24, 48, 80))
+        self.backbone = Backbone()
         self.up8 = nn.Sequential(block(48 + 80, 48), Light(48))
-        self.up4 = nn.Sequential(block(24 + 48, 32), Light(32), Light(32))
-        self.head = nn.Conv2d(32, 5, 1)
+        self.up4 = block(24 + 48, 40)
+        self.head = nn.Conv2d(40, 5, 1)
         nn.init.constant_(self.head.bias, 0.0)
         self.head.bias.data[0] = -4.0
         self.head.bias.data[3:] = torch.tensor([2.5, 3.4])  # log of a typical size in pixels

@@ -8,6 +8,7 @@ window they are.
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from pathlib import Path
@@ -18,25 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from adverse.data.worlds import classes
 from adverse.suts.hog_grid import CELL, cell_features, colour_table
 from adverse.suts.hog_views import HogViews, ViewFinder
+from recipe import LOGS, LOOKED, PER_LOG, ROUNDS, SEED
 from scenes import HEIGHT, WIDTH, Frames, frames
 
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
-LOGS, PER_LOG = 960, 5
-SEED = 7
 COLOURS = 16
 ENLARGE, SCALE = 1.6, 1.2
 """How the detector is used: the largest image of its pyramid, and the ratio of sizes."""
 COPIES = 2
 """So often each person is shown, mirrored, moved and resized by up to half a step of the search."""
-ROUNDS, STEPS = 5, 80
+STEPS = 80
 SHRINK = 1e-3
 """Of the weights, in the loss of the SVM."""
 ALARMS = 0.01
 """Scores of the views are moved so that 0 is an alarm on this share of the frames without people."""
-LOOKED = 300
-"""Frames without people that are searched for false alarms in each round, others each time."""
 RIDGE = 30.0
 Floats = NDArray[np.float32]
 Image = NDArray[np.uint8]
@@ -77,6 +76,9 @@ MARGIN = 2
 
 def main() -> None:
     """Train, write the weights, and say how it went."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=BUNDLED)
+    told = parser.parse_args()
     cv2.setNumThreads(1)
     started = time.monotonic()
     data = frames("orchard", "train", LOGS, PER_LOG)
@@ -106,15 +108,15 @@ def main() -> None:
         print(f"round {number + 1}: {counts} others after {time.monotonic() - started:.0f} s", flush=True)
     for view, alarm in zip(views, _alarms(finder, looked), strict=True):
         view["bias"] = float(view["bias"] - alarm)
-    BUNDLED.mkdir(parents=True, exist_ok=True)
-    (BUNDLED / "orchard-hog.json").write_text(json.dumps(model, separators=(",", ":")))
+    told.out.mkdir(parents=True, exist_ok=True)
+    (told.out / "orchard-hog.json").write_text(json.dumps(model, separators=(",", ":")))
 
 
 def _colours(data: Frames, rng: np.random.Generator) -> Floats:
     """Return the colours that pixels of people, and of all else, gather around."""
     pixels = []
     for row in rng.choice(len(data.images), 600, replace=False):
-        person = data.labels[row] == 24
+        person = data.labels[row] == classes.PERSON
         for part in (person, ~person):
             inside = data.images[row][part]
             pixels.append(inside[rng.integers(len(inside), size=60)] if len(inside) else inside[:0])

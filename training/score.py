@@ -15,6 +15,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 import adverse
+import recipe
 from adverse.hashes import file_sha256
 from adverse.suts.bundled import MODELS, Bundled
 from scenes import Frames
@@ -22,13 +23,6 @@ from scenes import Frames
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
 DATA = {"format": "orchard-world", "logs": {"validation": 12, "test": 24}, "size": [320, 240], "seed": 1}
 MUTATIONS = ["gaussian_blur(sigma_px=2)", "haze(visibility_m=97.8)", "channel_dropout(channel=G)"]
-NETWORK = (
-    "training/train.py {name}: 960 train logs, 5 frames each; AdamW, 2400 steps of 16 crops, then 600 of 8"
-    " frames, half of them without people; seed 7"
-)
-SVM = (
-    "training/hog.py: 960 train logs, 5 frames each; a linear SVM per view, rounds of hard negatives, seed 7"
-)
 CARD = """\
 # {file}
 
@@ -110,7 +104,7 @@ def _card(name: str, one: Bundled, areas: dict[tuple[str, str, str], float | Non
         file=one.file,
         family=one.family,
         kilobytes=path.stat().st_size / 1e3,
-        recipe=(SVM if one.adapter == "opencv-hog" else NETWORK).format(name=name),
+        recipe=recipe.told(name),
         section=one.section(name, "models"),
         sha=file_sha256(path),
         logs=DATA["logs"]["test"],

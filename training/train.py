@@ -20,17 +20,13 @@ from torch import nn
 from anchor import Anchor
 from centre import Centre
 from export import export
+from recipe import CROPS, CROPS_BATCH, LOGS, PER_LOG, SEED, WHOLE, WHOLE_BATCH
 from samples import Batch, Sampler
 from scenes import frames
 from twostage import TwoStage
 
 NETS = {"anchor": Anchor, "centre": Centre, "two-stage": TwoStage}
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
-LOGS, PER_LOG = 960, 5
-SEED = 7
-CROPS, CROPS_BATCH = 2400, 16
-WHOLE, WHOLE_BATCH = 600, 8
-"""How many steps see crops and how many see whole frames, and how many of them each."""
 HARD = 4
 """One in so many of the frames without people is a hard one."""
 RATE = 2e-3
@@ -50,7 +46,7 @@ def main() -> None:
     torch.use_deterministic_algorithms(mode=True)
     net = NETS[told.net]().to(memory_format=torch.channels_last)  # a third faster on a CPU
     sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), np.random.default_rng(SEED))
-    train(net, sampler, round(CROPS * told.length), round(WHOLE * told.length))
+    train(net, sampler, round(CROPS[told.net] * told.length), round(WHOLE * told.length))
     export(net, told.out / f"orchard-{told.net}.onnx")
 
 
