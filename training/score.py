@@ -48,16 +48,18 @@ def main() -> None:
     """Run the study and write a card for each model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="the run folder")
+    parser.add_argument("names", nargs="*", default=list(MODELS), help="of the models; all unless given")
     parser.add_argument("--workers", type=int, default=2)
     told = parser.parse_args()
+    chosen = {name: MODELS[name] for name in told.names}
     suts = [
         {**one.section(name, "."), "model": str((BUNDLED / one.file).resolve())}
-        for name, one in MODELS.items()
+        for name, one in chosen.items()
     ]
     study = {"name": "bundled", "seed": 7, "data": DATA, "suts": suts, "mutations": MUTATIONS}
     found = adverse.run(study, told.out, workers=told.workers)
     areas = {(row["sut"], row["setting"], row["level"]): row["area"] for row in found.rows}
-    for name, one in MODELS.items():
+    for name, one in chosen.items():
         card = _card(name, one, areas)
         (BUNDLED / one.file).with_suffix(".md").write_text(card)
         print(card)

@@ -40,7 +40,7 @@ STRIDE = 2
 TRAIN_LOGS, PER_LOG = 400, 4
 TEST_LOGS, TEST_PER_LOG = 24, 6
 SEED = 7
-STEPS, BATCH, RATE = 1200, 5, 3e-3
+STEPS, BATCH, RATE = 800, 5, 3e-3
 CARD = """\
 # street-segmenter.onnx
 
