@@ -1,6 +1,6 @@
-"""One stage, anchors: every cell of two grids scores three box shapes and corrects them (SSD, YOLOv2).
+"""One stage, anchors: every cell of two grids scores four box shapes and corrects them (SSD, YOLOv2).
 
-Output (batch, N, 6) for the decoder `yolo`: centre, size, objectness, and 1 for the one class.
+Output (batch, 200, 6) for the decoder `yolo`, the best 200: centre, size, objectness, 1 for the one class.
 """
 
 from __future__ import annotations
@@ -8,80 +8,84 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nets import Backbone, Light, block, cells, focal, overlap
+from nets import Backbone, Light, block, cells, doubled, focal, misfit, overlap
 
-SHAPES = {8: ((6.0, 18.0), (9.0, 28.0), (14.0, 38.0)), 16: ((20.0, 56.0), (32.0, 80.0), (48.0, 130.0))}
-"""Widths and heights in pixels of the anchors at each stride, about evenly spaced over people's sizes."""
-WIDTH, HEIGHT = 320, 240
-HIT, MISS = 0.5, 0.35
-"""Overlap from which an anchor shall find a person, and below which it shall not."""
+SHAPES = {
+    8: ((6.0, 18.0), (9.0, 26.0), (18.0, 24.0), (14.0, 38.0)),
+    16: ((22.0, 56.0), (44.0, 52.0), (34.0, 84.0), (60.0, 140.0)),
+}
+"""Widths and heights in pixels of the anchors at each stride: people who stand, and one who bends or sits."""
+HIT, MISS, BEST = 0.5, 0.35, 5
+"""Overlap from which an anchor shall find a person, and below which it shall not; so many find him anyway."""
+KEPT = 200
 
 
 class Anchor(nn.Module):
-    """The network; `decoder` and further options say how the onnx adapter reads it."""
+    """The network; `outputs` are the names of what it gives."""
 
-    decoder = "yolo"
-    options: dict[str, object] = {}  # noqa: RUF012
+    outputs = ("predictions",)
 
     def __init__(self) -> None:
         super().__init__()
         self.backbone = Backbone()
         self.neck = nn.Sequential(block(48 + 80, 64), Light(64))
-        self.head8, self.head16 = nn.Conv2d(64, 15, 1), nn.Sequential(Light(80), nn.Conv2d(80, 15, 1))
+        self.head8, self.head16 = nn.Conv2d(64, 20, 1), nn.Sequential(Light(80), nn.Conv2d(80, 20, 1))
         for head in (self.head8, self.head16[1]):
             nn.init.constant_(head.bias, 0.0)
             head.bias.data[0::5] = -4.0
-        grids = []
-        for stride, shapes in SHAPES.items():
-            centre = cells(HEIGHT // stride, WIDTH // stride, stride)
-            boxes = [
-                torch.cat([centre, torch.tensor(shape).expand(len(centre), 2)], dim=1) for shape in shapes
-            ]
-            grids.append(torch.stack(boxes, dim=1).reshape(-1, 4))
-        self.register_buffer("anchors", torch.cat(grids), persistent=False)
 
-    def raw(self, image: Tensor) -> Tensor:
-        """Return (batch, N, 5): objectness and the four corrections of every anchor."""
+    def found(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return scores (batch, N) as logits, boxes (batch, N, 4) xyxy, and the anchors (N, 4) xyxy."""
         _, at8, at16 = self.backbone(image)
-        wide = nn.functional.interpolate(at16, scale_factor=2.0, mode="nearest")
-        maps = (self.head8(self.neck(torch.cat([at8, wide], dim=1))), self.head16(at16))
-        return torch.cat([one.permute(0, 2, 3, 1).reshape(image.shape[0], -1, 5) for one in maps], dim=1)
+        maps = (self.head8(self.neck(torch.cat([at8, doubled(at16)], dim=1))), self.head16(at16))
+        raw = torch.cat([one.permute(0, 2, 3, 1).reshape(image.shape[0], -1, 5) for one in maps], dim=1)
+        anchors = torch.cat(
+            [
+                _anchors(one.shape[2], one.shape[3], stride, shapes)
+                for one, (stride, shapes) in zip(maps, SHAPES.items(), strict=True)
+            ]
+        )
+        size = anchors[:, 2:]
+        centre = anchors[:, :2] + raw[..., 1:3] * size * 0.3
+        half = size * torch.exp(raw[..., 3:5].clamp(-2.5, 2.5) * 0.5) / 2
+        corners = torch.cat([anchors[:, :2] - size / 2, anchors[:, :2] + size / 2], dim=1)
+        return raw[..., 0], torch.cat([centre - half, centre + half], dim=2), corners
 
     def forward(self, image: Tensor) -> Tensor:
-        """Return (batch, N, 6) for the decoder."""
-        raw = self.raw(image)
-        centre = self.anchors[:, :2] + raw[..., 1:3] * self.anchors[:, 2:] * 0.3
-        size = self.anchors[:, 2:] * torch.exp(raw[..., 3:5].clamp(-2.0, 2.0) * 0.5)
-        score = torch.sigmoid(raw[..., :1])
-        return torch.cat([centre, size, score, torch.ones_like(score)], dim=2)
+        """Return (batch, 200, 6) for the decoder."""
+        logits, boxes, _ = self.found(image)
+        score, index = torch.topk(torch.sigmoid(logits), KEPT, dim=1)
+        boxes = torch.gather(boxes, 1, index[..., None].expand(-1, -1, 4))
+        low, high = boxes[..., :2], boxes[..., 2:]
+        score = score[..., None]
+        return torch.cat([(low + high) / 2, high - low, score, torch.ones_like(score)], dim=2)
 
     def loss(self, images: Tensor, boxes: Tensor, ignore: Tensor) -> Tensor:
-        """Return the loss of a batch: focal loss of the scores, smooth L1 of the corrections."""
-        raw = self.raw(images)
-        corners = torch.cat(
-            [self.anchors[:, :2] - self.anchors[:, 2:] / 2, self.anchors[:, :2] + self.anchors[:, 2:] / 2], 1
-        )
-        total, found = raw.new_zeros(()), 1
+        """Return the loss of a batch: focal loss of the scores, generalized IoU of the boxes."""
+        logits, found, corners = self.found(images)
+        total, count = logits.new_zeros(()), 1
         for row in range(len(images)):
             real = boxes[row, :, 2] > 0
             mine, skip = boxes[row][real], ignore[row][real]
-            target, weight = raw.new_zeros(len(corners)), raw.new_ones(len(corners))
+            target, weight = logits.new_zeros(len(corners)), logits.new_ones(len(corners))
             if len(mine):
                 table = overlap(corners, mine)
                 best, owner = table.max(dim=1)
                 hit = best >= HIT
-                forced = table.argmax(dim=0)
-                hit[forced], owner[forced] = True, torch.arange(len(mine))
+                nearest = torch.topk(table, BEST, dim=0).indices
+                hit[nearest], owner[nearest] = True, torch.arange(len(mine)).expand(BEST, -1)
                 weight[(best >= MISS) & ~hit] = 0
                 target[hit] = 1
                 weight[skip[owner] & (best > 0.1)] = 0
                 take = hit & (weight > 0)
-                goal = mine[owner[take]]
-                anchors = self.anchors[take]
-                shift = ((goal[:, :2] + goal[:, 2:]) / 2 - anchors[:, :2]) / (anchors[:, 2:] * 0.3)
-                scale = torch.log((goal[:, 2:] - goal[:, :2]) / anchors[:, 2:]) / 0.5
-                wanted = torch.cat([shift, scale], dim=1)
-                total = total + nn.functional.smooth_l1_loss(raw[row, take, 1:], wanted, reduction="sum")
-                found += int(take.sum())
-            total = total + 2 * focal(raw[row, :, 0], target, weight)
-        return total / found
+                total = total + 2 * misfit(found[row, take], mine[owner[take]]).sum()
+                count += int(take.sum())
+            total = total + 2 * focal(logits[row], target, weight)
+        return total / count
+
+
+def _anchors(height: int, width: int, stride: int, shapes: tuple[tuple[float, float], ...]) -> Tensor:
+    """Return (H*W*4, 4): centre and size of the anchors of a grid."""
+    centre = cells(height, width, stride)
+    boxes = [torch.cat([centre, torch.tensor(shape).expand(len(centre), 2)], dim=1) for shape in shapes]
+    return torch.stack(boxes, dim=1).reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""The parts that the bundled networks share: a small backbone and input scaling inside the model."""
+"""The parts that the bundled networks share: a small backbone, boxes on grids, losses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Light(nn.Module):
 
 
 class Backbone(nn.Module):
-    """From an image in 0..1 to features at strides 4, 8 and 16."""
+    """From an image in 0..1, of any size in steps of 16, to features at strides 4, 8 and 16."""
 
     def __init__(self, widths: tuple[int, int, int, int] = (16, 24, 48, 80)) -> None:
         super().__init__()
@@ -48,6 +48,11 @@ class Backbone(nn.Module):
         return at4, at8, self.to16(at8)
 
 
+def doubled(features: Tensor) -> Tensor:
+    """Return a map of features at half its stride."""
+    return nn.functional.interpolate(features, scale_factor=2.0, mode="nearest")
+
+
 def cells(height: int, width: int, stride: int) -> Tensor:
     """Return (H*W, 2): the centres x, y of the cells of a grid, in pixels."""
     y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
@@ -61,6 +66,15 @@ def overlap(a: Tensor, b: Tensor) -> Tensor:
     common = (high - low).clamp(min=0).prod(dim=2)
     areas = (a[:, 2:] - a[:, :2]).prod(dim=1)[:, None] + (b[:, 2:] - b[:, :2]).prod(dim=1)[None]
     return common / (areas - common).clamp(min=1e-6)
+
+
+def misfit(a: Tensor, b: Tensor) -> Tensor:
+    """Return (N,): 1 - generalized IoU (Rezatofighi et al. 2019) of boxes xyxy, row by row."""
+    low, high = torch.maximum(a[:, :2], b[:, :2]), torch.minimum(a[:, 2:], b[:, 2:])
+    common = (high - low).clamp(min=0).prod(dim=1)
+    union = (a[:, 2:] - a[:, :2]).prod(dim=1) + (b[:, 2:] - b[:, :2]).prod(dim=1) - common
+    hull = (torch.maximum(a[:, 2:], b[:, 2:]) - torch.minimum(a[:, :2], b[:, :2])).prod(dim=1)
+    return 1 - common / union.clamp(min=1e-6) + 1 - union / hull.clamp(min=1e-6)
 
 
 def focal(logits: Tensor, target: Tensor, weight: Tensor, alpha: float = 0.25) -> Tensor:

@@ -1,6 +1,7 @@
 """Train one of the bundled detectors and export it: python training/train.py anchor|centre|two-stage.
 
-Needs PyTorch (pip install torch==2.13.0), which adverse itself never imports. Two cores, well under an hour.
+Most steps see crops; the last ones see whole frames, half of them the frames without people that the network
+was most wrong about. Needs PyTorch (pip install torch==2.13.0), which adverse itself never imports.
 """
 
 from __future__ import annotations
@@ -8,23 +9,27 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import nn
 
 from anchor import Anchor
 from centre import Centre
-from scenes import HEIGHT, WIDTH, Frames, frames
+from export import export
+from recipe import CROPS, CROPS_BATCH, LOGS, PER_LOG, SEED, WHOLE, WHOLE_BATCH
+from samples import Batch, Sampler
+from scenes import frames
 from twostage import TwoStage
 
 NETS = {"anchor": Anchor, "centre": Centre, "two-stage": TwoStage}
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
-LOGS, PER_LOG = 240, 6
-SEED = 7
-BATCH = 8
-RATE = 1.5e-3
+HARD = 4
+"""One in so many of the frames without people is a hard one."""
+RATE = 2e-3
 THREADS = 1
 """One thread sums in one order: the same seed gives the same weights."""
 
@@ -33,77 +38,57 @@ def main() -> None:
     """Train, export, and say how it went."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("net", choices=sorted(NETS))
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--length", type=float, default=1.0, help="of the training, as a part of the usual")
     parser.add_argument("--out", type=Path, default=BUNDLED)
     told = parser.parse_args()
     torch.manual_seed(SEED)
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
     net = NETS[told.net]().to(memory_format=torch.channels_last)  # a third faster on a CPU
-    train(net, frames("orchard", "train", LOGS, PER_LOG), told.epochs)
+    sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), np.random.default_rng(SEED))
+    train(net, sampler, round(CROPS[told.net] * told.length), round(WHOLE * told.length))
     export(net, told.out / f"orchard-{told.net}.onnx")
 
 
-def train(net: nn.Module, data: Frames, epochs: int) -> None:
+def train(net: nn.Module, sampler: Sampler, crops: int, whole: int) -> None:
     """Fit a network by AdamW with one cycle of the learning rate."""
-    rng = np.random.default_rng(SEED)
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-3)
-    steps = epochs * (len(data.images) // BATCH)
+    steps = crops + whole
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / steps))
     net.train()
-    started = time.monotonic()
-    for epoch in range(epochs):
-        order = rng.permutation(len(data.images))
-        losses = []
-        for start in range(0, len(order) - BATCH + 1, BATCH):
-            images, boxes, ignore = _batch(data, order[start : start + BATCH], rng)
-            optimizer.zero_grad()
-            loss = net.loss(images, boxes, ignore)
-            loss.backward()
-            nn.utils.clip_grad_norm_(net.parameters(), 5.0)
-            optimizer.step()
-            schedule.step()
-            losses.append(loss.item())
-        print(
-            f"epoch {epoch + 1}: loss {np.mean(losses):.3f} after {time.monotonic() - started:.0f} s",
-            flush=True,
-        )
+    started, losses = time.monotonic(), []
+    for step, batch in enumerate(_batches(net, sampler, crops, whole), start=1):
+        optimizer.zero_grad()
+        loss = net.loss(*batch)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 5.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step % 100 == 0 or step == steps:
+            seconds = time.monotonic() - started
+            print(f"step {step}: loss {np.mean(losses[-100:]):.3f} after {seconds:.0f} s", flush=True)
     net.eval()
 
 
-def export(net: nn.Module, path: Path) -> None:
-    """Write the network as ONNX with an open batch axis."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sample = torch.zeros(1, 3, HEIGHT, WIDTH)
-    several = isinstance(net(sample), tuple)
-    outputs = ["boxes", "scores", "labels"] if several else ["predictions"]
-    open_axis = {name: {0: "batch"} for name in ("images", *outputs)}
-    torch.onnx.export(
-        net,
-        (sample,),
-        str(path),
-        input_names=["images"],
-        output_names=outputs,
-        dynamic_axes=open_axis,
-        opset_version=17,
-        dynamo=False,
-    )
-    print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+def _batches(net: nn.Module, sampler: Sampler, crops: int, whole: int) -> Iterator[Batch]:
+    for _ in range(crops):
+        yield sampler.crops(CROPS_BATCH)
+    rng, half = np.random.default_rng(SEED + 1), WHOLE_BATCH // 2
+    hard = _hardest(net, sampler) if whole else sampler.empty
+    for step in range(whole):
+        others = hard if step % 2 else sampler.empty
+        yield sampler.whole(np.concatenate([rng.choice(sampler.peopled, half), rng.choice(others, half)]))
 
 
-def _batch(data: Frames, rows: np.ndarray, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Return images (B,3,H,W) in 0..1 with boxes; half are mirrored, brightness and contrast shaken."""
-    images = data.images[rows].astype(np.float32) / 255
-    boxes = data.boxes[rows].copy()
-    for row in range(len(rows)):
-        if rng.random() < 0.5:
-            images[row] = images[row, :, ::-1]
-            real = boxes[row, :, 2] > 0
-            boxes[row, real] = boxes[row, real][:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [WIDTH, 0, WIDTH, 0]
-        middle = images[row].mean()
-        images[row] = (images[row] - middle) * rng.uniform(0.85, 1.15) + middle + rng.uniform(-0.06, 0.06)
-    shown = torch.from_numpy(np.clip(images, 0, 1)).permute(0, 3, 1, 2)
-    return shown, torch.from_numpy(boxes), torch.from_numpy(data.ignore[rows])
+def _hardest(net: nn.Module, sampler: Sampler) -> NDArray[np.int64]:
+    """Return the frames without people that the network is most wrong about, by its loss."""
+    net.eval()
+    with torch.inference_mode():
+        losses = [net.loss(*sampler.whole(row[None])).item() for row in sampler.empty]
+    net.train()
+    worst = np.argsort(losses)[::-1][: len(losses) // HARD]
+    return sampler.empty[worst]
 
 
 def _rate(part: float) -> float:

@@ -8,20 +8,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nets import Backbone, Light, block, cells, focal, overlap
+from nets import Backbone, Light, block, cells, doubled, focal, misfit, overlap
 
 STRIDE = 8
-WIDTH, HEIGHT = 320, 240
 PROPOSALS = 24
 PATCH = (8, 5)
 """Rows and columns of the samples taken inside a proposal."""
 
 
 class TwoStage(nn.Module):
-    """The network; `decoder` and further options say how the onnx adapter reads it."""
+    """The network; `outputs` are the names of what it gives."""
 
-    decoder = "decoded"
-    options: dict[str, object] = {"nms_iou": 0.45}  # noqa: RUF012
+    outputs = ("boxes", "scores", "labels")
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,10 +29,10 @@ class TwoStage(nn.Module):
         self.detail = block(20, 24)
         rows, columns = PATCH
         self.look = nn.Sequential(
-            nn.Conv2d(72, 48, 3, padding=1),
+            nn.Conv2d(72, 32, 1),
             nn.ReLU(),
             nn.Flatten(),
-            nn.Linear(48 * rows * columns, 96),
+            nn.Linear(32 * rows * columns, 96),
             nn.ReLU(),
         )
         self.judge = nn.Linear(96, 5)
@@ -42,17 +40,17 @@ class TwoStage(nn.Module):
             nn.init.constant_(layer.bias, 0.0)
             layer.bias.data[0] = -3.0
         self.propose.bias.data[3:] = torch.tensor([2.5, 3.4])
-        self.register_buffer("centres", cells(HEIGHT // STRIDE, WIDTH // STRIDE, STRIDE), persistent=False)
 
-    def features(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return proposals (batch, N, 5) as score and box xyxy, and the features for the second look."""
+    def features(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return proposals (batch, N, 5) as score and box xyxy, their cells' centres, features at 4 and 8."""
         at4, at8, at16 = self.backbone(image)
-        wide = nn.functional.interpolate(at16, scale_factor=2.0, mode="nearest")
-        at8 = self.neck(torch.cat([at8, wide], dim=1))
+        at8 = self.neck(torch.cat([at8, doubled(at16)], dim=1))
+        centres = cells(at8.shape[2], at8.shape[3], STRIDE)
         raw = self.propose(at8).flatten(2).permute(0, 2, 1)
-        middle = self.centres + raw[..., 1:3] * STRIDE
+        middle = centres + raw[..., 1:3] * STRIDE
         half = torch.exp(raw[..., 3:5].clamp(1.0, 5.5)) / 2
-        return torch.cat([raw[..., :1], middle - half, middle + half], dim=2), self.detail(at4), at8
+        proposals = torch.cat([raw[..., :1], middle - half, middle + half], dim=2)
+        return proposals, centres, self.detail(at4), at8
 
     def second(self, boxes: Tensor, at4: Tensor, at8: Tensor) -> Tensor:
         """Return (batch, K, 5) for boxes (batch, K, 4): score and corrections in parts of the box."""
@@ -61,8 +59,8 @@ class TwoStage(nn.Module):
         y = (torch.arange(rows, dtype=torch.float32) + 0.5) / rows * 1.3 - 0.15
         x = (torch.arange(columns, dtype=torch.float32) + 0.5) / columns * 1.5 - 0.25
         size = boxes[..., 2:] - boxes[..., :2]
-        gx = (boxes[..., :1] + size[..., :1] * x) / WIDTH * 2 - 1
-        gy = (boxes[..., 1:2] + size[..., 1:] * y) / HEIGHT * 2 - 1
+        gx = (boxes[..., :1] + size[..., :1] * x) / (at8.shape[3] * STRIDE) * 2 - 1
+        gy = (boxes[..., 1:2] + size[..., 1:] * y) / (at8.shape[2] * STRIDE) * 2 - 1
         grid = torch.stack(
             [gx[:, :, None, :].expand(-1, -1, rows, -1), gy[:, :, :, None].expand(-1, -1, -1, columns)],
             dim=-1,
@@ -75,7 +73,7 @@ class TwoStage(nn.Module):
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return boxes (batch, K, 4), scores (batch, K) and labels (batch, K)."""
-        proposals, at4, at8 = self.features(image)
+        proposals, _, at4, at8 = self.features(image)
         first, index = torch.topk(proposals[..., 0], PROPOSALS, dim=1)
         boxes = torch.gather(proposals[..., 1:], 1, index[..., None].expand(-1, -1, 4))
         judged = self.second(boxes, at4, at8)
@@ -84,24 +82,21 @@ class TwoStage(nn.Module):
 
     def loss(self, images: Tensor, boxes: Tensor, ignore: Tensor) -> Tensor:
         """Return the loss of both stages."""
-        proposals, at4, at8 = self.features(images)
+        proposals, centres, at4, at8 = self.features(images)
         total, count = proposals.new_zeros(()), 1
         chosen, goals = [], []
         for row in range(len(images)):
             real = boxes[row, :, 2] > 0
             mine, skip = boxes[row][real], ignore[row][real]
-            target, weight = proposals.new_zeros(len(self.centres)), proposals.new_ones(len(self.centres))
+            target, weight = proposals.new_zeros(len(centres)), proposals.new_ones(len(centres))
             for box, unseen in zip(mine, skip, strict=True):
                 middle, size = (box[:2] + box[2:]) / 2, box[2:] - box[:2]
-                near = ((self.centres - middle).abs() <= torch.clamp(size * 0.2, min=STRIDE * 0.6)).all(dim=1)
-                inside = ((self.centres >= box[:2] - 4) & (self.centres <= box[2:] + 4)).all(dim=1)
+                near = ((centres - middle).abs() <= torch.clamp(size * 0.2, min=STRIDE * 0.6)).all(dim=1)
+                inside = ((centres >= box[:2] - 4) & (centres <= box[2:] + 4)).all(dim=1)
                 weight[inside] = 0
                 if not unseen:
                     weight[near], target[near] = 1, 1
-                    off = (proposals[row, near, 1:] - box) / torch.cat([size, size]).clamp(min=8)
-                    total = total + 2 * nn.functional.smooth_l1_loss(
-                        off, torch.zeros_like(off), reduction="sum", beta=0.1
-                    )
+                    total = total + 2 * misfit(proposals[row, near, 1:], box.expand(int(near.sum()), 4)).sum()
                     count += int(near.sum())
             total = total + 2 * focal(proposals[row, :, 0], target, weight)
             chosen.append(self._samples(proposals[row].detach(), mine))
@@ -111,11 +106,11 @@ class TwoStage(nn.Module):
 
     @staticmethod
     def _samples(proposals: Tensor, mine: Tensor) -> Tensor:
-        """Return 48 boxes to judge: the best proposals, and shaken copies of the true boxes."""
-        best = proposals[torch.topk(proposals[:, 0], 32).indices, 1:]
+        """Return 32 boxes to judge: the best proposals, and shaken copies of the true boxes."""
+        best = proposals[torch.topk(proposals[:, 0], 22).indices, 1:]
         if not len(mine):
-            return torch.cat([best, best[:16]])
-        copies = mine.repeat(16 // len(mine) + 1, 1)[:16]
+            return torch.cat([best, best[:10]])
+        copies = mine.repeat(10 // len(mine) + 1, 1)[:10]
         size = (copies[:, 2:] - copies[:, :2]).repeat(1, 2)
         return torch.cat([best, copies + torch.randn_like(copies) * 0.12 * size])
 

@@ -55,6 +55,19 @@ def test_it_keeps_what_the_slow_one_keeps(arrays: Arrays, iou: float) -> None:
     assert labels[kept].tolist() == labels[slow].tolist()
 
 
+@pytest.mark.parametrize("limit", [None, 300, 40])
+def test_many_candidates_are_taken_in_blocks_and_nothing_changes(limit: int | None) -> None:
+    rng = np.random.default_rng(3)
+    corner = rng.integers(0, 120, (900, 2))
+    boxes = np.concatenate([corner, corner + rng.integers(5, 30, (900, 2))], axis=1).astype(np.float32)
+    scores = (rng.integers(0, 200, 900) / 200).astype(np.float32)
+    labels = rng.integers(0, 2, 900)
+    kept = nms(boxes, scores, labels, iou=0.45, limit=limit)
+    slow = slow_nms(boxes.tolist(), scores.tolist(), labels.tolist(), 0.45)[:limit]
+    assert boxes[kept].tolist() == boxes[slow].tolist()
+    assert scores[kept].tolist() == scores[slow].tolist()
+
+
 @given(candidates(), st.integers(0, 2**32 - 1))
 def test_the_order_of_the_candidates_changes_nothing(arrays: Arrays, seed: int) -> None:
     boxes, scores, labels = arrays

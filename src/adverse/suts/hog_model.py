@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adverse.errors import SutError
 from adverse.strict_json import parse_json
+from adverse.suts.hog_views import HogViews
 
 _Pixels = Annotated[int, Field(ge=2, le=256)]
 _Share = Annotated[float, Field(gt=0, le=1)]
@@ -52,10 +53,13 @@ def built_in() -> HogModel:
     return HogModel(**sizes, bins=9, person=(0.6, 0.75), weights=tuple(weights))
 
 
-def read_hog_model(path: Path) -> HogModel:
-    """Read a model from JSON, as `training/hog.py` writes it."""
+def read_hog_model(path: Path) -> HogModel | HogViews:
+    """Read a model from JSON: one window, or several views as `training/hog.py` writes them."""
     try:
-        model = HogModel.model_validate(parse_json(path.read_bytes(), path, "HOG model"))
+        stored = parse_json(path.read_bytes(), path, "HOG model")
+        if isinstance(stored, dict) and "views" in stored:
+            return HogViews.model_validate(stored)
+        model = HogModel.model_validate(stored)
         wanted = cv2.HOGDescriptor(model.window, model.block, model.stride, model.cell, model.bins)
         size = wanted.getDescriptorSize() + 1
     except OSError as error:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+BLOCK = 128
+"""So many candidates are compared at once: few enough to stop soon, many enough to be quick."""
+
 
 def nms(
     boxes: NDArray[np.float32],
@@ -30,22 +33,35 @@ def nms(
     order = np.lexsort((*boxes.T[::-1], labels, -scores)).astype(np.int64)
     if iou is None:
         return order[:limit]
-    corner = boxes[order].astype(np.float64)
-    label = labels[order]
+    corner, label = boxes[order].astype(np.float64), labels[order]
     area = (corner[:, 2] - corner[:, 0]) * (corner[:, 3] - corner[:, 1])
-    waiting = np.arange(len(order))
-    kept: list[int] = []
-    while len(waiting) and (limit is None or len(kept) < limit):
-        best, waiting = waiting[0], waiting[1:]
-        kept.append(int(best))
-        overlap = _intersection(corner[best], corner[waiting])
-        union = area[best] + area[waiting] - overlap
-        waiting = waiting[(overlap <= iou * union) | (label[waiting] != label[best])]
-    return order[kept]
+    kept = np.zeros(0, np.int64)
+    for start in range(0, len(order), BLOCK):
+        if limit is not None and len(kept) >= limit:
+            break
+        some = np.arange(start, min(start + BLOCK, len(order)))
+        some = some[~_goes(corner, area, label, some, kept, iou).any(axis=1)]
+        beats = _goes(corner, area, label, some, some, iou)
+        stays = np.ones(len(some), np.bool_)
+        for place in range(len(some)):
+            if stays[place]:
+                stays[place + 1 :] &= ~beats[place + 1 :, place]
+        kept = np.concatenate([kept, some[stays]])
+    return order[kept[:limit]]
 
 
-def _intersection(box: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the areas that one box has in common with each of the others."""
-    size = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
-    inside: NDArray[np.float64] = np.maximum(size, 0)
-    return inside[:, 0] * inside[:, 1]
+def _goes(
+    corner: NDArray[np.float64],
+    area: NDArray[np.float64],
+    label: NDArray[np.int64],
+    some: NDArray[np.int64],
+    better: NDArray[np.int64],
+    iou: float,
+) -> NDArray[np.bool_]:
+    """Return (N, M): which of some boxes overlap which better one of their class by more than `iou`."""
+    low = np.maximum(corner[some, None, :2], corner[None, better, :2])
+    size = np.maximum(np.minimum(corner[some, None, 2:], corner[None, better, 2:]) - low, 0)
+    overlap = size[..., 0] * size[..., 1]
+    union = area[better][None, :] + area[some][:, None] - overlap
+    over: NDArray[np.bool_] = (overlap > iou * union) & (label[some][:, None] == label[better][None, :])
+    return over

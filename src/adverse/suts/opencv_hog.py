@@ -5,7 +5,7 @@ Weak beside today's models, but everywhere, and it fails in its own way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,9 +15,14 @@ from pydantic import Field
 
 from adverse.errors import SutError
 from adverse.plugins import Fraction, sut
+from adverse.suts.hog_grid import Floats
 from adverse.suts.hog_model import HogModel, built_in, read_hog_model
+from adverse.suts.hog_views import HogViews, ViewFinder
 from adverse.suts.nms import nms
 from adverse.types import Detections, Detector, Image
+
+Search = Callable[[Image, float], tuple[Floats, Floats]]
+"""From an image and a threshold to boxes (N, 4) and scores (N,), repeats included."""
 
 
 @sut(name="opencv-hog", libraries=("numpy", "opencv-python-headless"))
@@ -34,7 +39,9 @@ def opencv_hog(
 ) -> Detector:
     """Find people with a HOG detector: OpenCV's built-in one, or `model`, a file of weights (JSON).
 
-    `enlarge` scales images up first, so that people smaller than the window can be found.
+    `enlarge` scales images up first, so that people smaller than the window can be found. `scale` is the
+    ratio of the sizes searched. A model of several views is searched cell by cell, so `win_stride` and
+    `padding` say nothing to it.
     The score is the distance to the SVM's border, which may be negative. The threshold of -1 is the
     SVM's own margin, where training put what is clearly no person, so curves reach far beyond its usual 0.
     """
@@ -47,7 +54,12 @@ def opencv_hog(
             fix='pip install "opencv-python-headless<5", or take opencv-hog out of the study.',
         )
     learnt = built_in() if model is None else read_hog_model(model)
-    return HogDetector(learnt, enlarge, hit_threshold, win_stride, padding, scale, nms_iou, max_detections)
+    search: Search
+    if isinstance(learnt, HogViews):
+        search = ViewFinder(learnt, enlarge, scale).people
+    else:
+        search = WindowFinder(learnt, enlarge, win_stride, padding, scale).people
+    return HogDetector(search, hit_threshold, nms_iou, max_detections)
 
 
 class HogDetector:
@@ -55,24 +67,9 @@ class HogDetector:
 
     classes = ("person",)
 
-    def __init__(
-        self,
-        model: HogModel,
-        enlarge: float,
-        hit_threshold: float,
-        win_stride: int,
-        padding: int,
-        scale: float,
-        nms_iou: float,
-        max_detections: int,
-    ) -> None:
-        self._model = model
-        self._hog = model.descriptor()
-        self._enlarge = enlarge
+    def __init__(self, search: Search, hit_threshold: float, nms_iou: float, max_detections: int) -> None:
+        self._search = search
         self._hit_threshold = hit_threshold
-        self._win_stride = (win_stride, win_stride)
-        self._padding = (padding, padding)
-        self._scale = scale
         self._nms_iou = nms_iou
         self._max_detections = max_detections
 
@@ -82,26 +79,45 @@ class HogDetector:
 
     def _look(self, image: Image) -> Detections:
         height, width = image.shape[:2]
-        if self._enlarge != 1:
-            image = cv2.resize(image, None, fx=self._enlarge, fy=self._enlarge).astype(np.uint8, copy=False)
-        if image.shape[1] < self._model.window[0] or image.shape[0] < self._model.window[1]:
-            return Detections.none()  # OpenCV writes outside its memory here (seen with 4.14)
-        windows, weights = self._hog.detectMultiScale(
-            np.ascontiguousarray(image[:, :, ::-1]),
-            hitThreshold=self._hit_threshold,
-            winStride=self._win_stride,
-            padding=self._padding,
-            scale=self._scale,
-            groupThreshold=0,
-        )
-        x, y, w, h = np.asarray(windows, np.float32).reshape(-1, 4).T / np.float32(self._enlarge)
-        scores = np.asarray(weights, np.float32).reshape(-1)
-        half_w, half_h = w * (self._model.person[0] / 2), h * (self._model.person[1] / 2)
-        centre_x, centre_y = x + w / 2, y + h / 2
-        sides = (centre_x - half_w, centre_y - half_h, centre_x + half_w, centre_y + half_h)
-        boxes = np.clip(np.stack(sides, axis=1), 0, [width, height, width, height]).astype(np.float32)
+        found, scores = self._search(image, self._hit_threshold)
+        boxes = np.clip(found, 0, [width, height, width, height]).astype(np.float32)
         solid = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
         boxes, scores = boxes[solid], scores[solid]
         labels = np.zeros(len(scores), np.int64)
         keep = nms(boxes, scores, labels, iou=self._nms_iou, limit=self._max_detections)
         return Detections(boxes[keep], scores[keep], labels[keep])
+
+
+class WindowFinder:
+    """Slides one window over an image by OpenCV's own search."""
+
+    def __init__(self, model: HogModel, enlarge: float, win_stride: int, padding: int, scale: float) -> None:
+        self._model = model
+        self._hog = model.descriptor()
+        self._enlarge = enlarge
+        self._win_stride = (win_stride, win_stride)
+        self._padding = (padding, padding)
+        self._scale = scale
+
+    def people(self, image: Image, threshold: float) -> tuple[Floats, Floats]:
+        """Return boxes (N, 4) and scores (N,) of the windows that score at least `threshold`."""
+        if self._enlarge != 1:
+            image = cv2.resize(image, None, fx=self._enlarge, fy=self._enlarge).astype(np.uint8, copy=False)
+        if image.shape[1] < self._model.window[0] or image.shape[0] < self._model.window[1]:
+            # OpenCV writes outside its memory here (seen with 4.14)
+            return np.zeros((0, 4), np.float32), np.zeros(0, np.float32)
+        windows, weights = self._hog.detectMultiScale(
+            np.ascontiguousarray(image[:, :, ::-1]),
+            hitThreshold=threshold,
+            winStride=self._win_stride,
+            padding=self._padding,
+            scale=self._scale,
+            groupThreshold=0,
+        )
+        found = np.asarray(windows, np.float32).reshape(-1, 4)
+        order = np.lexsort(found.T)  # OpenCV's threads hand windows over in any order
+        x, y, w, h = found[order].T / np.float32(self._enlarge)
+        half_w, half_h = w * (self._model.person[0] / 2), h * (self._model.person[1] / 2)
+        centre_x, centre_y = x + w / 2, y + h / 2
+        sides = (centre_x - half_w, centre_y - half_h, centre_x + half_w, centre_y + half_h)
+        return np.stack(sides, axis=1), np.asarray(weights, np.float32).reshape(-1)[order]
