@@ -34,6 +34,8 @@ COPIES = 2
 STEPS = 80
 SHRINK = 1e-3
 """Of the weights, in the loss of the SVM."""
+EASY = -1.3
+"""Windows without people that score lower have taught what they can and are forgotten."""
 ALARMS = 0.01
 """Scores of the views are moved so that 0 is an alarm on this share of the frames without people."""
 RIDGE = 30.0
@@ -96,7 +98,9 @@ def main() -> None:
     ]
     for number in range(ROUNDS):
         for view, people, wrong in zip(views, samples, others, strict=True):
-            weights = _fitted(people.features, np.concatenate(wrong))
+            every = np.concatenate(wrong)
+            weights = _fitted(people.features, every)
+            wrong[:] = [every[every @ weights[:-1] + weights[-1] > EASY]]
             view["weights"], view["bias"] = _rounded(weights[:-1]), float(weights[-1])
         model = {"colours": colours.round(1).tolist(), "views": views}
         finder = ViewFinder(HogViews.model_validate(model), ENLARGE, SCALE)

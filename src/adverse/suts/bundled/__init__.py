@@ -39,7 +39,12 @@ MODELS: Mapping[str, Bundled] = {
     "two-stage": Bundled(
         "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.45, **_PERSON}
     ),
-    "hog": Bundled("orchard-hog.json", "HOG and a linear SVM", "opencv-hog", {"enlarge": 1.5, "scale": 1.15}),
+    "hog": Bundled(
+        "orchard-hog.json",
+        "HOG, colours and linear SVMs",
+        "opencv-hog",
+        {"enlarge": 1.6, "scale": 1.2, "hit_threshold": -2.5},
+    ),
 }
 
 
