@@ -29,7 +29,7 @@ def mean_corruption_error(
     Hendrycks and Dietterich (2019), section 4.3, with AlexNet as their reference. Both sides must hold the
     same corruptions with equally many severities; what is missing is refused, never taken as 0.
 
-    >>> mean_corruption_error({"fog": [0.2, 0.4]}, {"fog": [0.5, 0.7]})
+    >>> mean_corruption_error({"fog": [0.25, 0.25]}, {"fog": [0.5, 0.5]})
     50.0
     """
     unlike = sorted(
