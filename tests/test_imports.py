@@ -43,6 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),  # study: to show the frames of a run
+    "reliability": (SEAM, *GROUND),
     "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
     "cli": (
@@ -50,6 +51,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "interop",
         "analysis",
         "benchmarks",
+        "reliability",
         "curves",
         "study",
         "data",

@@ -1,0 +1,1 @@
+"""Reliability requirements from what people can see: visual change, thresholds, checks."""
