@@ -36,7 +36,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "curves": ("levels", *GROUND),
     "benchmarks": ("curves", SEAM, *GROUND),
     "analysis": ("benchmarks", "curves", "levels", "robot", SEAM, *GROUND),
-    "reliability": ("benchmarks", "curves", "data", "mutations", "suts", "study", SEAM, *GROUND),
+    "reliability": ("benchmarks", "curves", "levels", "data", "mutations", "suts", "study", SEAM, *GROUND),
     "semantic": GROUND,
     "fuzz": ("semantic", "benchmarks", "curves", "data", "suts", "study", SEAM, *GROUND),
     "report": (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adverse.reliability.tally import Array, Evidence, Side
 from adverse.seeds import generator
 
-CHUNK = 256
+CHUNK = 64
 """Batches that are weighed at a time, so that memory stays bounded."""
 
 
@@ -58,7 +58,7 @@ def batches_of_images(evidence: Evidence, batches: int, images: int, *, seed: in
     rng = generator(seed, "batches of images", str(run))
     sides = (evidence.required, evidence.measured)
     rows = [_rows_by_image(side, len(evidence.log)) for side in sides]
-    pools = [np.flatnonzero(found.count > 0) for found in rows]
+    pools = [np.flatnonzero(found.number > 0) for found in rows]
     parts = []
     for size in _sizes(batches):
         place, which = rng.random((size, images)), rng.random((size, images))
@@ -66,7 +66,7 @@ def batches_of_images(evidence: Evidence, batches: int, images: int, *, seed: in
         for side, found, pool in zip(sides, rows, pools, strict=True):
             drawn = min(images, len(pool))
             image = pool[(place[:, :drawn] * len(pool)).astype(np.int64)]
-            row = found.order[found.start[image] + (which[:, :drawn] * found.count[image]).astype(np.int64)]
+            row = found.order[found.start[image] + (which[:, :drawn] * found.number[image]).astype(np.int64)]
             values.append(side.tally.under(_counts(row, len(side.image))))
         parts.append(values)
     return _joined(parts)
@@ -75,7 +75,7 @@ def batches_of_images(evidence: Evidence, batches: int, images: int, *, seed: in
 class _Rows(NamedTuple):
     order: NDArray[np.int64]
     start: NDArray[np.int64]
-    count: NDArray[np.int64]
+    number: NDArray[np.int64]
 
 
 def _rows_by_image(side: Side, images: int) -> _Rows:

@@ -18,9 +18,9 @@ from scipy import optimize, special
 
 from adverse.reliability.batches import Batches, batches_of_images, batches_of_logs, whole
 from adverse.reliability.tally import Evidence
+from adverse.verdicts import Outcome
 
 Rule = Literal["paired", "paper"]
-Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 POWER = 0.9
 """How often the minimum detectable effect is detected."""
 FEWEST_IMAGES, FEWEST_LOGS = 20, 5
@@ -88,7 +88,9 @@ def find(evidence: Evidence, plan: Plan, *, run: int = 0) -> Finding:
     independent = logs if plan.rule == "paired" else images
     if images < FEWEST_IMAGES or independent < FEWEST_LOGS:
         have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
-        return replace(known, refused=f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs")
+        return replace(
+            known, refused=f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+        )
     drawn = len(evidence.log) if plan.images is None else min(plan.images, len(evidence.log))
     draw = batches_of_logs if plan.rule == "paired" else batches_of_images
     values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
@@ -96,9 +98,7 @@ def find(evidence: Evidence, plan: Plan, *, run: int = 0) -> Finding:
     if undefined:
         return replace(known, refused=f"too few images: not defined in {undefined} of {plan.batches} batches")
     if plan.rule == "paper":
-        means = replace(
-            known, required=float(values.required.mean()), measured=float(values.measured.mean())
-        )
+        means = replace(known, required=float(values.required.mean()), measured=float(values.measured.mean()))
         error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
         return _bounded(means, error, plan, lambda risk: _normal(risk) * error)
     error = float((values.required - values.measured).std(ddof=1)) * math.sqrt(logs / (logs - 1))
@@ -109,9 +109,7 @@ def find(evidence: Evidence, plan: Plan, *, run: int = 0) -> Finding:
         worth = max(float(logs), worth / _alike(values, singly, at_most=images / logs))
 
     def reach(risk: float) -> float:
-        """Half the interval: Student's t times the error, what so many images cannot rule out, and half an
-        image, because images are counted whole.
-        """
+        """Half the interval: the error, what so many images cannot rule out, half an image for rounding."""
         spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
         return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
 
@@ -139,7 +137,8 @@ def decide(findings: Sequence[Finding], plans: Sequence[Plan]) -> list[Outcome]:
     met = holm([finding.p_met for finding in findings], risks)
     missed = holm([finding.p_missed for finding in findings], risks)
     return [
-        "PASS" if yes else "FAIL" if no else "INCONCLUSIVE" for yes, no in zip(met, missed, strict=True)
+        Outcome.PASS if yes else Outcome.FAIL if no else Outcome.INCONCLUSIVE
+        for yes, no in zip(met, missed, strict=True)
     ]
 
 
@@ -156,20 +155,6 @@ def holm(p_values: Sequence[float], risks: Sequence[float]) -> list[bool]:
             break
         found[index] = True
     return found
-
-
-def agreed(first: Outcome, second: Outcome) -> Outcome:
-    """Return the outcome that two runs with other random numbers agree on."""
-    return first if first == second else "INCONCLUSIVE"
-
-
-def images_needed(finding: Finding, plan: Plan) -> int | None:
-    """Return about how many images would settle it, if the distance stays what it is; None: no telling."""
-    if finding.distance is None or finding.high is None:
-        return None
-    gap = abs(plan.margin - finding.distance)
-    reach = finding.high - finding.distance
-    return None if gap < reach / 100 else math.ceil(finding.images * (reach / gap) ** 2)
 
 
 def _alike(together: Batches, singly: Batches, *, at_most: float) -> float:

@@ -54,7 +54,7 @@ class Ratio:
 
 @dataclass(frozen=True, eq=False)
 class MeanRatio:
-    """The mean of the ratios of several classes, (R, C) each: mean IoU. A class without a whole is left out."""
+    """The mean of the ratios of several classes, (R, C) each: mean IoU. A class without one is left out."""
 
     part: Array
     whole: Array
@@ -62,8 +62,7 @@ class MeanRatio:
     @property
     def informs(self) -> NDArray[np.bool_]:
         """Rows with anything to count."""
-        found: NDArray[np.bool_] = (self.whole > 0).any(axis=1)
-        return found
+        return np.asarray((self.whole > 0).any(axis=1), np.bool_)
 
     def under(self, weights: Array) -> Array:
         """Return the mean ratio."""
