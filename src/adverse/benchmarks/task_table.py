@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks import classification, segmentation
-from adverse.benchmarks.intervals import LeftOut, intervals
+from adverse.benchmarks.intervals import LeftOut, Without, without_groups
 from adverse.benchmarks.metrics import Named
-from adverse.benchmarks.mpc import Cell, per_class, under_corruption
+from adverse.benchmarks.mpc import Cell, Robustness, per_class, under_corruption
 from adverse.errors import StudyError, suggestion
 from adverse.study.store.read import FAULT, Store
 from adverse.types import Task
@@ -99,8 +99,8 @@ def numbers(
     images: int,
     *,
     partial: bool,
-) -> tuple[Any, Any, Any]:
-    """Return P, mPC and rPC as a whole, by class, and with intervals (None without groups to leave out)."""
+) -> tuple[Robustness, dict[str, Robustness], Without | None]:
+    """Return P, mPC and rPC as a whole, by class, and without each group of logs, if there are groups."""
     everything = np.ones((1, images))
     whole = under_corruption(
         float(found[baseline].scores(everything)[0]),
@@ -117,7 +117,8 @@ def numbers(
     if left_out is None:
         return whole, classes, None
     without = {cell: found[setting].scores(left_out.weights) for cell, setting in cells.items()}
-    return whole, classes, intervals(whole, found[baseline].scores(left_out.weights), without, left_out.logs)
+    plain = found[baseline].scores(left_out.weights)
+    return whole, classes, without_groups(whole, plain, without, left_out.logs)
 
 
 def _segmented(counts: NDArray[Any], classes: Sequence[str], metric: TaskMetric, faults: int) -> Judged:
