@@ -29,6 +29,7 @@ class Read(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tables: dict[str, list[list[str]]] = {}
+        self.all_tables: list[list[list[str]]] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.inside: list[str] = []
         self._rows: list[list[str]] = []
@@ -49,6 +50,7 @@ class Read(HTMLParser):
             pass
         if tag == "table":
             self.tables[self._caption] = self._rows
+            self.all_tables.append(self._rows)
 
     def handle_data(self, data: str) -> None:
         if "caption" in self.inside:

@@ -113,7 +113,7 @@ def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
         "study": store.manifest["study"]["name"],
         "task": store.task,
         "metric": METRICS[store.task],
-        "rows": [asdict(row) for row in score_task(store)],
+        "rows": [row.plain() for row in score_task(store)],
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
         "troubles": _by_frame(troubles),
