@@ -37,7 +37,8 @@ def drawn(rows: int = 96, columns: int = 120, seed: int = 0) -> Image:
         coarse = rng.normal(size=(rows // size + 2, columns // size + 2, 3)) * size**0.5
         total += cv2.resize(coarse, (columns, rows), interpolation=cv2.INTER_LINEAR)
     total = (total - total.min()) / np.ptp(total) * 200 + 25
-    return np.rint(total).astype(np.uint8)
+    out: Image = np.rint(total).astype(np.uint8)
+    return out
 
 
 def noisy(image: Image, sigma: float, seed: int = 1) -> Image:
