@@ -162,8 +162,11 @@ def test_the_interval_is_that_of_logs_drawn_together(made: Runner) -> None:
             if (row["level"], row["setting"]) == ("image/ROC_B", "identity")
         ]
         rows.sort(key=lambda row: row["log"])
-        parts = (np.array([row[name] for row in rows]) for name in ("hits", "truths", "cost", "exposure"))
-        sides.append(Area((Ratios(*parts, "rate", FPR_MAX),)))  # type: ignore[arg-type]
+        hits, truths, cost, exposure = (
+            np.array([row[name] for row in rows], np.float64)
+            for name in ("hits", "truths", "cost", "exposure")
+        )
+        sides.append(Area((Ratios(hits, truths, cost, exposure, "rate", FPR_MAX),)))
     strata = ["positive", "negative"] * 8
     wanted = estimate({"d": Difference(sides[1], sides[0])}, draw(LOGS, strata, seed=0, count=200))["d"]
     assert found.difference == interval(wanted)
