@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.errors import AdverseError
-from report.test_page import read
+from html_reading import read
 
 
 @pytest.fixture(scope="module")
