@@ -15,6 +15,7 @@ from adverse.cli import (
     demo,
     drive,
     export,
+    humans,
     init,
     listing,
     models,
@@ -42,6 +43,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
     adverse models list                   real models to try, fetched with pip
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
+    adverse humans estimate ANSWERS.csv   how much change people tolerate
 
 Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
 """
@@ -83,4 +85,5 @@ app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
 app.add_typer(models.models, name="models")
+app.add_typer(humans.humans, name="humans")
 app.command("demo")(demo.demo)
