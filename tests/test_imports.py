@@ -21,22 +21,24 @@ GROUND = (
     "verdicts",
 )
 SEAM = "study.store"
+VISUAL = "reliability.visual"
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(GROUND, GROUND),
-    "": ("api", "curves", "mutations", *GROUND),  # adverse/__init__.py
+    "": ("api", "curves", "mutations", "reliability", *GROUND),  # adverse/__init__.py
     "__main__": ("cli",),
     "data": GROUND,
     "mutations": GROUND,
     "suts": GROUND,
     "depth": GROUND,
     SEAM: GROUND,
-    "study": ("data", "mutations", "suts", "depth", "robot", SEAM, *GROUND),
+    VISUAL: ("mutations", *GROUND),
+    "study": ("data", "mutations", "suts", "depth", "robot", VISUAL, SEAM, *GROUND),
     "robot": GROUND,
     "levels": ("robot", SEAM, *GROUND),
     "curves": ("levels", *GROUND),
     "benchmarks": ("curves", SEAM, *GROUND),
     "analysis": ("benchmarks", "curves", "levels", "robot", SEAM, *GROUND),
-    "reliability": ("benchmarks", "curves", "data", "mutations", "suts", "study", SEAM, *GROUND),
+    "reliability": ("benchmarks", "curves", "data", "mutations", "suts", "study", VISUAL, SEAM, *GROUND),
     "semantic": GROUND,
     "fuzz": ("semantic", "benchmarks", "curves", "data", "suts", "study", SEAM, *GROUND),
     "report": (
