@@ -26,6 +26,7 @@ COMMANDS = (
     "drive",
     "predict",
     "verify",
+    "view",
     "export",
     "list",
     "mutate",
