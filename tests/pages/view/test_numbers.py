@@ -72,7 +72,7 @@ def test_boxes_appear_where_their_score_passes_the_threshold(guest: TestClient, 
     for log in range(len(store.frames.logs)):
         ids = [store.frames.ids[row] for row in np.flatnonzero(store.frames.log == log)]
         for number, frame in enumerate(ids):
-            asked = {"sut": sut, "right": setting, "log": store.frames.logs[log], "frame": number}
+            asked = {"sut": sut, "right": setting, "log": store.frames.logs[log], "frame": str(number)}
             page = guest.get("/frame.json", params=asked).json()
             assert page["id"] == frame
             side = page["sides"]["right"]
