@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-from adverse.reliability.tally import BINS, CENTRES, EDGES, Array, Tally
+from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Tally
 
 POWERS = (0.0, 0.5, 1.0, 2.0)
 """How the drop sets in: at once, steeply, evenly, gently."""

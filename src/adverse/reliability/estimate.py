@@ -18,7 +18,7 @@ from adverse.errors import StudyError
 from adverse.reliability.drop import drop_interval
 from adverse.reliability.judgments import Judgments
 from adverse.reliability.smoothing import LEAST_POINTS, smooth
-from adverse.reliability.tally import BINS, CENTRES, EDGES, Array, Tally, tally
+from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Tally, tally
 from adverse.reliability.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
 

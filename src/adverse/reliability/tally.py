@@ -1,93 +1,123 @@
-"""Answers counted by participant and bin of visual change: all that the estimation needs to know.
+"""What a measure is made of, row by row, so that it can be had for any weighting of the rows.
 
-Counting by participant keeps the bootstrap cheap: drawing participants anew is one matrix product.
+A row is one image as it is, or one changed version of it. A batch of images is a weight for each row, so
+thousands of batches are a product of matrices; nothing is matched or counted twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.reliability.judgments import Judgments
-from adverse.reliability.thresholds import Kind
+from adverse.benchmarks.weighted import Matched
 
 Array = NDArray[np.float64]
 
-BINS = 100
-WIDTH = 1 / BINS
-EDGES: Array = np.arange(BINS + 1) / BINS
-CENTRES: Array = (np.arange(BINS) + 0.5) / BINS
-ON_THE_EDGE = 1e-9
-"""0.29 in binary is a little less than 29 hundredths; it belongs to the bin that begins there."""
+
+class Tally(Protocol):
+    """A measure from 0 to 1 of weighted rows."""
+
+    @property
+    def informs(self) -> NDArray[np.bool_]:
+        """Which rows (R,) can change the measure at all: an image without objects says nothing of recall."""
+
+    def under(self, weights: Array) -> Array:
+        """Return the measure (B,) for weights (B, R); NaN where it is not defined."""
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """Answers and successes of P participants in each bin (P, BINS), and on what they are compared with (P,).
+class Ratio:
+    """A ratio of sums: accuracy, recall, F1, share of equal pixels.
 
-    A success is the right answer, or the answer that was given on the original. `base_apart` says whether
-    the base is not already among the answers in the bins.
+    >>> Ratio(np.array([1.0, 0.0]), np.array([1.0, 1.0])).under(np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
+    [0.5, 0.75]
     """
 
-    answers: Array
-    successes: Array
-    base_answers: Array
-    base_successes: Array
-    base_apart: bool
+    part: Array
+    whole: Array
 
     @property
-    def participants(self) -> int:
-        """How many people answered."""
-        return len(self.answers)
+    def informs(self) -> NDArray[np.bool_]:
+        """Rows with anything to count."""
+        found: NDArray[np.bool_] = self.whole > 0
+        return found
+
+    def under(self, weights: Array) -> Array:
+        """Return the ratio of the weighted sums."""
+        whole = weights @ self.whole
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(whole > 0, weights @ self.part / whole, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanRatio:
+    """The mean of the ratios of several classes, (R, C) each: mean IoU. A class without one is left out."""
+
+    part: Array
+    whole: Array
 
     @property
-    def base_rate(self) -> float:
-        """The share of successes that is compared with: m0 or s0."""
-        return float(self.base_successes.sum() / self.base_answers.sum())
+    def informs(self) -> NDArray[np.bool_]:
+        """Rows with anything to count."""
+        return np.asarray((self.whole > 0).any(axis=1), np.bool_)
+
+    def under(self, weights: Array) -> Array:
+        """Return the mean ratio."""
+        whole = weights @ self.whole
+        there = whole > 0
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios = np.where(there, weights @ self.part / whole, 0.0)
+            return np.where(there.any(axis=1), ratios.sum(axis=1) / there.sum(axis=1), np.nan)
 
 
-def bin_of(dv: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the bin of each visual change; 1 belongs to the last.
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """Average precision of detections that were matched once."""
 
-    >>> bin_of(np.array([0, 0.29, 0.999, 1]))
-    array([ 0, 29, 99, 99])
+    matched: Matched
+
+    @property
+    def informs(self) -> NDArray[np.bool_]:
+        """Rows with true objects; one with false alarms alone informs too, but proves no finding."""
+        found: NDArray[np.bool_] = self.matched.positives.sum(axis=0) > 0
+        return found
+
+    def under(self, weights: Array) -> Array:
+        """Return the mean average precision."""
+        return self.matched.under(np.ascontiguousarray(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a requirement: its tally, and which image (an index) each row belongs to."""
+
+    tally: Tally
+    image: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What a requirement is judged on: what is required, what is measured, and the log of each image.
+
+    `log` (N,) indexes independent logs; where every image is taken by itself it is `arange(N)`.
     """
-    return np.minimum(np.floor(dv * BINS + ON_THE_EDGE), BINS - 1).astype(np.int64)
 
+    required: Side
+    measured: Side
+    log: NDArray[np.int64]
 
-def tally(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Tally:
-    """Count the answers that say something about a threshold of this kind.
+    @property
+    def images(self) -> int:
+        """How many images inform the side that fewer inform."""
+        return min(len(np.unique(side.image[side.tally.informs])) for side in (self.required, self.measured))
 
-    Correctness is compared with the originals: what people answered there, right or wrong. Prediction is
-    compared with barely changed images: those up to the given quantile of visual change.
-    """
-    if kind == "correctness":
-        used = judgments.where(judgments.truth != "")
-        success = used.answer == used.truth
-        compared = used.original_answer != ""
-        base_success = (used.original_answer == used.truth) & compared
-    else:
-        used = judgments.where(judgments.original_answer != "")
-        success = used.answer == used.original_answer
-        cut = np.quantile(used.dv, baseline_quantile, method="inverted_cdf") if len(used) else 0.0
-        compared = used.dv <= cut
-        base_success = success & compared
-    people, person = np.unique(used.participant, return_inverse=True)
-    places = person * BINS + bin_of(used.dv)
-
-    def by_bin(counted: NDArray[np.bool_]) -> Array:
-        found = np.bincount(places, counted, len(people) * BINS).astype(np.float64)
-        return found.reshape(len(people), BINS)
-
-    def by_person(counted: NDArray[np.bool_]) -> Array:
-        return np.bincount(person, counted, len(people)).astype(np.float64)
-
-    return Tally(
-        by_bin(np.ones(len(used), np.bool_)),
-        by_bin(success),
-        by_person(compared),
-        by_person(base_success),
-        base_apart=kind == "correctness",
-    )
+    @property
+    def logs(self) -> int:
+        """How many logs do."""
+        return min(
+            len(np.unique(self.log[side.image[side.tally.informs]]))
+            for side in (self.required, self.measured)
+        )
