@@ -24,7 +24,7 @@ ON_THE_EDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class Counted:
     """Answers and successes of P participants in each bin (P, BINS), and on what they are compared with (P,).
 
     A success is the right answer, or the answer that was given on the original. `base_apart` says whether
@@ -57,7 +57,7 @@ def bin_of(dv: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.minimum(np.floor(dv * BINS + ON_THE_EDGE), BINS - 1).astype(np.int64)
 
 
-def tally(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Tally:
+def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Counted:
     """Count the answers that say something about a threshold of this kind.
 
     Correctness is compared with the originals: what people answered there, right or wrong. Prediction is
@@ -84,7 +84,7 @@ def tally(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Tally:
     def by_person(counted: NDArray[np.bool_]) -> Array:
         return np.bincount(person, counted, len(people)).astype(np.float64)
 
-    return Tally(
+    return Counted(
         by_bin(np.ones(len(used), np.bool_)),
         by_bin(success),
         by_person(compared),

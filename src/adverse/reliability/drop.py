@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2
 
-from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Tally
+from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Counted
 
 POWERS = (0.0, 0.5, 1.0, 2.0)
 """How the drop sets in: at once, steeply, evenly, gently."""
@@ -32,26 +32,26 @@ FLAT = 1e-9
 
 
 def drop_interval(
-    tally: Tally, draws: Array, fitted: Array, threshold_bin: int, confidence: float
+    counted: Counted, draws: Array, fitted: Array, threshold_bin: int, confidence: float
 ) -> tuple[float, float | None]:
     """Return the interval of the drop point; an upper end of None is beyond the data.
 
     `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
     bin, NaN where a bin is not populated.
     """
-    draws = np.vstack([np.ones(tally.participants), draws])
+    draws = np.vstack([np.ones(counted.participants), draws])
     known = np.isfinite(fitted)
     rate = np.clip(np.where(known, fitted, 0.5), SURE, 1 - SURE)
     noise = rate * (1 - rate)
-    base = min(max(tally.base_rate, SURE), 1 - SURE)
-    used = _onset(tally.answers.sum(axis=0), rate, noise, known, base, threshold_bin)
+    base = min(max(counted.base_rate, SURE), 1 - SURE)
+    used = _onset(counted.answers.sum(axis=0), rate, noise, known, base, threshold_bin)
     weight = used / noise
-    base_weight = float(tally.base_apart) / (base * (1 - base))
+    base_weight = float(counted.base_apart) / (base * (1 - base))
     loss = _losses(
-        (draws @ tally.answers) * weight,
-        (draws @ tally.successes) * weight,
-        (draws @ tally.base_answers) * base_weight,
-        (draws @ tally.base_successes) * base_weight,
+        (draws @ counted.answers) * weight,
+        (draws @ counted.successes) * weight,
+        (draws @ counted.base_answers) * base_weight,
+        (draws @ counted.base_successes) * base_weight,
     )
     best = int(loss[0].argmin())
     lost = loss[1:, best] - loss[1:].min(axis=1)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 
 from adverse.errors import StudyError
+from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Counted, count_answers
 from adverse.reliability.drop import drop_interval
 from adverse.reliability.judgments import Judgments
 from adverse.reliability.smoothing import LEAST_POINTS, smooth
-from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Tally, tally
 from adverse.reliability.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
 
@@ -106,9 +106,9 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The spline over the populated bins of B tallies at once, and where the test finds a drop.
+    """The spline over the populated bins of B counts at once, and where the test finds a drop.
 
-    Rows are tallies, columns all bins; NaN where a bin is not populated. `first` is the bin of the
+    Rows are counts, columns all bins; NaN where a bin is not populated. `first` is the bin of the
     threshold, -1 where none is found. `hits` are the successes that are tested.
     """
 
@@ -130,7 +130,7 @@ def estimate(judgments: Judgments, options: Options | None = None) -> list[Estim
 
 def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Estimate:
     """Estimate one threshold from the answers on one transformation."""
-    counted = tally(judgments, kind, options.baseline_quantile)
+    counted = count_answers(judgments, kind, options.baseline_quantile)
     why = lacking(counted)
     answers = counted.answers.sum(axis=0)
     if why:
@@ -237,8 +237,8 @@ def draws_of(people: int, options: Options, *key: str) -> Array:
     return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
 
 
-def lacking(counted: Tally) -> str:
-    """Say why a tally is too small to estimate anything from; empty where it is not."""
+def lacking(counted: Counted) -> str:
+    """Say why what was counted is too small to estimate anything from; empty where it is not."""
     if not len(counted.answers):
         return "no answer has what this threshold needs: truth for t_c, the answer on the original for t_p"
     if counted.base_answers.sum() < FEW:
@@ -249,7 +249,7 @@ def lacking(counted: Tally) -> str:
     return ""
 
 
-def _again(counted: Tally, draws: Array, found: Fit, options: Options) -> Fit:
+def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit:
     """Fit once more for participants drawn anew, in the bins and with the smoothing of the data."""
     populated = np.isfinite(found.fitted[0])
     answers = (draws @ counted.answers) * populated
