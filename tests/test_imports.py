@@ -30,6 +30,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "mutations": GROUND,
     "suts": GROUND,
     "depth": GROUND,
+    "semantic": GROUND,
     SEAM: GROUND,
     VISUAL: ("mutations", *GROUND),
     "study": ("data", "mutations", "suts", "depth", "robot", VISUAL, SEAM, *GROUND),
@@ -50,7 +51,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
-    "semantic": GROUND,
     "fuzz": ("semantic", "benchmarks", "curves", "data", "suts", "study", SEAM, *GROUND),
     "report": (
         "analysis",
@@ -92,6 +92,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "study",
         "data",
         "mutations",
+        "semantic",
         "suts",
         "depth",
         SEAM,

@@ -27,6 +27,7 @@ COMMANDS = (
     "drive",
     "predict",
     "verify",
+    "view",
     "export",
     "list",
     "mutate",
