@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import NonNegative, Positive
@@ -104,11 +104,12 @@ class Requirements(_Section):
     seed: Annotated[int, Field(ge=0)] | None = None
     ranking: bool = False
 
-    @model_validator(mode="after")
-    def _one_level(self) -> Self:
-        if self.sensitivity is not None and self.score is not None:
+    @field_validator("score")
+    @classmethod
+    def _one_level(cls, score: float | None, info: ValidationInfo) -> float | None:
+        if score is not None and info.data.get("sensitivity") is not None:
             raise ValueError("sensitivity: or score:, not both")
-        return self
+        return score
 
 
 @dataclass(frozen=True)
