@@ -9,6 +9,7 @@ import typer
 import adverse
 from adverse.cli import (
     benchtable,
+    check,
     checkplugin,
     compare,
     data,
@@ -34,6 +35,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
+    adverse check RUN requirements.yaml   is it good enough? verdicts, for people and CI
     adverse compare BEFORE AFTER          two runs, log by log: regressions first
     adverse bench-table RUN               P, mPC and rPC, as the literature has them
     adverse verify RUN                    re-check every hash
@@ -72,6 +74,7 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(report.report)
+app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("bench-table")(benchtable.bench_table)
 app.command("drive")(drive.drive)
