@@ -28,6 +28,7 @@ COMMANDS = (
     "drive",
     "predict",
     "verify",
+    "view",
     "export",
     "list",
     "mutate",

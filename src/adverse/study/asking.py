@@ -103,6 +103,7 @@ class Queue:
                 pixels=version.pixels,
                 notes=version.notes,
                 repeats=repeats,
+                told=version.told,
                 **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
@@ -115,6 +116,7 @@ def _refused(version: Version, sut: str) -> Record:
         sut=sut,
         status="quarantined",
         reason=version.refused,
+        told=version.told,
     )
 
 
