@@ -47,7 +47,12 @@ def test_every_strength_leaves_the_image_at_0_and_changes_it_most_at_1(mutation:
 
 @pytest.mark.parametrize("mutation", sorted(STRENGTHS))
 def test_a_wanted_change_is_found(mutation: str) -> None:
-    how: dict[str, Any] = {"options": OPTIONS.get(mutation), "depth_m": DEPTH, "backend": "vifp", "registry": REGISTRY}
+    how: dict[str, Any] = {
+        "options": OPTIONS.get(mutation),
+        "depth_m": DEPTH,
+        "backend": "vifp",
+        "registry": REGISTRY,
+    }
     for wanted in (0.35, 0.6):
         found = find_strength(drawn(), mutation, wanted, **how)
         if found.reached:

@@ -110,7 +110,7 @@ class Searchable:
         return "rng" in self._plugin.needs
 
     def at(self, strength: float) -> Image:
-        """Return the image at a strength of 0, as it is, to 1; random numbers are the same at all strengths."""
+        """Return the image at a strength of 0 (as it is) to 1, with the same random numbers at all."""
         if strength == 0:
             return self._image.copy()
         options = {**self._fixed, self.strength.option: self.strength.value(strength)}
