@@ -22,12 +22,12 @@ from adverse.reliability.written import as_data, save
 from adverse.report.requirements import requirement_lines
 from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
-from adverse.study.run import RunFolder
+from adverse.study.store.folder import RunFolder
 from adverse.study.store.verdict_files import read_verdicts
 from adverse.types import Image
 from adverse.verdicts import Outcome
 
-FRAMES = 60
+FRAMES = 40
 SIZE = (48, 56)
 PLUGIN = '''
 """Systems that look for a light square: one whatever the contrast, one only where there is much of it."""
@@ -50,6 +50,7 @@ class Looks:
 
 class Names(Looks):
     classes = ("left", "right")
+    task = "classification"
     def classify(self, images):
         return [self.name(image) for image in images]
     def name(self, image):
@@ -59,6 +60,7 @@ class Names(Looks):
 
 class Paints(Looks):
     classes = ("dark", "light")
+    task = "segmentation"
     def segment(self, images):
         return [self.paint(image) for image in images]
     def paint(self, image):
@@ -195,12 +197,13 @@ def test_who_keeps_up_passes_and_who_does_not_fails(tmp_path: Path, task: str) -
     outcomes = {(one.sut, one.kind): one.judged.outcome for one in found.results}
     assert outcomes["steady", "correctness"] is Outcome.PASS
     assert outcomes["steady", "prediction"] is Outcome.PASS
-    if task != "segmentation":  # most pixels are dark, and the shy one calls all of them so
+    assert outcomes["shy", "correctness"] is not Outcome.PASS
+    if task == "detection":
         assert outcomes["shy", "correctness"] is Outcome.FAIL
         assert outcomes["shy", "prediction"] is Outcome.FAIL
     distances = {(one.sut, one.kind): one.judged.finding.distance for one in found.results}
-    for kind in ("correctness", "prediction"):
-        assert distances["shy", kind] > distances["steady", kind] + 0.05
+    for kind in ("correctness", "prediction"):  # most pixels are dark, and the shy one calls all of them so
+        assert distances["shy", kind] > distances["steady", kind] + (0.02 if task == "segmentation" else 0.05)
     assert all(one.within.versions + one.within.rejections == 2 * FRAMES for one in found.results)
     assert heard.done == FRAMES * 2 * 4  # as they are, two versions, barely changed; two SUTs
     seen = found.results[0].within.visual_change
@@ -224,14 +227,14 @@ def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> N
 
 def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     beyond = {"transformation": "t.jpeg", "kind": "correctness", "threshold": 0.999}
-    path = write_study(tmp_path, "detection", [beyond], versions=4, tries=8)
+    path = write_study(tmp_path, "detection", [beyond], versions=8, tries=8, frames=24)
     found, _ = checked(path, tmp_path / "out")
     one = found.results[0]
     assert one.within.rejections > 0
-    assert one.within.tries <= 8 * 4 * FRAMES
-    assert set(one.within.refused) == {"the visual change cannot be reached"}
+    assert one.within.tries <= 8 * 8 * 24
+    assert "the visual change is never so large" in one.within.refused
     (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
-    assert f"{one.within.rejections} of {4 * FRAMES} versions" in line
+    assert f"{one.within.rejections} of {8 * 24} versions" in line
 
 
 def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path) -> None:
@@ -282,7 +285,7 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
 
 
 def test_a_check_from_many_workers_is_the_same_to_the_byte(tmp_path: Path) -> None:
-    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "prediction"}], frames=40)
+    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "prediction"}], frames=24)
     here, _ = checked(path, tmp_path / "here")
     save(here)
     there = tmp_path / "there"

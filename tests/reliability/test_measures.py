@@ -140,7 +140,7 @@ def test_a_sensitivity_is_a_rate_of_false_alarms() -> None:
     strict, _ = detected(3, sensitivity=1e-9)
     assert strict.threshold > sut.threshold > everything.threshold
     assert sut.source == "test"
-    assert standardize(np.float32([0.9]), 10, np.array([0.05])).thresholds[0] > np.float32(0.9)
+    assert standardize(np.array([0.9], np.float32), 10, np.array([0.05])).thresholds[0] > np.float32(0.9)
     found = [one.correct("recall", rows).under(np.ones((1, 12)))[0] for one in (strict, sut, everything)]
     assert found == sorted(found)
 

@@ -75,7 +75,8 @@ def test_a_study_holds_its_requirements(tmp_path: Path) -> None:
         ({"first": {"measure": "accuracy"}}, "no measure 'accuracy'"),
         ({"first": {"kind": "prediction", "measure": "recall"}}, "box_f1"),
         ({"first": {"transformation": "hase"}}, "Did you mean 'haze'"),
-        ({"first": {"transformation": "haze(beta=0.1, visibility_m=3)"}}, "no strength"),
+        ({"first": {"transformation": "haze(beta=0.1)"}}, "beta is the strength of haze"),
+        ({"first": {"transformation": "channel_dropout(channel=R)"}}, "no strength"),
         ({"first": {"transformation": "grayscale(", "threshold": 0.1}}, "cannot be read"),
         ({"first": {"transformation": "defocus"}}, "focus_m"),
         ({"first": {"threshold": "published"}}, "no threshold is published"),
@@ -133,17 +134,23 @@ def test_a_ranking_asks_for_the_battery(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "option", "top"),
+    ("text", "option"),
     [
-        ("haze", "beta", None),
-        ("t.frost", "strength", 1),
-        ("gaussian_blur", "sigma_px", None),
-        ("alpha_blend(color=[0, 0, 0])", "alpha", 1),
-        ("defocus(focus_m=2)", "kappa", None),
+        ("haze", "beta"),
+        ("t.frost", "strength"),
+        ("gaussian_blur", "sigma_px"),
+        ("alpha_blend(color=[0, 0, 0])", "alpha"),
+        ("defocus(focus_m=2)", "kappa"),
     ],
 )
-def test_the_strength_is_the_option_that_changes_nothing_at_zero(
-    text: str, option: str, top: float | None
-) -> None:
+def test_the_strength_is_left_open(text: str, option: str) -> None:
     found = read_transformation(text, plugins.load())
-    assert (found.option, found.top) == (option, top)
+    assert found.strength is not None
+    assert found.strength.option == option
+    assert option not in found.fixed
+
+
+def test_a_mutation_without_strength_can_be_drawn_from(tmp_path: Path) -> None:
+    drawn = {"transformation": "channel_dropout(channel=R)", "kind": "correctness", "threshold": 0.3}
+    drawn["parameters"] = {"severity": {"choice": [1, 2]}}
+    assert "no option 'severity'" in str(wrong(tmp_path, require=[drawn]))

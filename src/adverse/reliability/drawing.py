@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from adverse.errors import MutationError
+from adverse.mutations.settings import apply_step
+from adverse.plugins import Registry
+from adverse.reliability.search import DRAWS, Searchable
 from adverse.reliability.transformation import Transformation
 from adverse.reliability.visual import Backend, Reference
 from adverse.seeds import generator
-from adverse.types import Image
-
-NEAR = 0.005
-"""How near a visual change must come to the one that was drawn."""
-FIRST_STEP = 1 / 64
-"""Of the largest strength: where a search begins."""
+from adverse.types import Depth, Image
 
 Range = tuple[float, float]
-Change = Callable[[Mapping[str, float]], tuple[Image, float]]
-"""From options to the changed image and its visual change."""
-Found = tuple[Mapping[str, float], tuple[Image, float]]
+NEAR = 0.25
+"""How near a visual change must come to the place that was drawn: this share of the range."""
+OUTSIDE = "none of the draws has a visual change within the range"
+REASONS = {
+    "even": "the visual change is never so large",
+    "it jumps": "the visual change jumps over the range",
+    "not within": "the visual change was not found in so many tries",
+}
+"""Why a search ends without what it looks for, by how its reason begins."""
 
 
 @dataclass(frozen=True)
 class Drawing:
     """What is asked for: a transformation, the range of visual change, and how often it may be tried.
 
-    Without `parameters` the visual change is drawn evenly from the range and the strength searched for. With
-    them, options are drawn from their distributions until the visual change is within the range.
+    Without `parameters` a place in the range is drawn evenly and the strength searched for. With them,
+    options are drawn from their distributions until the visual change is within the range.
     """
 
     transformation: Transformation
@@ -41,77 +45,109 @@ class Drawing:
     parameters: Mapping[str, Mapping[str, Any]]
 
     def draw(
-        self, image: Image, rng: np.random.Generator, given: Mapping[str, Any], told: dict[str, float]
+        self,
+        image: Image,
+        rng: np.random.Generator,
+        registry: Registry,
+        depth_m: Depth | None,
+        told: dict[str, float],
     ) -> Image:
         """Return a version of an image, or raise MutationError when the tries are used up."""
-        reference = Reference(image, backend=self.backend)
-        aim = None if self.parameters else float(rng.uniform(*self.wanted))
-        key = int(rng.integers(2**62))  # the same direction and grain at every strength that is tried
+        if self.parameters:
+            return self._redrawn(image, rng, registry, depth_m, told)
+        return self._searched(image, rng, registry, depth_m, told)
 
-        def change(options: Mapping[str, float]) -> tuple[Image, float]:
-            told["tries"] = told.get("tries", 0) + 1
-            changed = self.transformation.apply(image, options, generator(key, "version"), given)
-            return changed, reference.visual_change(changed)
-
-        found = self._search(change, aim) if aim is not None else self._redraw(change, rng)
-        options, (changed, dv) = found
-        told["visual_change"] = dv
-        told.update(options)
-        return changed
-
-    def _redraw(self, change: Change, rng: np.random.Generator) -> Found:
-        seen = []
-        for _ in range(self.tries):
-            options = {name: value_of(told, rng) for name, told in self.parameters.items()}
-            found = change(options)
-            if self.wanted[0] <= found[1] <= self.wanted[1]:
-                return options, found
-            seen.append(found[1])
-        raise self._unreached(f"{self.tries} draws from {min(seen):.3f} to {max(seen):.3f}")
-
-    def _search(self, change: Change, aim: float) -> Found:
-        """Grow the strength until the aim lies below, then halve the bracket."""
-        option, top = self.transformation.option, self.transformation.top
-        low, high, step = 0.0, math.inf, FIRST_STEP * (top or 1.0)
-        strength = step
-        best: Found | None = None
-        for _ in range(self.tries):
-            found = change({option: strength})
-            if self.wanted[0] <= found[1] <= self.wanted[1] and (
-                best is None or abs(found[1] - aim) < abs(best[1][1] - aim)
-            ):
-                best = ({option: strength}, found)
-                if abs(found[1] - aim) <= NEAR:
-                    return best
-            if found[1] < aim:
-                low = strength
-            else:
-                high = strength
-            if high - low < 1e-9 * high or strength == top == low:
-                break
-            strength = (low + high) / 2 if math.isfinite(high) else 2 * low
-            strength = strength if top is None else min(strength, top)
-        if best is None:
-            raise self._unreached(
-                f"{self.tries} tries, the last at {option} {strength:.4g} with {found[1]:.3f}"
+    def _searched(
+        self,
+        image: Image,
+        rng: np.random.Generator,
+        registry: Registry,
+        depth_m: Depth | None,
+        told: dict[str, float],
+    ) -> Image:
+        low, high = self.wanted
+        aim = float(rng.uniform(low, high))
+        within = max(low, aim - NEAR * (high - low)), min(high, aim + NEAR * (high - low))
+        seed = int(rng.integers(2**62))
+        reason = ""
+        for draw in range(DRAWS):
+            searchable = Searchable(
+                image,
+                self.transformation.name,
+                options=self.transformation.fixed,
+                seed=seed,
+                draw=draw,
+                depth_m=depth_m,
+                backend=self.backend,
+                registry=registry,
             )
-        return best
+            found = searchable.find(aim, within=within, tries=self.tries)
+            told["tries"] = told.get("tries", 0) + found.tries
+            if found.reached:
+                told["visual_change"] = found.visual_change
+                told[found.option] = found.value
+                return found.image
+            reason = found.reason or ""
+            if not searchable.random:
+                break
+        what = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)
+        raise self._unreached(what, reason)
 
-    def _unreached(self, got: str) -> MutationError:
+    def _redrawn(
+        self,
+        image: Image,
+        rng: np.random.Generator,
+        registry: Registry,
+        depth_m: Depth | None,
+        told: dict[str, float],
+    ) -> Image:
+        reference = Reference(image, backend=self.backend)
+        seen = []
+        for number in range(self.tries):
+            options = {name: value_of(one, rng) for name, one in self.parameters.items()}
+            stream = generator(int(rng.integers(2**62)), "draw")
+            given: dict[str, Any] = {
+                "depth_m": depth_m,
+                "labels": None,
+                "rng": stream,
+                "registry": registry,
+                "told": {},
+            }
+            whole = {**self.transformation.fixed, **options}
+            changed = apply_step(image, self.transformation.plugin, whole, given, frame="")
+            seen.append(reference.visual_change(changed))
+            told["tries"] = number + 1
+            if self.wanted[0] <= seen[-1] <= self.wanted[1]:
+                told["visual_change"] = seen[-1]
+                told.update(options)
+                return changed
+        raise self._unreached(OUTSIDE, f"{self.tries} draws from {min(seen):.3f} to {max(seen):.3f}")
+
+    def _unreached(self, what: str, got: str) -> MutationError:
         return MutationError(
-            "the visual change cannot be reached",
+            what,
             got=got,
-            wanted=f"{self.wanted[0]:.3f} to {self.wanted[1]:.3f} by {self.transformation.plugin.name}",
+            wanted=f"{self.wanted[0]:.3f} to {self.wanted[1]:.3f} by {self.transformation.name}",
             fix="Raise tries:, or lower the threshold.",
         )
 
 
 def value_of(told: Mapping[str, Any], rng: np.random.Generator) -> float:
-    """Draw an option from its distribution."""
+    """Draw an option from its distribution.
+
+    >>> value_of({"choice": [3]}, generator(0, ""))
+    3.0
+    """
     ((kind, values),) = told.items()
     if kind == "choice":
         return float(values[int(rng.integers(len(values)))])
     low, high = values
     if kind == "loguniform":
-        return float(math.exp(rng.uniform(math.log(low), math.log(high))))
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
     return float(rng.uniform(low, high))
+
+
+def value_within(told: Mapping[str, Any]) -> float:
+    """Return a value that an option may get from its distribution."""
+    ((_, values),) = told.items()
+    return float(values[0])

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from adverse.plugins import Fraction, Registry, mutation
-from adverse.reliability.drawing import Drawing
+from adverse.reliability.drawing import Drawing, value_within
 from adverse.reliability.transformation import read_transformation
 from adverse.reliability.visual import Backend
 from adverse.types import Depth, Image
@@ -41,7 +41,7 @@ def up_to(
     """Change an image by a transformation so that its visual change lies within a range."""
     del made_by, version  # they only tell versions apart
     drawing = _drawing(transformation, lowest, highest, tries, backend, parameters, registry)
-    return drawing.draw(image, rng, {}, told)
+    return drawing.draw(image, rng, registry, None, told)
 
 
 @mutation
@@ -64,7 +64,7 @@ def up_to_with_depth(
     """Change an image by a transformation that needs depth, so that its visual change lies within a range."""
     del made_by, version
     drawing = _drawing(transformation, lowest, highest, tries, backend, parameters, registry)
-    return drawing.draw(image, rng, {"depth_m": depth_m}, told)
+    return drawing.draw(image, rng, registry, depth_m, told)
 
 
 def _drawing(
@@ -77,5 +77,6 @@ def _drawing(
     registry: Registry,
 ) -> Drawing:
     distributions = json.loads(parameters)
-    found = read_transformation(transformation, registry, drawn=tuple(distributions))
+    some = {name: value_within(told) for name, told in distributions.items()}
+    found = read_transformation(transformation, registry, drawn=some)
     return Drawing(found, (lowest, highest), tries, backend, distributions)

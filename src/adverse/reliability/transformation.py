@@ -6,81 +6,59 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from adverse.errors import StudyError, suggestion
+from adverse.errors import StudyError
 from adverse.mutations.settings import call_of
 from adverse.plugins import Plugin, Registry, bind
-from adverse.types import Image
+from adverse.reliability.strengths import Strength, known_strength, strength_of
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """A mutation, the options that are fixed, and the option that is its strength (0 changes nothing)."""
+    """A mutation, the options that are fixed, and its strength; None where its options are only drawn."""
 
     plugin: Plugin
     fixed: Mapping[str, Any]
-    option: str
-    top: float | None
-    """The largest strength; None: there is no end to it."""
+    strength: Strength | None
+
+    @property
+    def name(self) -> str:
+        """What the mutation is called."""
+        return self.plugin.name
 
     @property
     def needs(self) -> frozenset[str]:
         """What it needs besides the image."""
         return self.plugin.needs
 
-    def apply(
-        self, image: Image, options: Mapping[str, float], rng: np.random.Generator, given: Mapping[str, Any]
-    ) -> Image:
-        """Apply it with some more options; `given` is what the engine has for it."""
-        known = {"rng": rng, **given}
-        needed = {name: known[name] for name in self.plugin.needs}
-        changed: Image = self.plugin.function(image, **{**self.fixed, **options}, **needed)
-        return changed
-
 
 def read_transformation(
-    text: str, registry: Registry, *, where: str = "transformation", drawn: tuple[str, ...] = ()
+    text: str,
+    registry: Registry,
+    *,
+    where: str = "transformation",
+    drawn: Mapping[str, float] | None = None,
 ) -> Transformation:
-    """Read a transformation such as `haze` or `defocus(focus_m=2)`; `drawn` are options that are drawn.
+    """Read a transformation such as `haze` or `defocus(focus_m=2)`.
+
+    `drawn` are options that are drawn, each with a value it may have; then it need not have a strength.
 
     >>> from adverse import plugins
-    >>> read_transformation("defocus(focus_m=2)", plugins.load()).option
+    >>> read_transformation("defocus(focus_m=2)", plugins.load()).strength.option
     'kappa'
     """
+    drawn = drawn or {}
     name, options = call_of(text, where=where)
     plugin = registry.get("mutation", name, where=where)
-    strengths = {key: top for key, (zero, top) in _strengths(plugin).items() if zero == 0}
-    open_ones = [key for key in strengths if key not in options]
-    if not open_ones:
+    strength = known_strength(plugin) if drawn else strength_of(plugin, registry, where=where)
+    if strength is not None and strength.option in options:
         raise StudyError(
-            f"{name} has no strength that could be searched for",
+            f"{strength.option} is the strength of {name}, which is searched for",
             where=where,
             got=text,
-            wanted="a mutation with an option at whose value 0 nothing changes, left open",
-            fix=f"{suggestion(name, _searchable(registry))} Leave its strength out, as in haze or t.frost.",
+            fix=f"Leave {strength.option} out.",
         )
-    option = open_ones[0]
-    fixed = bind(plugin, {**options, option: 0.0, **dict.fromkeys(drawn, 0.0)}, where=where)
-    for key in (option, *drawn):
+    left_open = {} if strength is None else {strength.option: strength.value(1)}
+    fixed = bind(plugin, {**left_open, **options, **drawn}, where=where)
+    for key in (*left_open, *drawn):
         fixed.pop(key, None)
-    return Transformation(plugin, fixed, option, strengths[option])
-
-
-def _strengths(plugin: Plugin) -> dict[str, tuple[float, float | None]]:
-    """Return the options that have a value at which nothing changes: that value, and the largest there is."""
-    found = {}
-    for name, option in plugin.options.items():
-        schema = option.type.json_schema()
-        for part in (schema, *schema.get("anyOf", ())):
-            if "unchanged_at" in part:
-                found[name] = (float(part["unchanged_at"]), part.get("maximum"))
-    return found
-
-
-def _searchable(registry: Registry) -> list[str]:
-    return [
-        plugin.name
-        for plugin in registry.all("mutation")
-        if any(zero == 0 for zero, _ in _strengths(plugin).values())
-    ]
+    return Transformation(plugin, fixed, strength)

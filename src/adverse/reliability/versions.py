@@ -12,7 +12,9 @@ from adverse.errors import StudyError
 from adverse.hashes import digest
 from adverse.mutations.settings import expand
 from adverse.plugins import Registry
+from adverse.reliability.drawing import value_within
 from adverse.reliability.requirements import Required, RequirementsFile
+from adverse.reliability.strengths import strength_of
 from adverse.reliability.thresholds import Threshold, threshold
 from adverse.reliability.transformation import Transformation, read_transformation
 
@@ -47,20 +49,27 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
     """Work out the settings of one requirement."""
     asked, one = file.asked, file.asked.require[number]
     where = file.where("require", number)
-    drawn = tuple(one.parameters or ())
+    told = {
+        name: value.model_dump(exclude_none=True) for name, value in sorted((one.parameters or {}).items())
+    }
+    drawn = {name: value_within(distribution) for name, distribution in told.items()}
     transformation = read_transformation(
         one.transformation, registry, where=f"{where}.transformation", drawn=drawn
     )
     if not transformation.needs <= {"depth_m", "rng"}:
         raise StudyError(
-            f"{transformation.plugin.name} cannot be a transformation",
+            f"{transformation.name} cannot be a transformation",
             where=f"{where}.transformation",
             got=f"it needs {', '.join(sorted(transformation.needs - {'depth_m', 'rng'}))}",
             wanted="a mutation of the image, or of the image and its depth",
             fix="Name another one.",
         )
+    if one.kind == "prediction":
+        strength_of(
+            transformation.plugin, registry, where=f"{where}.transformation"
+        )  # for the barely changed
     limit = threshold(
-        one.threshold, transformation.plugin.name, one.kind, where=f"{where}.threshold", base=file.folder
+        one.threshold, transformation.name, one.kind, where=f"{where}.threshold", base=file.folder
     )
     highest = limit.tolerated_to
 
@@ -69,7 +78,6 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
         return expand(entry, registry, where=where)[0].id
 
     if one.parameters:
-        told = {name: value.model_dump(exclude_none=True) for name, value in sorted(one.parameters.items())}
         words = json.dumps(told, sort_keys=True)
         within = [setting(0.0, highest, parameters=words, version=v) for v in range(asked.versions)]
     else:
@@ -87,7 +95,7 @@ def _entry(
     high: float,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    sources = sorted(VISUAL.glob("*.py"))
+    sources = [*sorted(VISUAL.glob("*.py")), VISUAL.with_name("search.py"), VISUAL.with_name("strengths.py")]
     code = digest(transformation.plugin.code, *(path.read_bytes() for path in sources), size=4)
     options = {
         "transformation": one.transformation,
@@ -106,7 +114,7 @@ def _battery(
     file: RequirementsFile, number: int, transformation: Transformation, registry: Registry
 ) -> tuple[str, ...]:
     one = file.asked.require[number]
-    name = one.battery or BATTERIES.get(transformation.plugin.name)
+    name = one.battery or BATTERIES.get(transformation.name)
     if not file.asked.ranking or name is None:
         return ()
     where = file.where("require", number, "battery")
