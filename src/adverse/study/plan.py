@@ -8,10 +8,10 @@ alone. A *unit* is the cells of the same frames that are still to do, so that ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adverse import plugins
 from adverse.data.reading import read_format
@@ -24,11 +24,15 @@ from adverse.plugins import Registry
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
+from adverse.study.stages import Stage
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.python_callable import object_fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
+
+if TYPE_CHECKING:
+    from adverse.study.work import Worker
 
 KEY_VERSION = "cell-2"
 LIMITS = ("timeout_s", "memory_limit_mb")
@@ -67,6 +71,12 @@ class Job:
     task: Task = "detection"
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False
+
+    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Worker:
+        """Return what does this job's units in the process that this is called in."""
+        from adverse.study.work import Worker  # noqa: PLC0415 - which needs the job
+
+        return Worker(self, tell, memory_limit_mb=memory_limit_mb)
 
 
 @dataclass(frozen=True)
