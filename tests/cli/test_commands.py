@@ -22,6 +22,7 @@ COMMANDS = (
     "plan",
     "run",
     "analyze",
+    "compare",
     "bench-table",
     "drive",
     "predict",

@@ -10,6 +10,7 @@ import adverse
 from adverse.cli import (
     benchtable,
     checkplugin,
+    compare,
     data,
     demo,
     drive,
@@ -33,6 +34,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
+    adverse compare BEFORE AFTER          two runs, log by log: regressions first
     adverse bench-table RUN               P, mPC and rPC, as the literature has them
     adverse verify RUN                    re-check every hash
     adverse export RUN OUT                its answers as COCO results
@@ -70,6 +72,7 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("bench-table")(benchtable.bench_table)
 app.command("drive")(drive.drive)
 app.command("export")(export.export)
