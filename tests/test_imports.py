@@ -45,6 +45,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "analysis",
         "benchmarks",
         "curves",
+        "fuzz",
         "reliability",
         "study",
         SEAM,

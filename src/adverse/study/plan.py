@@ -132,19 +132,11 @@ class Plan:
 
 def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | None = None) -> Plan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
-    study = file.study
-    if not study.suts:
-        raise StudyError(
-            "the study names no system to test",
-            where=file.where("suts"),
-            wanted="at least one entry under suts:",
-            fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",
-        )
     registry = plugins.load(file.plugin_files)
+    suts = sut_tasks(file, registry)
     settings = read_settings(file, registry)
     conditions_of(file, settings)  # raises where a condition is none of the settings
     dataset = read_dataset(file, registry)
-    suts = tuple(_sut_task(file, registry, index) for index in range(len(study.suts)))
     job = job_of(file, dataset, settings, suts)
     blocked = [
         *_unmet_needs(file, dataset, settings),
@@ -216,6 +208,18 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
             )
     runs = section.negative_runs
     return cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+
+
+def sut_tasks(file: StudyFile, registry: Registry) -> tuple[SutTask, ...]:
+    """Return the SUTs of a study as workers must know them; a study without one is an error."""
+    if not file.study.suts:
+        raise StudyError(
+            "the study names no system to test",
+            where=file.where("suts"),
+            wanted="at least one entry under suts:",
+            fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",
+        )
+    return tuple(_sut_task(file, registry, index) for index in range(len(file.study.suts)))
 
 
 def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
