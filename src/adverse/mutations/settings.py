@@ -121,12 +121,19 @@ def apply_setting(
     key: str,
     depth_m: Depth | None = None,
     labels: Image | None = None,
+    told: dict[str, float] | None = None,
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
 
-    The key is the id of the frame, or of its log where the setting is coherent.
+    The key is the id of the frame, or of its log where the setting is coherent. `told` takes what a mutation
+    has to say about what it did, in numbers.
     """
-    given: dict[str, Any] = {"depth_m": depth_m, "labels": labels}
+    given: dict[str, Any] = {
+        "depth_m": depth_m,
+        "labels": labels,
+        "registry": registry,
+        "told": {} if told is None else told,
+    }
     if "rng" in setting.needs:
         given["rng"] = generator(seed, key, setting.id)
     for step in setting.steps:

@@ -81,6 +81,7 @@ class Queue:
                 pixels=version.pixels,
                 notes=version.notes,
                 repeats=repeats,
+                told=version.told,
                 **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
@@ -124,6 +125,7 @@ def _refused(version: Version, sut: str) -> Record:
         sut=sut,
         status="quarantined",
         reason=version.refused,
+        told=version.told,
     )
 
 

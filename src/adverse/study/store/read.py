@@ -276,6 +276,22 @@ class Store:
         counts[row, true, predicted] = entries.field("pixels").to_numpy()
         return PixelCounts(*self._frame_and_status(table), counts)
 
+    def told(self, sut: str, settings: Iterable[str]) -> pa.Table:
+        """Return frame, setting, status, reason and what the mutation told, under some settings."""
+        columns = ("frame", "setting", "status", "reason", "told")
+        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(list(settings), pa.string())))
+        order = "ORDER BY d.setting, d.frame"
+        table = self._select(", ".join(f"d.{name}" for name in columns), cells, order)
+        return pa.table({name: pa.array([], pa.null()) for name in columns}) if table is None else table
+
+    def label_maps(self, sut: str) -> dict[str, dict[str, bytes | None]]:
+        """Return the label maps that a segmenter gave, as PNG, by setting and frame; None where it failed."""
+        return {
+            setting: dict(zip(table["frame"].to_pylist(), table["label_map"].to_pylist(), strict=True))
+            for setting, table in self._rows(sut, "label_map")
+        }
+
     def counts(self) -> list[dict[str, Any]]:
         """Return how many rows of each SUT and setting came to which status, with one reason each.
 
