@@ -54,7 +54,7 @@ A campaign that was stopped or killed goes on when the same command is given aga
 class StudyFirst(TyperGroup):
     """Takes `adverse fuzz STUDY` for `adverse fuzz run STUDY`."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put `run` in front unless the first word is a command or an option of the group."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = ["run", *args]

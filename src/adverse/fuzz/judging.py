@@ -94,6 +94,14 @@ def png(array: NDArray[np.uint8] | NDArray[np.uint16]) -> bytes:
     return bytes(cv2.imencode(".png", pixels)[1].tobytes())
 
 
+def instances_png(instances: NDArray[np.int32]) -> bytes:
+    """Return an instance map as 16-bit PNG; where numbers are larger, as COCO does: R + 256 G + 65536 B."""
+    if int(instances.max()) < 2**16:
+        return png(instances.astype(np.uint16))
+    parts = [instances >> shift & 255 for shift in (0, 8, 16)]
+    return png(np.stack(parts, axis=2).astype(np.uint8))
+
+
 def answer_file(answer: Detections | LabelMap) -> tuple[str, bytes]:
     """Return the ending and the bytes of the file that an answer is kept in."""
     if isinstance(answer, LabelMap):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from adverse.errors import MutationError
 from adverse.fuzz.bandit import GRID, Arm
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
 from adverse.fuzz.job import BaseUnit, Before, FuzzJob, TestUnit, key_number, unpacked_keys
-from adverse.fuzz.judging import Judged, Panel, answer_file, png
+from adverse.fuzz.judging import Judged, Panel, answer_file, instances_png, png
 from adverse.fuzz.packed import Packed, pack
 from adverse.fuzz.scenes import Scenes
 from adverse.fuzz.scoring import INCONSISTENT, drop_of
@@ -204,16 +204,22 @@ def _scores(judged: Judged) -> dict[str, Any]:
     }
 
 
+def _scene_files(scene: Scene) -> Iterator[tuple[str, bytes]]:
+    yield "image.png", png(scene.image)
+    yield "labels.png", png(scene.labels)
+    yield "instances.png", instances_png(scene.instances)
+
+
 def _failure(one: Drawn, judged: dict[str, Judged]) -> dict[str, bytes]:
     """Return the files that show a failure: both scenes with their interpretations, and what SUTs said."""
     if one.recipe is None or one.base is None or one.mutated is None:
         return {}
     key, scene = one.recipe.key(), one.mutated.scene
     files = {failure_file(key, "recipe.json"): one.recipe.to_json().encode() + b"\n"}
-    for name, some in ((None, scene), (one.base.id, one.base)):
-        for stem, array in (("image", some.image), ("labels", some.labels), ("instances", some.instances)):
-            where = failure_file(key, f"{stem}.png") if name is None else base_file(name, f"{stem}.png")
-            files[where] = png(array.astype(np.uint16) if stem == "instances" else array)
+    for name, data in _scene_files(scene):
+        files[failure_file(key, name)] = data
+    for name, data in _scene_files(one.base):
+        files[base_file(one.base.id, name)] = data
     for name, said in judged.items():
         if said.answer is not None:
             ending, data = answer_file(said.answer)

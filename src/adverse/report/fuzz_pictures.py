@@ -108,6 +108,8 @@ class FailurePictures:
 
     def _true_boxes(self, folder: Path) -> list[list[float]]:
         instances = _map(folder / "instances.png")
+        if instances.ndim == 3:
+            instances = instances[..., ::-1].astype(np.int64) @ np.array([1, 256, 65536])
         boxes = []
         for value in np.unique(instances[instances > 0]).tolist():
             rows, columns = np.nonzero(instances == value)

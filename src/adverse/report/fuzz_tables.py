@@ -79,7 +79,9 @@ def discovery_table(outcome: Outcome) -> Table:
         if row["tests"] in chosen
     ]
     columns = ("SUT", "distinct", "after tests", "found, all orders", "found, mean of 10 orders")
-    return Table("discovery", "Found after so many tests: all points are in the CSV", columns, tuple(rows), tuple(data))
+    return Table(
+        "discovery", "Found after so many tests: all points are in the CSV", columns, tuple(rows), tuple(data)
+    )
 
 
 def refusals_table(outcome: Outcome) -> Table:
