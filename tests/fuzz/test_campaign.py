@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -225,7 +226,7 @@ def test_a_system_that_crashes_costs_answers_not_the_campaign(tmp_path: Path) ->
     )
     out = tmp_path / "run"
     watch = Quiet()
-    ran = fuzz(study, out, tests=4, engine=LocalEngine(1, out / "logs"), watch=watch)
+    ran = fuzz(study, out, tests=25, engine=LocalEngine(1, out / "logs"), watch=watch)
     assert ran.status == "complete"
     assert any("process of its own" in note for note in watch.notes)
     outcome = read_outcome(ran.folder)
@@ -233,7 +234,7 @@ def test_a_system_that_crashes_costs_answers_not_the_campaign(tmp_path: Path) ->
     assert faults
     assert all(test.drop is None for test in faults)
     assert outcome.counts()[-1]["faults"] == len(faults)
-    assert outcome.counts()[-1]["scored"] == 4 - len(faults)
+    assert outcome.counts()[-1]["scored"] == 25 - len(faults)
 
 
 def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
@@ -277,7 +278,7 @@ def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_told(
-    tmp_path: Path, change: dict[str, object], kind: type[AdverseError], words: str
+    tmp_path: Path, change: dict[str, Any], kind: type[AdverseError], words: str
 ) -> None:
     study = write_campaign(tmp_path, frames=2, **change)
     with pytest.raises(kind, match=words):

@@ -23,7 +23,7 @@ NAMES = {0: "road", 1: "car", 2: "sky", 3: "person"}
     arrays(np.uint8, (5, 7), elements=st.integers(0, 5)),
     st.booleans(),
 )
-def test_scores_are_counts(true: np.ndarray, said: np.ndarray, compat: bool) -> None:  # type: ignore[type-arg] # noqa: FBT001
+def test_scores_are_counts(true: np.ndarray, said: np.ndarray, compat: bool) -> None:  # noqa: FBT001
     ignored = COMPAT_IGNORED if compat else frozenset()
     right = judged = 0
     for number, label in zip(true.ravel().tolist(), said.ravel().tolist(), strict=True):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from adverse.errors import StoreError
 from adverse.study.store.folder import RunFolder, existing_run
 from adverse.study.store.manifest import FORMAT, read_manifest
+from adverse.study.store.records import OF_OTHER_TASKS
 from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
@@ -305,6 +306,24 @@ class Store:
         )
         return [] if table is None else list(table.to_pylist())
 
+    def pixel_hashes(self) -> dict[str, str]:
+        """Return the hash of each frame's pixels before mutation, where somebody looked at it."""
+        cells = self._cells.filter(pc.equal(self._cells["setting"], next(iter(self.settings))))
+        table = self._select("DISTINCT d.frame, d.pixels", cells, "WHERE d.pixels IS NOT NULL")
+        return (
+            {}
+            if table is None
+            else dict(zip(*(table[n].to_pylist() for n in ("frame", "pixels")), strict=True))
+        )
+
+    def record(self, sut: str, setting: str, frame: str) -> dict[str, Any] | None:
+        """Return all that was kept of one answer of a segmenter or classifier; None if it was not asked."""
+        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
+        cells = cells.filter(pc.equal(cells["setting"], setting))
+        columns = ", ".join(f"d.{name}" for name in ("status", "reason", *OF_OTHER_TASKS))
+        table = self._select(columns, cells, "WHERE d.frame = $frame", frame=frame)
+        return table.to_pylist()[0] if table is not None and table.num_rows else None
+
     def notes(self) -> dict[str, int]:
         """Return what decoding normalised, and on how many frames."""
         table = self._select(
@@ -322,7 +341,7 @@ class Store:
         )
         return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
 
-    def _select(self, columns: str, cells: pa.Table, tail: str) -> pa.Table | None:
+    def _select(self, columns: str, cells: pa.Table, tail: str, **named: str) -> pa.Table | None:
         """Query the rows of the given cells; None when there are no cells."""
         files = sorted(set(cells["file"].to_pylist()))
         if not files:
@@ -334,7 +353,7 @@ class Store:
                 sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
                     SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
                                       AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
-                return connection.sql(sql, params={"paths": paths}).to_arrow_table()
+                return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
         except duckdb.Error as error:
             raise StoreError(
                 "the detections cannot be read",
