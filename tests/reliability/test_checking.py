@@ -280,6 +280,8 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
     rows = json.loads((out / "results" / "requirements.json").read_text())["results"]
     assert [row["battery"] for row in rows] == ["c.contrast"] * 2
     assert rows[0]["battery_mean"] > rows[1]["battery_mean"]
+    assert "Both orders agree on every pair" in done.output
+    assert 'id="rankings"' in page
     assert (out / "requirements.csv").read_text().startswith("sut,requirement")
     assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
 

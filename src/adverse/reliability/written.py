@@ -11,6 +11,7 @@ import numpy as np
 from adverse.errors import StoreError
 from adverse.reliability.checking import Check, Checked
 from adverse.reliability.evidence import Reach
+from adverse.reliability.ranking import ranking_gap
 from adverse.study.store.durable import write_file
 from adverse.study.store.folder import RunFolder, existing_run
 from adverse.study.store.manifest import read_manifest, write_manifest
@@ -19,6 +20,7 @@ from adverse.verdicts import Verdict
 
 NAME = "requirements"
 FORMAT = 1
+FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 
 
@@ -56,7 +58,43 @@ def as_data(check: Check) -> dict[str, Any]:
             for sut, (score, source) in check.score_thresholds.items()
         },
         "results": [as_row(one) for one in check.results],
+        "rankings": _rankings(check),
     }
+
+
+def _rankings(check: Check) -> list[dict[str, Any]]:
+    """Return, for each requirement with a battery, the two orders of the SUTs that have both scores."""
+    found = []
+    for name in check.file.names():
+        scored = [
+            (one.sut, distance, one.battery_mean)
+            for one in check.results
+            if one.name == name and (distance := one.judged.finding.distance) is not None
+            if one.battery_mean is not None
+        ]
+        if len(scored) < FEWEST_RANKED:
+            continue
+        suts, distances, means = zip(*scored, strict=True)
+        gap = ranking_gap(suts, distances, means)
+        found.append(
+            {
+                "requirement": name,
+                "battery": next(one.battery for one in check.results if one.name == name),
+                "tau": gap.tau,
+                "words": gap.words,
+                "places": [
+                    {
+                        "sut": sut,
+                        "battery_mean": mean,
+                        "by_accuracy": gap.accuracy_rank[sut],
+                        "distance": distance,
+                        "by_reliability": gap.distance_rank[sut],
+                    }
+                    for sut, distance, mean in scored
+                ],
+            }
+        )
+    return found
 
 
 def as_row(one: Checked) -> dict[str, Any]:

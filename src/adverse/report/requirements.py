@@ -49,6 +49,11 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
     for rows in by_requirement(data).values():
         lines += _rejected(rows[0])
     lines += [
+        f"{shown(one['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
+        f"{one['battery']}: {shown(one['words'], longest=400)}"
+        for one in data["rankings"]
+    ]
+    lines += [
         f"{shown(sut)}: failed on {n} images, which count as missed" for sut, n in data["faults"].items() if n
     ]
     return lines
@@ -99,6 +104,38 @@ def results_table(name: str, rows: Sequence[Row]) -> Table:
     )
     columns = ("SUT", "verdict", "distance", "required", "measured", "detectable", "images", "versions")
     return Table(name, name, columns, lines, tuple(_plain(row) for row in rows))
+
+
+def rankings_table(data: Mapping[str, Any]) -> Table | None:
+    """Return the order of the SUTs by reliability beside that by the battery; None: not asked for."""
+    rows: list[tuple[Cell, ...]] = []
+    plain: list[Row] = []
+    for one in data["rankings"]:
+        for place in sorted(one["places"], key=lambda place: place["by_accuracy"]):
+            gap = place["by_reliability"] - place["by_accuracy"]
+            note = (
+                ""
+                if gap == 0
+                else "less reliable than it seems"
+                if gap > 0
+                else "more reliable than it seems"
+            )
+            rows.append(
+                (
+                    Cell(shown(one["requirement"])),
+                    Cell(shown(place["sut"])),
+                    Cell(_number(place["battery_mean"]), more=one["battery"]),
+                    Cell(str(place["by_accuracy"])),
+                    Cell(_number(place["distance"])),
+                    Cell(str(place["by_reliability"]), more=note),
+                )
+            )
+            plain.append({"requirement": one["requirement"], "battery": one["battery"], **place})
+    if not rows:
+        return None
+    columns = ("requirement", "SUT", "mean over severities", "place", "distance", "place by reliability")
+    title = "Order by mean accuracy over severities 1 to 5, and by reliability distance"
+    return Table("rankings", title, columns, tuple(rows), tuple(plain))
 
 
 def _rejected(row: Row) -> list[str]:

@@ -12,6 +12,7 @@ from adverse.report.requirements import (
     by_requirement,
     headline,
     method,
+    rankings_table,
     requirement_lines,
     results_table,
 )
@@ -66,6 +67,7 @@ def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
         method=method(data),
         parts=parts,
         remarks=[shown(line, longest=500) for line in requirement_lines(data)[2:]],
+        rankings=rankings_table(data),
         whole=results_table(NAME, data["results"]),
         facts=_facts(data, manifest),
         confidence=f"{100 * data['confidence']:g} %",
