@@ -126,7 +126,8 @@ def test_the_words_about_a_log_are_the_outcomes_of_the_results(guest: TestClient
             if row["truths"]:
                 parts.append(f"{row['hits'][k]} of {row['truths']} found")
             if row["exposure"]:
-                parts.append(f"{row['cost'][k]:g} false alarms on {row['exposure']:g} images")
+                plural = "" if row["cost"][k] == 1 else "s"
+                parts.append(f"{row['cost'][k]:g} false alarm{plural} on {row['exposure']:g} images")
             assert words == ", ".join(parts)
 
 
