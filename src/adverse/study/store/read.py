@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from adverse.errors import StoreError
 from adverse.study.store.folder import RunFolder, existing_run
 from adverse.study.store.manifest import FORMAT, read_manifest
-from adverse.study.store.records import OF_OTHER_TASKS, SCHEMA
+from adverse.study.store.records import SCHEMA
 from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
@@ -331,7 +331,7 @@ class Store:
         """Return all that was kept of one answer of a segmenter or classifier; None if it was not asked."""
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
         cells = cells.filter(pc.equal(cells["setting"], setting))
-        columns = ", ".join(f"d.{name}" for name in ("status", "reason", *OF_OTHER_TASKS))
+        columns = "d.status, d.reason, d.label_map, d.ranked, d.ranked_scores"
         cells = self._with_frames(cells, [frame])
         table = self._select(columns, cells, "WHERE d.frame = $frame", frame=frame)
         return table.to_pylist()[0] if table is not None and table.num_rows else None
