@@ -15,6 +15,7 @@ from adverse.cli import (
     demo,
     drive,
     export,
+    fuzz,
     init,
     listing,
     models,
@@ -82,5 +83,6 @@ app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
+app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.command("demo")(demo.demo)

@@ -83,6 +83,7 @@ class Index(NamedTuple):
     occluded: NDArray[np.bool_]
     components: NDArray[np.int32]
     cut: NDArray[np.bool_]
+    with_depth: NDArray[np.bool_]
     frame_size: NDArray[np.int32]
 
 
@@ -210,6 +211,7 @@ class Resources:
                 column["occluded"],
                 column["components"],
                 column["cut"],
+                ~np.isnan(column["depth_near_m"]),
                 np.stack([column["frame_width"], column["frame_height"]], axis=1),
             )
         return self._indexes[class_name]
