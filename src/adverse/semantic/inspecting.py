@@ -59,7 +59,7 @@ def held(resources: Resources, options: Options) -> list[Held]:
         index = resources.index(name)
         large = index.side_px >= options.min_side_px.get(name, 1)
         point = ~np.isnan(index.vanishing[:, 0])
-        whole = index.components == 1
+        whole = index.largest_part >= options.least_in_one_piece
         every = large & ~index.occluded & whole & point
         row = Held(
             name,

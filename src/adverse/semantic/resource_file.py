@@ -33,6 +33,7 @@ NUMBERS = {
     "frame_width": "int32",
     "frame_height": "int32",
     "median_value": "float32",
+    "largest_part": "float64",
     "vanishing_x": "float64",
     "vanishing_y": "float64",
     "depth_near_m": "float32",
