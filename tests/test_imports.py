@@ -50,12 +50,12 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
-    "semantic": GROUND,
     "fuzz": ("semantic", "benchmarks", "curves", "data", "suts", "study", SEAM, *GROUND),
     "report": (
         "analysis",
         "benchmarks",
         "curves",
+        "fuzz",
         "reliability",
         "study",
         SEAM,
@@ -77,9 +77,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
+    "gate": ("analysis", "benchmarks", "curves", "study", SEAM, *GROUND),  # study: strict YAML
     "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
     "cli": (
+        "gate",
         "pages",
         "report",
         "reliability",

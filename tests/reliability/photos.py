@@ -19,12 +19,13 @@ needs_photos = pytest.mark.skipif(
 
 @functools.cache
 def photo(number: int, side: int = 256) -> Image:
-    """Return the middle of a photo, as it was taken."""
+    """Return the middle of a photo, as taken; the whole of it, in steps of 16 pixels, if `side` is 0."""
     path = sorted(FOLDER.glob("*.jpg"))[number]
     image = cv2.imread(str(path), cv2.IMREAD_COLOR_RGB)
     assert image is not None
-    top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
-    cut: Image = np.ascontiguousarray(image[top : top + side, left : left + side]).astype(np.uint8)
+    rows, columns = (side, side) if side else (length // 16 * 16 for length in image.shape[:2])
+    top, left = ((image.shape[0] - rows) // 2, (image.shape[1] - columns) // 2) if side else (0, 0)
+    cut: Image = np.ascontiguousarray(image[top : top + rows, left : left + columns]).astype(np.uint8)
     return cut
 
 

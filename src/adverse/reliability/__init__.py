@@ -4,6 +4,6 @@
 many changes with one image.
 """
 
-from adverse.reliability.visual import Reference, VisualChange, ssim, vifp, visual_change, vsnr
+from adverse.reliability.visual import Reference, VisualChange, ssim, vif, vifp, visual_change, vsnr
 
-__all__ = ["Reference", "VisualChange", "ssim", "vifp", "visual_change", "vsnr"]
+__all__ = ["Reference", "VisualChange", "ssim", "vif", "vifp", "visual_change", "vsnr"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from adverse.errors import StudyError, suggestion
 from adverse.reliability.visual.luminance import Luminance, check_sizes, luminance
 from adverse.reliability.visual.ssim import SsimReference
-from adverse.reliability.visual.vifp import SIGMA_N_SQ, VifpReference
+from adverse.reliability.visual.vif import SIGMA_N_SQ, VifReference
+from adverse.reliability.visual.vifp import VifpReference
 from adverse.reliability.visual.vsnr import VsnrReference
 
 Backend = Literal["vif", "vifp"]
-BACKENDS: tuple[Backend, ...] = ("vifp",)
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Reference:
     """An image that many changes are compared with: what is needed of it is computed once, at first use."""
 
     def __init__(
-        self, image: NDArray[Any], *, backend: Backend = "vifp", sigma_n_sq: float = SIGMA_N_SQ
+        self, image: NDArray[Any], *, backend: Backend = "vif", sigma_n_sq: float = SIGMA_N_SQ
     ) -> None:
         if backend not in BACKENDS:
             raise StudyError(
@@ -76,8 +77,9 @@ class Reference:
         return 1 - vif, vif
 
     @functools.cached_property
-    def _vif(self) -> VifpReference:
-        return VifpReference(self._values, sigma_n_sq=self._sigma_n_sq)
+    def _vif(self) -> VifReference | VifpReference:
+        kind = VifReference if self.backend == "vif" else VifpReference
+        return kind(self._values, sigma_n_sq=self._sigma_n_sq)
 
     @functools.cached_property
     def _vsnr(self) -> VsnrReference:
@@ -88,10 +90,11 @@ class Reference:
         return SsimReference(self._values)
 
 
-def visual_change(reference: NDArray[Any], changed: NDArray[Any], backend: Backend = "vifp") -> float:
+def visual_change(reference: NDArray[Any], changed: NDArray[Any], backend: Backend = "vif") -> float:
     """Return how much worse a person sees `changed` than `reference`: 0 not at all, 1 nothing is left.
 
-    Both are uint8 images of one size, RGB or gray. `backend` is the way VIF is taken: `vifp`, by pixels.
+    Both are uint8 images of one size, RGB or gray. `backend` is the way VIF is taken: `vif`, by
+    wavelets, is the paper's; `vifp`, by pixels, is faster and has other values.
 
     >>> image = np.add.outer(np.arange(48) % 7, np.arange(50) % 5).astype(np.uint8) * 20
     >>> visual_change(image, image, backend="vifp")

@@ -17,7 +17,7 @@ from adverse.reliability.visual import vifp_kernels as kernels
 from adverse.reliability.visual.luminance import Luminance, check_reference, check_sizes, luminance
 
 SIGMA_N_SQ = 0.4
-"""Variance of the eye's noise, on levels 0..255, as in the wavelet domain; public code often takes 2."""
+"""Variance of the eye's noise on levels 0..255, as in the wavelet domain; public code often takes 2."""
 
 WINDOWS = (17, 9, 5, 3)
 """Side of the Gaussian window at each scale, from fine to coarse; its standard deviation is a fifth of it."""
