@@ -29,7 +29,7 @@ from adverse.semantic.vanishing import vanishing_point
 from adverse.types import Dataset, Frame
 
 WIDTH, HEIGHT = 2048, 1024
-FRAMES, CARS = 125, 40
+FRAMES, CARS = 125, 46
 ROAD, BUILDING, CAR = 7, 11, 26
 LIMITS_MS = {"add_car": 15.0, "change_color": 10.0}
 LEAST_TIMES = 20.0

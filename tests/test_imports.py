@@ -50,6 +50,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
+    "semantic": GROUND,
     "fuzz": ("semantic", "benchmarks", "curves", "data", "suts", "study", SEAM, *GROUND),
     "report": (
         "analysis",
