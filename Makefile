@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python bench/scale.py
 	$(BIN)/python bench/ap.py
 	$(BIN)/python bench/worlds.py
+	$(BIN)/python bench/visual_change.py
 	$(BIN)/python bench/throughput.py
 	$(BIN)/python bench/kill_resume.py --kills 50
 

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from adverse import curves, mutations
+    from adverse import curves, mutations, reliability
     from adverse.api import run
     from adverse.errors import AdverseError
     from adverse.plugins import dataset, mutation, sut
@@ -30,7 +30,7 @@ _HOMES = {
     "run": "adverse.api",
     "sut": "adverse.plugins",
 }
-_MODULES = ("curves", "mutations")
+_MODULES = ("curves", "mutations", "reliability")
 
 __all__ = [
     "AdverseError",
@@ -43,6 +43,7 @@ __all__ = [
     "dataset",
     "mutation",
     "mutations",
+    "reliability",
     "run",
     "sut",
 ]

@@ -36,8 +36,11 @@ BUILT_IN: Mapping[Kind, str] = {
     "sut": "adverse.suts",
     "dataset": "adverse.data",
 }
-GIVEN_BY_ENGINE = ("depth_m", "labels", "rng")
-"""Parameters of a mutation that are not options: the engine fills them in, the names say with what."""
+GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "told")
+"""Parameters of a mutation that are not options: the engine fills them in, the names say with what.
+
+`registry` is for mutations made of others; `told` is a dict that takes numbers worth a record.
+"""
 
 PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
 """Distributions whose version can change what a mutation does to a pixel."""

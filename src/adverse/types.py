@@ -100,8 +100,9 @@ class Frame:
     """One image of a log, with what is known about it; arrays are read only when asked for.
 
     `id` is unique in the data set. `image_id` is the data set's own key (COCO image id), used to look
-    up recorded predictions. `labels` gives one pixel class for each pixel, `category` what the whole image
-    shows. `fault` says why the frame cannot be used, when that is already known.
+    up recorded predictions. `labels` gives one pixel class for each pixel, `instances` one number for each
+    object that is told apart (0: none), `category` what the whole image shows. `fault` says why
+    the frame cannot be used, when that is already known.
     """
 
     id: str
@@ -118,6 +119,7 @@ class Frame:
     labels: Source | None = None
     category: int | None = None
     fault: str | None = None
+    instances: Source | None = None
 
 
 @dataclass(frozen=True, eq=False)

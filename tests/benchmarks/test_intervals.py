@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from adverse.benchmarks.intervals import LeftOut, interval, intervals
+from adverse.benchmarks.intervals import LeftOut, interval, intervals, p_value, without_groups
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES, under_corruption
 
 
@@ -48,7 +48,7 @@ def test_mpc_and_rpc_are_left_out_together() -> None:
     )
     without = {cell: (values.sum() - values) / 39 for cell, values in cells.items()}
     plain = (clean.sum() - clean) / 39
-    found = intervals(whole, plain, without, 40)
+    found = intervals(whole, without_groups(whole, plain, without, 40))
     means = np.mean(list(cells.values()), axis=0)
     assert found.corrupted == interval(whole.corrupted, (means.sum() - means) / 39, 40)
     ratio = (means.sum() - means) / (clean.sum() - clean)
@@ -68,3 +68,10 @@ def test_intervals_stay_where_the_number_can_be() -> None:
     wide = np.array([0.1, 0.9, 0.5, 0.7])
     assert (interval(0.5, wide, 40).low, interval(0.5, wide, 40).high) == (0, 1)
     assert interval(0.5, wide, 40, highest=math.inf).high > 1  # type: ignore[operator]
+
+
+def test_the_p_value_of_a_mean_is_students() -> None:
+    data = np.random.default_rng(3).normal(0.3, 1, 30)
+    without = np.array([np.delete(data, row).mean() for row in range(30)])
+    assert p_value(float(data.mean()), without) == pytest.approx(stats.ttest_1samp(data, 0).pvalue)
+    assert p_value(0.0, np.zeros(30)) == 1

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from adverse.analysis.context import Context
+from adverse.analysis.context import Context, Seen
 from adverse.analysis.judged import sensitivity_of
 from adverse.errors import StudyError, suggestion
 from adverse.levels.image import judge
 from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
 from adverse.study.store.read import Store
+
+
+class Told(NamedTuple):
+    """Who tells the robot what is there: a SUT under a setting, from which score on, at which sensitivity."""
+
+    sut: str
+    setting: str
+    level: float
+    threshold: float
 
 
 @dataclass(frozen=True)
@@ -44,21 +54,27 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     _known("mutation", chosen, list(store.settings))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
     context = Context(store)
-    if context.robot is None:
-        raise StudyError(
-            "the run has no robot to drive",
-            where=str(store.folder.path),
-            fix="Add loop to levels: and robot: to the study, and run it again.",
-        )
     answers = store.answers(sut)
     baseline = judge(answers[next(iter(store.settings))], store.truth)
     known, _ = sensitivity_of(store, baseline)
     k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
-    counted = store.frames.test.copy()
-    kind = next(iter(context.truths))
-    obstacles = context.obstacles(context.seen(answers[chosen]), known.thresholds[k : k + 1], counted)
-    runs, left_out = context.playbacks(obstacles, kind, counted)
-    number = store.frames.logs.index(log)
+    told = Told(sut, chosen, float(known.levels[k]), float(known.thresholds[k]))
+    return drive_seen(context, context.seen(answers[chosen]), told, log)
+
+
+def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str | None = None) -> Driven:
+    """Drive one log by detections whose places are known, against one kind of truth (None: the first)."""
+    if context.robot is None:
+        raise StudyError(
+            "the run has no robot to drive",
+            where=str(context.store.folder.path),
+            fix="Add loop to levels: and robot: to the study, and run it again.",
+        )
+    frames = context.store.frames
+    threshold = np.array([told.threshold], np.float32)
+    obstacles = context.obstacles(seen, threshold, frames.test)
+    runs, left_out = context.playbacks(obstacles, kind or next(iter(context.truths)), frames.test)
+    number = frames.logs.index(log)
     if number not in runs:
         raise StudyError("this log cannot be played back", where=f"log {log!r}", got=str(dict(left_out)))
     run = runs[number]
@@ -66,8 +82,7 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
         trace(run.stations, column, run.too_close_m, run.end_m, context.robot, positive=run.positive)
         for column in (run.obstacles_m[:, 0], run.true_m)
     )
-    level, threshold = float(known.levels[k]), float(known.thresholds[k])
-    return Driven(log, sut, chosen, level, threshold, by_sut, by_truth, run.positive)
+    return Driven(log, told.sut, told.setting, told.level, told.threshold, by_sut, by_truth, run.positive)
 
 
 def _known(noun: str, name: str, names: list[str]) -> None:

@@ -21,15 +21,14 @@ from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.ranking import Ranking, changes, rank
 from adverse.curves.resample import Resamples
-from adverse.errors import DataError, IncompleteError
+from adverse.errors import DataError, StoreError
 from adverse.levels.image import positive_logs
 from adverse.processes import all_cores
 from adverse.study.store.durable import write_file
-from adverse.study.store.folder import existing_run
+from adverse.study.store.finished import finished
 from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.records import Growing, table_bytes
-from adverse.study.store.verify import verify
 
 IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences")
 """Further tables that summary.json holds too."""
@@ -62,22 +61,25 @@ class Summary:
         return all(row["status"] == "ok" for row in self.rows)
 
 
+def read_summary(store: Store) -> Summary:
+    """Read the results that `adverse analyze` wrote."""
+    path = store.folder.results / "summary.json"
+    if not path.exists():
+        raise StoreError(
+            "the run has no results yet",
+            where=str(path),
+            fix=f"Run adverse analyze {store.folder.path} first.",
+        )
+    return Summary(json.loads(path.read_text()))
+
+
 def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:
     """Work out all results of a run folder and write them into it, several SUTs side by side.
 
     The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
     with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
     """
-    folder = existing_run(path)
-    for problem in verify(folder, inputs=False, results=False).problems:
-        raise problem  # what was changed by hand must not be sealed anew under our name
-    store = Store(folder)
-    if store.manifest["status"] != "complete":
-        raise IncompleteError(
-            "the run is not finished, and half of it would give half-true numbers",
-            where=str(path),
-            fix="Run the study again with the same command: it goes on where it stopped.",
-        )
+    store = finished(path)
     counts = store.counts()
     _refuse_nothing(store, counts)
     if store.task != "detection":
@@ -123,7 +125,7 @@ def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
         "study": store.manifest["study"]["name"],
         "task": store.task,
         "metric": METRICS[store.task],
-        "rows": [asdict(row) for row in score_task(store)],
+        "rows": [row.plain() for row in score_task(store)],
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
         "troubles": _by_frame(troubles),

@@ -6,19 +6,25 @@ the score without one, over the same frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.analysis.confidence import bounds
 from adverse.benchmarks import classification, segmentation
+from adverse.benchmarks.intervals import LeftOut, interval
+from adverse.benchmarks.task_table import DEFAULTS, answers_of, judge, task_metric
+from adverse.curves.interval import Interval
 from adverse.study.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
 METRICS = {"segmentation": "mean_iou", "classification": "top1"}
 """The score that stands for a task in tables and rankings."""
+NAMES = {"mean_iou": "miou", "pixel_accuracy": "pixel-accuracy", "top1": "top1", "top5": "top5"}
+"""What the scores are called on the command line."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,13 @@ class TaskRow:
     quarantined: int = 0
     faults: int = 0
     per_class: Mapping[str, float | None] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """Of the scores and of the share, by name; none where the study asks for none."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the row as plain data, intervals as those of detectors."""
+        row = {name: value for name, value in asdict(self).items() if name != "intervals"}
+        return row | {f"{name}_interval": bounds(found) for name, found in self.intervals.items()}
 
 
 Scores = tuple[dict[str, float | None], dict[str, float | None]]
@@ -74,32 +87,21 @@ def classification_scores(
 
 
 def _score_sut(store: Store, sut: str) -> Iterator[TaskRow]:
-    answers: Mapping[str, Any]
-    score: Callable[[Any, NDArray[np.bool_]], Scores]
-    if store.task == "segmentation":
-        classes = store.pixel_classes
-        answers = store.pixel_counts(sut)
-
-        def score(found: Any, chosen: NDArray[np.bool_]) -> Scores:
-            return segmentation_scores(found, chosen, classes)
-    else:
-        answers = store.ranked(sut)
-
-        def score(found: Any, chosen: NDArray[np.bool_]) -> Scores:
-            return classification_scores(found, chosen, store.categories_shown)
-
+    answers = answers_of(store, sut)
     main = METRICS[store.task]
     budget = float(store.manifest["statistics"]["quarantine_budget"])
     plain = answers[next(iter(store.settings))]
+    with_intervals = bool(store.manifest["statistics"]["bootstrap"])
     for setting, group in store.settings.items():
         found = answers[setting]
         tested = store.frames.test[found.frame]
         counted = tested & (found.status != QUARANTINED)
         quarantined = int((found.status[tested] == QUARANTINED).sum())
-        scores, per_class = score(found, counted)
+        scores, per_class = _scores(store, found, counted)
         both = np.isin(plain.frame, found.frame[counted]) & (plain.status != QUARANTINED)
-        before = score(plain, both)[0][main]
-        same = score(found, counted & np.isin(found.frame, plain.frame[both]))[0][main]
+        before = _scores(store, plain, both)[0][main]
+        same = _scores(store, found, counted & np.isin(found.frame, plain.frame[both]))[0][main]
+        share = None if same is None or not before else same / before
         status: Status = "insufficient" if scores[main] is None else "ok"
         if quarantined > budget * int(tested.sum()):
             status = "incomplete"
@@ -108,14 +110,53 @@ def _score_sut(store: Store, sut: str) -> Iterator[TaskRow]:
             setting,
             group,
             scores,
-            None if same is None or not before else same / before,
+            share,
             status,
             logs=len(np.unique(store.frames.log[found.frame[counted]])),
             frames=int(counted.sum()),
             quarantined=quarantined,
             faults=int((found.status[tested] == FAULT).sum()),
             per_class=per_class,
+            intervals=_intervals(store, plain, found, scores, share) if with_intervals else {},
         )
+
+
+def _scores(store: Store, answers: PixelCounts | Ranked, chosen: NDArray[np.bool_]) -> Scores:
+    if isinstance(answers, PixelCounts):
+        return segmentation_scores(answers, chosen, store.pixel_classes)
+    return classification_scores(answers, chosen, store.categories_shown)
+
+
+def _intervals(
+    store: Store,
+    plain: PixelCounts | Ranked,
+    found: PixelCounts | Ranked,
+    scores: Mapping[str, float | None],
+    share: float | None,
+) -> dict[str, Interval]:
+    """Return how sure the scores and the share of the main one are, from leaving out logs."""
+    metric = task_metric(DEFAULTS[store.task], store.task)
+    used = _usable(store, found)
+    alone = LeftOut(store.frames.logs, store.frames.log[used], seed=int(store.manifest["study"]["seed"]))
+    sure = {}
+    for name, score in scores.items():
+        if score is not None:
+            without = judge(store, found, task_metric(NAMES[name], store.task), used).scores(alone.weights)
+            sure[name] = interval(score, without, alone.logs)
+    if share is not None and plain is not found:
+        both = used & _usable(store, plain)
+        paired = LeftOut(store.frames.logs, store.frames.log[both], seed=int(store.manifest["study"]["seed"]))
+        parts = [judge(store, one, metric, both).scores(paired.weights) for one in (found, plain)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sure["share"] = interval(share, parts[0] / parts[1], paired.logs, highest=np.inf)
+    return sure
+
+
+def _usable(store: Store, answers: PixelCounts | Ranked) -> NDArray[np.bool_]:
+    """Return the test frames that could be used under a setting."""
+    mask = np.zeros(len(store.frames.ids), np.bool_)
+    mask[answers.frame[answers.status != QUARANTINED]] = True
+    return mask & store.frames.test
 
 
 def _known(value: Any) -> float | None:

@@ -29,6 +29,8 @@ LEVEL = 0.95
 FEWEST = 3
 MOST_GROUPS = 50
 METHOD = "jackknife over groups of logs"
+NO_SPREAD = 1e-9
+"""A standard error below this is rounding."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,16 @@ class Intervals:
     clean: Interval
     corrupted: Interval
     relative: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Without:
+    """P, mPC (or the partial mean) and rPC without each group of logs, each (G,)."""
+
+    clean: NDArray[np.float64]
+    corrupted: NDArray[np.float64]
+    relative: NDArray[np.float64]
+    logs: int
 
 
 class LeftOut:
@@ -61,25 +73,32 @@ class LeftOut:
         return matched.under(self.weights)
 
 
-def intervals(
+def without_groups(
     found: Robustness, clean: NDArray[np.float64], cells: Mapping[Cell, NDArray[np.float64]], logs: int
-) -> Intervals:
-    """Return the intervals of a SUT's numbers from what they are without each group (G,)."""
+) -> Without:
+    """Return a SUT's numbers without each group, from what the metric is without each (G,) in every cell."""
     of: dict[str, list[NDArray[np.float64]]] = {}
     for cell in found.cells:
         of.setdefault(cell[0], []).append(cells[cell])
     corrupted = np.mean([np.mean(values, axis=0) for values in of.values()], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(clean > 0, corrupted / clean, np.nan)
+    return Without(clean, corrupted, relative, logs)
+
+
+def intervals(found: Robustness, without: Without) -> Intervals:
+    """Return the intervals of a SUT's numbers from what they are without each group."""
     share = math.nan if found.relative is None else found.relative
     return Intervals(
-        interval(found.clean, clean, logs),
-        interval(found.corrupted, corrupted, logs),
-        interval(share, relative, logs, highest=math.inf),
+        interval(found.clean, without.clean, without.logs),
+        interval(found.corrupted, without.corrupted, without.logs),
+        interval(share, without.relative, without.logs, highest=math.inf),
     )
 
 
-def interval(value: float, without: NDArray[np.float64], logs: int, *, highest: float = 1) -> Interval:
+def interval(
+    value: float, without: NDArray[np.float64], logs: int, *, lowest: float = 0, highest: float = 1
+) -> Interval:
     """Return the interval of a value from what it is without each group of logs.
 
     >>> found = interval(0.5, np.array([0.49, 0.5, 0.51, 0.5]), logs=40)
@@ -91,9 +110,25 @@ def interval(value: float, without: NDArray[np.float64], logs: int, *, highest: 
         return refused(value, f"fewer than {FEWEST} logs", level=LEVEL, method=METHOD, logs=logs)
     if not np.isfinite([value, *without]).all():
         return refused(value, "not defined without some of the logs", level=LEVEL, method=METHOD, logs=logs)
-    error = math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))
-    if error < 1e-9:
+    error = standard_error(without)
+    if error < NO_SPREAD:
         return refused(value, "no log differs from another", level=LEVEL, method=METHOD, logs=logs)
     reach = float(special.stdtrit(groups - 1, (1 + LEVEL) / 2)) * error
-    low, high = max(0.0, value - reach), min(highest, value + reach)
+    low, high = max(lowest, value - reach), min(highest, value + reach)
     return given(value, low, high, level=LEVEL, method=METHOD, logs=logs)
+
+
+def p_value(value: float, without: NDArray[np.float64]) -> float:
+    """Return the chance of a difference like this, or more, where there is none: Student's t, both sides.
+
+    >>> round(p_value(0.5, np.array([0.49, 0.5, 0.51, 0.5])), 5)
+    0.00003
+    """
+    error = standard_error(without)
+    return 2 * float(special.stdtr(len(without) - 1, -abs(value) / error)) if error >= NO_SPREAD else 1.0
+
+
+def standard_error(without: NDArray[np.float64]) -> float:
+    """Return the jackknife's standard error of a value from what it is without each group (G,)."""
+    groups = len(without)
+    return math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,14 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks.boxes import FoundObjects, TrueObjects
-from adverse.benchmarks.intervals import Intervals, LeftOut, intervals
+from adverse.benchmarks.intervals import Intervals, LeftOut, Without, intervals, without_groups
 from adverse.benchmarks.metrics import Metric, Named, Score, metric_of
 from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
 from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, judged, numbers, task_metric
-from adverse.errors import DataError, IncompleteError, StudyError, suggestion
-from adverse.study.store.folder import existing_run
+from adverse.errors import DataError, StudyError, suggestion
+from adverse.study.store.finished import finished
 from adverse.study.store.read import Answers, Store
-from adverse.study.store.verify import verify
 
 CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
 """The settings that are cells of the benchmark."""
@@ -43,6 +42,8 @@ class SutRobustness:
     classes_named: int
     faults: int
     intervals: Intervals | None
+    without: Without | None = field(default=None, compare=False, repr=False)
+    """The numbers without each group of logs, which differences to another run are judged by."""
 
 
 @dataclass(frozen=True)
@@ -67,24 +68,30 @@ def bench_table(
     classes: Sequence[str] = (),
     partial: bool = False,
     with_intervals: bool = True,
+    suts: Sequence[str] | None = None,
+    seed: int | None = None,
 ) -> BenchTable:
     """Work out the table of a run folder over the given classes, or over all of the data set.
 
     The metric is AP, mean IoU or top-1 accuracy, by the run's task, unless named. Intervals are there for
-    the metrics that can be had without some of the images.
+    the metrics that can be had without some of the images. `seed` deals the groups of logs that are left out
+    in turn; None: the study's. `suts` are those wanted; None: all.
     """
-    store = _finished(path)
-    cells = _cells(store)
+    store = finished(path)
+    cells = cells_of(store)
+    wanted = store.suts if suts is None else suts
+    dealt = int(store.manifest["study"]["seed"]) if seed is None else seed
     if store.task != "detection":
         chosen_one = task_metric(metric or DEFAULTS[store.task], store.task)
-        return _of_task(store, cells, chosen_one, classes, partial=partial, with_intervals=with_intervals)
+        seed_of_groups = dealt if with_intervals else None
+        return _of_task(store, wanted, cells, chosen_one, classes, partial=partial, seed=seed_of_groups)
     chosen = metric_of(metric or DEFAULTS["detection"])
     scene = _Scene(store, _classes(store, classes), [next(iter(store.settings)), *cells.values()])
     under_corruption(
         0, dict.fromkeys(cells, 0), metric=chosen.short, partial=partial
     )  # refuse before working
-    left_out = scene.left_out_logs() if with_intervals and chosen.match else None
-    rows = tuple(_row(scene, sut, cells, chosen, left_out, partial=partial) for sut in store.suts)
+    left_out = scene.left_out_logs(dealt) if with_intervals and chosen.match else None
+    rows = tuple(_row(scene, sut, cells, chosen, left_out, partial=partial) for sut in wanted)
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
     return BenchTable(
         store.manifest["study"]["name"],
@@ -100,14 +107,15 @@ def bench_table(
 
 def _of_task(
     store: Store,
+    suts: Sequence[str],
     cells: Mapping[Cell, str],
     metric: TaskMetric,
     classes: Sequence[str],
     *,
     partial: bool,
-    with_intervals: bool,
+    seed: int | None,
 ) -> BenchTable:
-    """Work out the table of a run of segmenters or classifiers."""
+    """Work out the table of a run of segmenters or classifiers; without a seed there are no intervals."""
     if classes:
         raise StudyError(
             "--classes is for detectors", where="--classes", fix="Take it out; --per-class shows every class."
@@ -116,14 +124,14 @@ def _of_task(
     baseline, test = next(iter(store.settings)), store.frames.test
     counted = test & ~_refused(store, [baseline, *cells.values()])
     images, left_out = int(counted.sum()), int((test & ~counted).sum())
-    seed = int(store.manifest["study"]["seed"])
-    groups = LeftOut(store.frames.logs, store.frames.log[counted], seed=seed) if with_intervals else None
+    groups = None if seed is None else LeftOut(store.frames.logs, store.frames.log[counted], seed=seed)
     rows = []
-    for sut in store.suts:
+    for sut in suts:
         found = judged(store, sut, metric, counted)
-        whole, by_class, sure = numbers(found, cells, baseline, metric, groups, images, partial=partial)
+        whole, by_class, without = numbers(found, cells, baseline, metric, groups, images, partial=partial)
+        sure = intervals(whole, without) if without else None
         faults = sum(found[setting].faults for setting in (baseline, *cells.values()))
-        rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure))
+        rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure, without))
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
     budget = float(store.manifest["statistics"]["quarantine_budget"]) * int(test.sum())
     return BenchTable(
@@ -161,10 +169,9 @@ class _Scene:
                 fix="Check the annotations and --classes.",
             )
 
-    def left_out_logs(self) -> LeftOut:
+    def left_out_logs(self, seed: int) -> LeftOut:
         """Deal the logs of the images that count into groups to leave out."""
         frames = self.store.frames
-        seed = int(self.store.manifest["study"]["seed"])
         return LeftOut(frames.logs, frames.log[self._image >= 0], seed=seed)
 
     def found(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[FoundObjects, int]]:
@@ -234,9 +241,12 @@ def _row(
         partial=partial,
     )
     named = {scene.classes[label] for label in np.unique(plain.labels).tolist()}
-    without = {cell: one.without for cell, one in scores.items()}
-    sure = intervals(whole, clean.without, without, left_out.logs) if left_out else None
-    return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure)
+    without = None
+    if left_out:
+        cells_without = {cell: one.without for cell, one in scores.items()}
+        without = without_groups(whole, clean.without, cells_without, left_out.logs)
+    sure = intervals(whole, without) if without else None
+    return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure, without)
 
 
 class _Judged(NamedTuple):
@@ -245,21 +255,7 @@ class _Judged(NamedTuple):
     """The same number without each group of logs."""
 
 
-def _finished(path: Path) -> Store:
-    folder = existing_run(path)
-    for problem in verify(folder, inputs=False, results=False).problems:
-        raise problem
-    store = Store(folder)
-    if store.manifest["status"] != "complete":
-        raise IncompleteError(
-            "the run is not finished, and half of it would give half-true numbers",
-            where=str(path),
-            fix="Run the study again with the same command: it goes on where it stopped.",
-        )
-    return store
-
-
-def _cells(store: Store) -> dict[Cell, str]:
+def cells_of(store: Store) -> dict[Cell, str]:
     """Return the settings of the run that are cells of the benchmark, in the benchmark's order."""
     found = {
         (match["name"], int(match["severity"])): setting

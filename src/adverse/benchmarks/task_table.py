@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks import classification, segmentation
-from adverse.benchmarks.intervals import LeftOut, intervals
+from adverse.benchmarks.intervals import LeftOut, Without, without_groups
 from adverse.benchmarks.metrics import Named
-from adverse.benchmarks.mpc import Cell, per_class, under_corruption
+from adverse.benchmarks.mpc import Cell, Robustness, per_class, under_corruption
 from adverse.errors import StudyError, suggestion
-from adverse.study.store.read import FAULT, Store
+from adverse.study.store.read import FAULT, PixelCounts, Ranked, Store
 from adverse.types import Task
 
 Array = NDArray[np.float64]
@@ -70,24 +70,26 @@ def task_metric(name: str, task: Task) -> TaskMetric:
 
 def judged(store: Store, sut: str, metric: TaskMetric, counted: NDArray[np.bool_]) -> dict[str, Judged]:
     """Return what a SUT came to under every setting, on the frames that count."""
-    if metric.of_counts is not None:
-        found = {name: (one.frame, one.status, one.counts) for name, one in store.pixel_counts(sut).items()}
-        return {
-            name: _segmented(
-                counts[counted[frame]], store.pixel_classes, metric, _faults(status, counted[frame])
-            )
-            for name, (frame, status, counts) in found.items()
-        }
-    shown = store.categories_shown
-    made = {}
-    for name, answers in store.ranked(sut).items():
-        rows = np.flatnonzero(counted[answers.frame]).tolist()
-        truth = [shown[answers.frame[row]] or "" for row in rows]
-        right = classification.hits([answers.best[row] for row in rows], truth, metric.best).astype(
-            np.float64
-        )
-        made[name] = _classified(right, truth, _faults(answers.status, counted[answers.frame]))
-    return made
+    return {name: judge(store, found, metric, counted) for name, found in answers_of(store, sut).items()}
+
+
+def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | Ranked]:
+    """Return what a segmenter or classifier said, by setting."""
+    return store.pixel_counts(sut) if store.task == "segmentation" else store.ranked(sut)
+
+
+def judge(
+    store: Store, answers: PixelCounts | Ranked, metric: TaskMetric, counted: NDArray[np.bool_]
+) -> Judged:
+    """Return what a SUT came to under one setting, on the frames that count."""
+    chosen = counted[answers.frame]
+    faults = int((answers.status[chosen] == FAULT).sum())
+    if isinstance(answers, PixelCounts):
+        return _segmented(answers.counts[chosen], store.pixel_classes, metric, faults)
+    rows = np.flatnonzero(chosen).tolist()
+    truth = [store.categories_shown[answers.frame[row]] or "" for row in rows]
+    right = classification.hits([answers.best[row] for row in rows], truth, metric.best)
+    return _classified(right.astype(np.float64), truth, faults)
 
 
 def numbers(
@@ -99,8 +101,8 @@ def numbers(
     images: int,
     *,
     partial: bool,
-) -> tuple[Any, Any, Any]:
-    """Return P, mPC and rPC as a whole, by class, and with intervals (None without groups to leave out)."""
+) -> tuple[Robustness, dict[str, Robustness], Without | None]:
+    """Return P, mPC and rPC as a whole, by class, and without each group of logs, if there are groups."""
     everything = np.ones((1, images))
     whole = under_corruption(
         float(found[baseline].scores(everything)[0]),
@@ -117,7 +119,8 @@ def numbers(
     if left_out is None:
         return whole, classes, None
     without = {cell: found[setting].scores(left_out.weights) for cell, setting in cells.items()}
-    return whole, classes, intervals(whole, found[baseline].scores(left_out.weights), without, left_out.logs)
+    plain = found[baseline].scores(left_out.weights)
+    return whole, classes, without_groups(whole, plain, without, left_out.logs)
 
 
 def _segmented(counts: NDArray[Any], classes: Sequence[str], metric: TaskMetric, faults: int) -> Judged:
@@ -143,7 +146,3 @@ def _classified(right: Array, truth: list[str], faults: int) -> Judged:
 
     names = np.array(truth)
     return Judged(scores, {name: float(right[names == name].mean()) for name in sorted(set(truth))}, faults)
-
-
-def _faults(status: NDArray[np.int8], counted: NDArray[np.bool_]) -> int:
-    return int((status[counted] == FAULT).sum())

@@ -9,18 +9,24 @@ import typer
 import adverse
 from adverse.cli import (
     benchtable,
+    check,
     checkplugin,
+    compare,
     data,
     demo,
     drive,
     export,
+    fuzz,
+    humans,
     init,
     listing,
     models,
     mutate,
     predict,
     report,
+    requirements,
     runs,
+    view,
     world,
 )
 
@@ -33,13 +39,19 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
+    adverse check RUN requirements.yaml   is it good enough? verdicts, for people and CI
+    adverse view RUN                      explore it: frames, boxes, curves, closed loop
+    adverse compare BEFORE AFTER          two runs, log by log: regressions first
     adverse bench-table RUN               P, mPC and rPC, as the literature has them
+    adverse requirements check FILE       what people do not mind must not affect the SUT
     adverse verify RUN                    re-check every hash
     adverse export RUN OUT                its answers as COCO results
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse fuzz study.yaml --tests 10000 change what is in the scene
     adverse models list                   real models to try, fetched with pip
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
+    adverse humans estimate ANSWERS.csv   how much change people tolerate
 
 Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
 """
@@ -70,7 +82,11 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(report.report)
+app.command("check")(check.check)
+app.command("view")(view.view)
+app.command("compare")(compare.compare)
 app.command("bench-table")(benchtable.bench_table)
+app.add_typer(requirements.requirements, name="requirements")
 app.command("drive")(drive.drive)
 app.command("export")(export.export)
 app.command("verify")(runs.verify)
@@ -79,5 +95,7 @@ app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
+app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
+app.add_typer(humans.humans, name="humans")
 app.command("demo")(demo.demo)

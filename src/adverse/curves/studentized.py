@@ -32,6 +32,9 @@ UNDEFINED_SHARE = 0.05
 NO_SPREAD = 1e-9
 """A standard error below this is rounding."""
 
+LEAST_P, PRECISION = 1e-9, 0.01
+"""No p-value is told to be less, nor more precisely than to one percent of itself."""
+
 
 def intervals(
     quantities: Mapping[str, Quantity], resamples: Resamples, *, level: float = 0.95
@@ -63,6 +66,27 @@ def interval(sample: Sample, *, level: float = 0.95) -> Interval:
         method = METHOD
     floor = -1.0 if isinstance(sample.quantity, Difference) else 0.0
     return given(sample.value, max(low, floor), min(high, 1.0), level=level, method=method, logs=logs)
+
+
+def p_value(sample: Sample) -> float | None:
+    """Return the least doubt at which the interval of a difference leaves out 0; None if it is refused.
+
+    So a p-value and an interval never contradict: p < 0.05 where the interval at 0.95 leaves out 0.
+    """
+    if interval(sample).low is None:
+        return None
+    low, high = math.log(LEAST_P), math.log(1 - LEAST_P)
+    if not _leaves_out_0(sample, math.exp(high)):
+        return 1.0
+    while high - low > PRECISION:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _leaves_out_0(sample, math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def _leaves_out_0(sample: Sample, doubt: float) -> bool:
+    found = interval(sample, level=1 - doubt)
+    return found.low is not None and found.high is not None and (found.low > 0 or found.high < 0)
 
 
 def least_logs(quantity: Quantity) -> int:

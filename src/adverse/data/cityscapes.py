@@ -32,6 +32,7 @@ from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES, objects_by_ins
 from adverse.data.disparity import DisparityDepth
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.instances import InstanceFile
 from adverse.data.labels import LabelFile
 from adverse.data.layout import natural
 from adverse.data.objects import Truths, check_class_map, renamed
@@ -149,6 +150,7 @@ class _Reading:
             camera = self._camera(one)
             truth, wrong = self.truths.of(self._objects(one, size) if size else [], image)
             label, right = self._beside(one, "labelIds"), self._other(one, "rightImg8bit", ".png")
+            instance = self._beside(one, "instanceIds")
             disparity = self._other(one, "disparity", ".png")
             depth = None
             if camera is not None and disparity is not None:
@@ -168,6 +170,7 @@ class _Reading:
                 depth_m=depth,
                 labels=LabelFile(label, image) if label.is_file() else None,
                 fault=fault or wrong,
+                instances=InstanceFile(instance, image, first=1000) if instance.is_file() else None,
             )
             found.append(frame)
         return found

@@ -10,6 +10,7 @@ root/
     depth/000123.npy      metres; or .png, 16-bit, with depth_scale_m             (optional)
     right/000123.png      the right image of a stereo pair                        (optional)
     labels/000123.png     class ids, 8-bit gray                                   (optional)
+    instances/000123.png  a number for each object, 0: none, 8- or 16-bit gray    (optional)
     poses.csv             frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz                    (optional)
     camera.json                                                                   (optional)
 """
@@ -26,8 +27,9 @@ from adverse.data import cameras, poses, robots, splits
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.instances import InstanceFile
 from adverse.data.labels import NAMES_FILE, LabelFile, PixelClasses, read_pixel_classes
-from adverse.data.layout import DEPTH, LABELS, RIGHT, LogFolder, companions, log_folders
+from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
@@ -127,12 +129,14 @@ class _Reading:
         depths = companions(one, DEPTH, self.notes)
         rights = companions(one, RIGHT, self.notes)
         labels = companions(one, LABELS, self.notes)
+        instances = companions(one, INSTANCES, self.notes)
         frames = []
         for index, path in enumerate(images):
             frame_id = f"{log_id}/{path.stem}"
             truth, fault, image_id, size = self._truth(path, frame_id)
             image = ImageFile(path, self.policy, _agreed(path, size, camera))
-            depth, right, label = (files.get(path.stem) for files in (depths, rights, labels))
+            kinds = (depths, rights, labels, instances)
+            depth, right, label, instance = (files.get(path.stem) for files in kinds)
             pose = placed.get(path.stem)
             frame = Frame(
                 id=frame_id,
@@ -148,6 +152,7 @@ class _Reading:
                 depth_m=DepthFile(depth, image, self.scale_m, self.resample) if depth else None,
                 labels=LabelFile(label, image) if label else None,
                 fault=fault,
+                instances=InstanceFile(instance, image) if instance else None,
             )
             frames.append(frame)
         return Log(log_id, tuple(frames), split)

@@ -1,7 +1,7 @@
 """Which files of a folder belong to which log: the layout of the `folder` format, without reading them.
 
 A log is a folder with images directly in it or in its `images/`. Beside them may be `depth/`, `right/`,
-`labels/` (files named as the images), `poses.csv` and `camera.json`.
+`labels/`, `instances/` (files named as the images), `poses.csv` and `camera.json`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from adverse.data.files import inside
 from adverse.data.images import SUFFIXES
 from adverse.errors import DataError
 
-IMAGES, DEPTH, RIGHT, LABELS = "images", "depth", "right", "labels"
-RESERVED = frozenset({IMAGES, DEPTH, RIGHT, LABELS, "instances"})
+IMAGES, DEPTH, RIGHT, LABELS, INSTANCES = "images", "depth", "right", "labels", "instances"
+RESERVED = frozenset({IMAGES, DEPTH, RIGHT, LABELS, INSTANCES})
 """Names of folders that belong to the log above them and are never logs themselves."""
 _DIGITS = re.compile(r"(\d+)")
 
@@ -52,8 +52,10 @@ def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[Log
 
 
 def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, Path]:
-    """Return the depth, right or label files of a log by image name; count those without one."""
-    suffixes = {DEPTH: depth.SUFFIXES, LABELS: labels.SUFFIXES}.get(kind, SUFFIXES)
+    """Return the depth, right, label or instance files of a log by image name; count those without one."""
+    suffixes = {DEPTH: depth.SUFFIXES, LABELS: labels.SUFFIXES, INSTANCES: labels.SUFFIXES}.get(
+        kind, SUFFIXES
+    )
     folder = log.folder / kind
     stems = {path.stem for path in log.images}
     found: dict[str, Path] = {}

@@ -5,6 +5,7 @@ root/                        a year's folder, such as VOCdevkit/VOC2007
   Annotations/000005.xml     boxes from 1, last pixel included
   ImageSets/Main/test.txt    the images of a split                      (with split)
   SegmentationClass/000005.png   class ids by palette, 255 is void      (optional)
+  SegmentationObject/000005.png  a number for each object, likewise     (optional)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from adverse.data import splits
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.instances import InstanceFile
 from adverse.data.labels import LabelFile, PixelClasses
 from adverse.data.layout import by_stem, natural
 from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
@@ -25,6 +27,7 @@ from adverse.plugins import Positive, dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 IMAGES, ANNOTATIONS, SETS, LABELS = "JPEGImages", "Annotations", "ImageSets/Main", "SegmentationClass"
+OBJECTS, VOID = "SegmentationObject", 255
 PIXEL_CLASSES = dict(
     enumerate(
         (
@@ -86,6 +89,7 @@ def voc(
     files = by_stem(_folder(root, ANNOTATIONS), root, (".xml",))
     images = by_stem(_folder(root, IMAGES), root, SUFFIXES)
     label_maps = by_stem(root / LABELS, root, (".png",))
+    object_maps = by_stem(root / OBJECTS, root, (".png",))
     notes: Counter[str] = Counter()
     chosen: list[tuple[Split, str, str]] = []
     lists: list[Path] = []
@@ -107,7 +111,7 @@ def voc(
         image = ImageFile(path, policy, parsed[stem].size)
         truth, fault = truths.of(parsed[stem].objects, image)
         missing = absent(path, "image")
-        mask = label_maps.get(stem)
+        mask, objects = label_maps.get(stem), object_maps.get(stem)
         frame = Frame(
             id=prefix + stem,
             log_id=prefix + stem,
@@ -117,6 +121,7 @@ def voc(
             image_id=stem,
             labels=LabelFile(mask, image, palette=True) if mask else None,
             fault=fault if missing is None else str(missing),
+            instances=InstanceFile(objects, image, void=VOID, palette=True) if objects else None,
         )
         logs.append(Log(frame.id, (frame,), kind))
     notes[UNLISTED] += len(images.keys() - files.keys())

@@ -17,9 +17,9 @@ import numpy as np
 
 from adverse import plugins
 from adverse.errors import AdverseError, MutationError, PluginError, one_line
-from adverse.plugins import Option, Plugin
+from adverse.plugins import Option, Plugin, Registry
 from adverse.seeds import generator
-from adverse.types import Image
+from adverse.types import Depth, Image
 
 SIZE = (24, 36)
 """Rows and columns of the trial image: not square, and big enough for randomness to show."""
@@ -51,15 +51,21 @@ class _Trial:
     options: Mapping[str, Any]
 
     def run(self, image: Image, *, key: str = "one", options: Mapping[str, Any] | None = None) -> Image:
-        given = {
-            "rng": generator(0, key, self.plugin.name),
-            "depth_m": _depth(image),
-            "labels": _labels(image),
-        }
-        needed = {name: given[name] for name in self.plugin.needs}
+        needed = self.needed(image, _depth(image), key=key)
         chosen = self.options if options is None else options
         out: Image = self.plugin.function(image, **chosen, **needed)
         return out
+
+    def needed(self, image: Image, depth_m: Depth, *, key: str = "one") -> dict[str, Any]:
+        """Return what the engine would fill in."""
+        given: dict[str, Any] = {
+            "rng": generator(0, key, self.plugin.name),
+            "depth_m": depth_m,
+            "labels": _labels(image),
+            "registry": Registry([self.plugin]),
+            "told": {},
+        }
+        return {name: given[name] for name in self.plugin.needs}
 
     def called(self, options: Mapping[str, Any] | None = None) -> str:
         chosen = self.options if options is None else options
@@ -228,8 +234,7 @@ def _differs_by_key(trial: _Trial) -> None:
 def _takes_sky(trial: _Trial) -> None:
     image = _picture(*SIZE)
     depth = np.full(image.shape[:2], np.inf, np.float32)
-    given: dict[str, Any] = {"rng": generator(0, "one"), "depth_m": depth, "labels": _labels(image)}
-    needed = {name: given[name] for name in trial.plugin.needs}
+    needed = trial.needed(image, depth)
     _same_kind(trial, image, trial.plugin.function(image, **trial.options, **needed))
 
 

@@ -43,18 +43,24 @@ def parse(text: str, registry: Registry, *, where: str = "mutation", group: Grou
         tree, coherent = _without_log(tree)
         calls = [_call(node) for node in _terms(tree)]
     except (SyntaxError, ValueError) as error:
-        raise StudyError(
-            "a mutation cannot be read",
-            where=where,
-            got=repr(text),
-            wanted="name(option=value, ...), as in gaussian_blur(sigma_px=2)",
-            fix=SEE_LIST,
-        ) from error
+        raise _unreadable(text, where) from error
     steps = []
     for name, options in calls:
         plugin = registry.get("mutation", name, where=where)
         steps.append(Step(name, plugins.bind(plugin, options, where=f"{where} {name}")))
     return _setting(tuple(steps), registry, where, group, coherent=coherent)
+
+
+def call_of(text: str, *, where: str = "mutation") -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of one mutation as it is written, without checking either.
+
+    >>> call_of("defocus(focus_m=2)")
+    ('defocus', {'focus_m': 2})
+    """
+    try:
+        return _call(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError) as error:
+        raise _unreadable(text, where) from error
 
 
 def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
@@ -121,48 +127,62 @@ def apply_setting(
     key: str,
     depth_m: Depth | None = None,
     labels: Image | None = None,
+    told: dict[str, float] | None = None,
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
 
-    The key is the id of the frame, or of its log where the setting is coherent.
+    The key is the id of the frame, or of its log where the setting is coherent. `told` takes what a mutation
+    has to say about what it did, in numbers.
     """
-    given: dict[str, Any] = {"depth_m": depth_m, "labels": labels}
+    given: dict[str, Any] = {
+        "depth_m": depth_m,
+        "labels": labels,
+        "registry": registry,
+        "told": {} if told is None else told,
+    }
     if "rng" in setting.needs:
         given["rng"] = generator(seed, key, setting.id)
     for step in setting.steps:
-        plugin = registry.get("mutation", step.mutation)
-        extras = {name: given[name] for name in plugin.needs}
-        for name, value in extras.items():
-            if value is None:
-                noun = name.removesuffix("_m")
-                raise MutationError(
-                    f"{step.mutation} needs {noun}",
-                    where=f"frame {key!r}",
-                    got=f"no {noun}",
-                    fix=f"Add a {noun} folder to the data set (adverse mutate: --{noun}), or leave "
-                    f"{step.mutation} out.",
-                )
-        before = image
-        try:
-            image = plugin.function(before, **step.options, **extras)
-        except AdverseError:
-            raise
-        except Exception as error:
-            raise MutationError(
-                f"the mutation {step.mutation} failed",
-                where=f"frame {key!r}",
-                got=one_line(error),
-                fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
-            ) from error
-        if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
-            raise MutationError(
-                f"{step.mutation} did not return an image like the one it was given",
-                where=f"frame {key!r}",
-                got=f"{getattr(image, 'shape', type(image).__name__)} {getattr(image, 'dtype', '')}",
-                wanted=f"{before.shape} {before.dtype}",
-                fix="Run adverse check-plugin on its file.",
-            )
+        image = apply_step(image, registry.get("mutation", step.mutation), step.options, given, frame=key)
     return image
+
+
+def apply_step(
+    image: Image, plugin: Plugin, options: Mapping[str, Any], given: Mapping[str, Any], *, frame: str
+) -> Image:
+    """Apply one mutation; `given` is what the engine has for it, None where the frame has none."""
+    where = f"frame {frame!r}"
+    extras = {name: given[name] for name in plugin.needs}
+    for name, value in extras.items():
+        if value is None:
+            noun = name.removesuffix("_m")
+            raise MutationError(
+                f"{plugin.name} needs {noun}",
+                where=where,
+                got=f"no {noun}",
+                fix=f"Add a {noun} folder to the data set (adverse mutate: --{noun}), or leave "
+                f"{plugin.name} out.",
+            )
+    try:
+        changed: Image = plugin.function(image, **options, **extras)
+    except AdverseError:
+        raise
+    except Exception as error:
+        raise MutationError(
+            f"the mutation {plugin.name} failed",
+            where=where,
+            got=one_line(error),
+            fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
+        ) from error
+    if not isinstance(changed, np.ndarray) or (changed.shape, changed.dtype) != (image.shape, image.dtype):
+        raise MutationError(
+            f"{plugin.name} did not return an image like the one it was given",
+            where=where,
+            got=f"{getattr(changed, 'shape', type(changed).__name__)} {getattr(changed, 'dtype', '')}",
+            wanted=f"{image.shape} {image.dtype}",
+            fix="Run adverse check-plugin on its file.",
+        )
+    return changed
 
 
 def apply(
@@ -175,6 +195,16 @@ def apply(
     registry = plugins.load()
     setting = parse(mutation, registry)
     return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+
+
+def _unreadable(text: str, where: str) -> StudyError:
+    return StudyError(
+        "a mutation cannot be read",
+        where=where,
+        got=repr(text),
+        wanted="name(option=value, ...), as in gaussian_blur(sigma_px=2)",
+        fix=SEE_LIST,
+    )
 
 
 def _setting(

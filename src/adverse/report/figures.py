@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -34,101 +34,89 @@ class Curve:
 
     def at(self, sensitivity: float) -> tuple[float, float] | None:
         """Return (efficiency, safety) at the nearest level; None beyond the ends of the grid."""
-        if (
-            not self.sensitivity.min() <= sensitivity * 1.001
-            or not sensitivity <= self.sensitivity.max() * 1.001
-        ):
+        k = self.nearest(sensitivity)
+        return None if k is None else (float(self.efficiency[k]), float(self.safety[k]))
+
+    def nearest(self, sensitivity: float) -> int | None:
+        """Return which level is nearest; None beyond the ends of the grid."""
+        low, high = self.sensitivity.min(), self.sensitivity.max()
+        if not low <= sensitivity * 1.001 or not sensitivity <= high * 1.001:
             return None
-        k = int(np.argmin(np.abs(np.log(self.sensitivity) - np.log(sensitivity))))
-        return float(self.efficiency[k]), float(self.safety[k])
+        return int(np.argmin(np.abs(np.log(self.sensitivity) - np.log(sensitivity))))
 
 
 def curves_svg(title: str, curves: Sequence[Curve]) -> str:
     """Return three panels beside each other: the trade-off, safety and efficiency over sensitivity."""
     width, height = LEFT + 3 * SIZE + 2 * GAP + 12, TOP + SIZE + BOTTOM
-    levels = np.concatenate([curve.sensitivity for curve in curves])
-    low, high = np.log10(levels.min()), np.log10(levels.max())
-
-    def log(values: Array) -> Array:
-        return np.asarray((np.log10(values) - low) / (high - low))
-
-    decades = [(10.0**n, float(log(np.array([10.0**n]))[0])) for n in range(int(np.ceil(low)), int(high) + 1)]
-    ticks = [(f"{value:g}", place) for value, place in decades]
-    unit = [(f"{value:g}", value) for value in (0, 0.5, 1)]
-    panels = [
-        _panel(
-            "efficiency",
-            "safety",
-            unit,
-            [(c, c.efficiency, c.safety) for c in curves],
-            lambda e, s, _: (e, s),
-        ),
-        _panel(
-            "sensitivity", "safety", ticks, [(c, log(c.sensitivity), c.safety) for c in curves], _over(1, log)
-        ),
-        _panel(
-            "sensitivity",
-            "efficiency",
-            ticks,
-            [(c, log(c.sensitivity), c.efficiency) for c in curves],
-            _over(0, log),
-        ),
-    ]
     placed = [
         f'<g transform="translate({LEFT + number * (SIZE + GAP)} {TOP})">{panel}</g>'
-        for number, panel in enumerate(panels)
+        for number, panel in enumerate(Charts(curves).panels())
     ]
     shape = f'viewBox="0 0 {width} {height}" font-size="11" fill="currentColor"'
     shape += f' role="img" aria-label="{escape(title)}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>{"".join(placed)}</svg>'
 
 
+class Charts:
+    """The three panels of some curves, each SIZE wide and high, and where on them a curve's points are."""
+
+    def __init__(self, curves: Sequence[Curve], *, marked: Sequence[float] = MARKED) -> None:
+        self.curves = curves
+        self.marked = marked
+        levels = np.concatenate([curve.sensitivity for curve in curves])
+        self.low, self.high = np.log10(levels.min()), np.log10(levels.max())
+
+    def panels(self) -> list[str]:
+        """Return the inside of each panel as SVG."""
+        decades = [10.0**n for n in range(int(np.ceil(self.low)), int(self.high) + 1)]
+        ticks = [(f"{value:g}", float(self._log(np.array([value]))[0])) for value in decades]
+        unit = [(f"{value:g}", value) for value in (0, 0.5, 1)]
+        axes = (("efficiency", "safety", unit), ("sensitivity", "safety", ticks))
+        return [
+            self._panel(number, *labels)
+            for number, labels in enumerate((*axes, ("sensitivity", "efficiency", ticks)))
+        ]
+
+    def spots(self, curve: Curve) -> NDArray[np.float64]:
+        """Return where each point of a curve is on each panel, in pixels: (3, K, 2)."""
+        across = self._log(curve.sensitivity)
+        pairs = ((curve.efficiency, curve.safety), (across, curve.safety), (across, curve.efficiency))
+        return np.array([np.stack([x, 1 - y], axis=1) * SIZE for x, y in pairs])
+
+    def _log(self, values: Array) -> Array:
+        return np.asarray((np.log10(values) - self.low) / (self.high - self.low))
+
+    def _panel(self, number: int, x_label: str, y_label: str, x_ticks: Sequence[tuple[str, float]]) -> str:
+        parts = [f'<rect width="{SIZE}" height="{SIZE}" fill="none" class="frame"/>']
+        for text, value in x_ticks:
+            parts.append(f'<text x="{value * SIZE:.1f}" y="{SIZE + 14}" text-anchor="middle">{text}</text>')
+        for value in (0.0, 0.5, 1.0):
+            level = (1 - value) * SIZE
+            parts.append(f'<line x1="0" x2="{SIZE}" y1="{level}" y2="{level}" class="grid"/>')
+            parts.append(f'<text x="-5" y="{level + 4}" text-anchor="end">{value:g}</text>')
+        middle = SIZE / 2
+        parts.append(f'<text x="{middle}" y="{SIZE + 32}" text-anchor="middle">{x_label}</text>')
+        turn = f'transform="translate(-32 {middle}) rotate(-90)"'
+        parts.append(f'<text {turn} text-anchor="middle">{y_label}</text>')
+        for place, curve in enumerate(self.curves):
+            parts += self._line(self.spots(curve)[number], curve, style_of(place))
+        return "".join(parts)
+
+    def _line(self, spots: Array, curve: Curve, style: tuple[str, str, float]) -> Iterator[str]:
+        colour, dashes, width = style
+        known = np.all(np.isfinite(spots), axis=1)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _thinned(spots[known]))
+        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"{dash}/>'
+        for shape, level in enumerate(self.marked):
+            k = curve.nearest(level)
+            if k is not None and known[k]:
+                yield _marker(shape, spots[k, 0], spots[k, 1], colour)
+
+
 def style_of(number: int) -> tuple[str, str, float]:
     """Return colour, dashes and width of the line with this number."""
     return STYLES[number % len(STYLES)]
-
-
-def _over(which: int, log: Callable[[Array], Array]) -> Callable[[float, float, float], tuple[float, float]]:
-    def place(efficiency: float, safety: float, sensitivity: float) -> tuple[float, float]:
-        return float(log(np.array([sensitivity]))[0]), safety if which else efficiency
-
-    return place
-
-
-def _panel(
-    x_label: str,
-    y_label: str,
-    x_ticks: Sequence[tuple[str, float]],
-    lines: Sequence[tuple[Curve, Array, Array]],
-    spot: Callable[[float, float, float], tuple[float, float]],
-) -> str:
-    parts = [f'<rect width="{SIZE}" height="{SIZE}" fill="none" class="frame"/>']
-    for text, value in x_ticks:
-        parts.append(f'<text x="{value * SIZE:.1f}" y="{SIZE + 14}" text-anchor="middle">{text}</text>')
-    for value in (0.0, 0.5, 1.0):
-        level = (1 - value) * SIZE
-        parts.append(f'<line x1="0" x2="{SIZE}" y1="{level}" y2="{level}" class="grid"/>')
-        parts.append(f'<text x="-5" y="{level + 4}" text-anchor="end">{value:g}</text>')
-    middle = SIZE / 2
-    parts.append(f'<text x="{middle}" y="{SIZE + 32}" text-anchor="middle">{x_label}</text>')
-    turn = f'transform="translate(-32 {middle}) rotate(-90)"'
-    parts.append(f'<text {turn} text-anchor="middle">{y_label}</text>')
-    for number, (curve, x, y) in enumerate(lines):
-        colour, dashes, width = style_of(number)
-        known = np.isfinite(x) & np.isfinite(y)
-        points = " ".join(
-            f"{a:.1f},{b:.1f}" for a, b in _thinned(np.stack([x[known], 1 - y[known]], axis=1) * SIZE)
-        )
-        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-        parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"{dash}/>'
-        )
-        for shape, level in enumerate(MARKED):
-            at = curve.at(level)
-            if at is not None and np.isfinite(at).all():
-                px, py = spot(at[0], at[1], level)
-                parts.append(_marker(shape, px * SIZE, (1 - py) * SIZE, colour))
-    return "".join(parts)
 
 
 def _thinned(points: NDArray[np.float64]) -> list[tuple[float, float]]:

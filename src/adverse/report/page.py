@@ -1,34 +1,26 @@
-"""The report of a run: one HTML file that opens from disk, with nothing to fetch and nothing to trust.
-
-Everything shown is worked out before the template sees it; the template only places it. Style and script are
-in the file and allowed by their hashes alone, so that nothing else can run, whatever a name may hold.
-"""
+"""The report of a run: one HTML file that opens from disk, with nothing to fetch and nothing to trust."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 import pyarrow.parquet as pq
 
-from adverse.analysis.results import Summary
+from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
-from adverse.errors import AdverseError, StoreError
+from adverse.errors import AdverseError
 from adverse.report.answer import answers, untested
 from adverse.report.closed_loop import drives
 from adverse.report.figures import MARKED, Curve, curves_svg, style_of
 from adverse.report.galleries import failures, mutation_gallery
 from adverse.report.pictures import Looker
+from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
 from adverse.report.terminal import remarks
 from adverse.report.words import shown
@@ -69,31 +61,15 @@ def write_report(run: Path) -> Path:
     return path
 
 
-def read_summary(store: Store) -> Summary:
-    """Read the results that `adverse analyze` wrote."""
-    path = store.folder.results / "summary.json"
-    if not path.exists():
-        raise StoreError(
-            "the run has no results yet",
-            where=str(path),
-            fix=f"Run adverse analyze {store.folder.path} first.",
-        )
-    return Summary(json.loads(path.read_text()))
-
-
 def render(store: Store, summary: Summary) -> str:
     """Return the whole page."""
     looker = Looker(store)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
-    style, script = (_text(name) for name in ("report.css", "report.js"))
-    template = _environment().get_template("report.html")
-    return template.render(
+    return rendered(
+        "report.html",
         title=shown(summary.data["study"]),
         manifest=store.manifest,
-        policy=_policy(style, script),
-        style=style,
-        script=script,
         answers=answers(summary),
         untested=untested(summary, LEVELS),
         remarks=[line.removeprefix("- ") for line in remarks(summary)],
@@ -108,8 +84,6 @@ def render(store: Store, summary: Summary) -> str:
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],
         facts=_facts(store, summary),
-        twin=_twin,
-        shown=shown,
     )
 
 
@@ -243,35 +217,3 @@ def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _twin(table: Table, kind: str) -> str:
-    text = table.csv() if kind == "csv" else table.json()
-    media = {"csv": "text/csv", "json": "application/json"}[kind]
-    return f"data:{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
-
-
-def _policy(style: str, script: str) -> str:
-    """Return the content security policy: our style and our script, images in the file, nothing else."""
-
-    def hashed(text: str) -> str:
-        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-    return (
-        f"default-src 'none'; img-src data:; style-src {hashed(style)}; script-src {hashed(script)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("adverse.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-
-
-def _text(name: str) -> str:
-    return resources.files("adverse.report").joinpath("templates", name).read_text("utf-8")

@@ -22,7 +22,7 @@ from adverse import plugins
 from adverse.errors import AdverseError, StoreError
 from adverse.plugins import Registry
 from adverse.study.plan import Job, job_of, read_dataset, read_settings
-from adverse.study.prepare import Prepared
+from adverse.study.prepare import Prepared, Version
 from adverse.study.spec import StudyFile, study_from
 from adverse.study.stages import NOTHING_TO_AVOID
 from adverse.study.store.read import Store
@@ -77,6 +77,10 @@ class Looker:
 
     def image(self, frame_id: str, setting: str) -> Image:
         """Return a frame under a setting, pixel by pixel as the SUTs saw it."""
+        return np.asarray(self.version(frame_id, setting).image)
+
+    def version(self, frame_id: str, setting: str) -> Version:
+        """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
         frame = self._frames.get(frame_id)
         chosen = next((one for one in self.job.settings if one.id == setting), None)
         if frame is None or chosen is None:
@@ -89,7 +93,7 @@ class Looker:
         version = prepared.version(chosen)
         if version.image is None:
             raise StoreError("the frame cannot be shown", where=f"frame {frame_id!r}", got=version.refused)
-        return version.image
+        return version
 
     def why_not(self) -> str | None:
         """Return why frames cannot be shown, or None if they can."""

@@ -27,6 +27,10 @@ class Line:
     x: ArrayLike
     y: ArrayLike
     dashed: bool = False
+    colour: str | None = None
+    """None: by its place among the lines."""
+    dashes: str = "6 4"
+    """Of a dashed line."""
 
 
 @dataclass(frozen=True)
@@ -57,44 +61,56 @@ def svg(title: str, panels: Sequence[Panel]) -> str:
         f'<text x="{LEFT}" y="20" font-size="15" font-weight="bold">{escape(title)}</text>',
     ]
     for number, panel in enumerate(panels):
-        parts.append(f'<g transform="translate(0 {34 + HEIGHT * number})">{_panel(panel)}</g>')
+        body = Chart(panel).body() + _legend(panel.lines)
+        parts.append(f'<g transform="translate(0 {34 + HEIGHT * number})">{body}</g>')
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _panel(panel: Panel) -> str:
-    xs = _finite(*(line.x for line in panel.lines))
-    ys = _finite(*(line.y for line in panel.lines))
-    x_ticks = _ticks(float(xs.min()), float(xs.max()))
-    y_ticks = _ticks(min(0.0, float(ys.min())), float(ys.max()))
+class Chart:
+    """A panel with its axes: draws it, and says where on it a point is, so that others can draw there too."""
 
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = (x - x_ticks[0]) / (x_ticks[-1] - x_ticks[0])
-        up = (y - y_ticks[0]) / (y_ticks[-1] - y_ticks[0])
-        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+    def __init__(self, panel: Panel, *, width: int = WIDTH) -> None:
+        self.panel = panel
+        self.width = width
+        xs = _finite(*(line.x for line in panel.lines))
+        ys = _finite(*(line.y for line in panel.lines))
+        self.x_ticks = _ticks(float(xs.min()), float(xs.max()))
+        self.y_ticks = _ticks(min(0.0, float(ys.min())), float(ys.max()))
 
-    parts = [f'<text x="{LEFT}" y="16">{escape(panel.title)}</text>']
-    for tick in y_ticks:
-        _, y = place(x_ticks[0], tick)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for tick in x_ticks:
-        x, _ = place(tick, y_ticks[0])
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{tick:g}</text>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{HEIGHT - 3}" text-anchor="middle">{escape(panel.x_label)}</text>')
-    for number, mark in enumerate(panel.marks):
-        x, _ = place(mark.x, y_ticks[0])
-        ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
-        parts.append(f'<line {ends} stroke="#888" stroke-dasharray="2 3"/>')
-        spot = f'x="{x - 4:.1f}" y="{HEIGHT - BOTTOM - 8 - 14 * number}" text-anchor="end"'
-        parts.append(f'<text {spot} fill="#555">{escape(mark.name)}</text>')
-    for number, line in enumerate(panel.lines):
-        colour = COLOURS[number % len(COLOURS)]
-        stroke = f'stroke="{colour}" stroke-width="1.8"' + (' stroke-dasharray="6 4"' if line.dashed else "")
-        for run in _runs(line):
-            points = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in run)
-            parts.append(f'<polyline points="{points}" fill="none" {stroke}/>')
-    return "".join([*parts, _legend(panel.lines)])
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Return a point in pixels of the chart."""
+        across = (x - self.x_ticks[0]) / (self.x_ticks[-1] - self.x_ticks[0])
+        up = (y - self.y_ticks[0]) / (self.y_ticks[-1] - self.y_ticks[0])
+        return LEFT + across * (self.width - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    def body(self) -> str:
+        """Return axes, marks and lines, without names of the lines."""
+        panel, right = self.panel, self.width - RIGHT
+        parts = [f'<text x="{LEFT}" y="16">{escape(panel.title)}</text>']
+        for tick in self.y_ticks:
+            _, y = self.place(self.x_ticks[0], tick)
+            parts.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
+            parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        for tick in self.x_ticks:
+            x, _ = self.place(tick, self.y_ticks[0])
+            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{tick:g}</text>')
+        middle = (LEFT + right) / 2
+        parts.append(
+            f'<text x="{middle}" y="{HEIGHT - 3}" text-anchor="middle">{escape(panel.x_label)}</text>'
+        )
+        for number, mark in enumerate(panel.marks):
+            x, _ = self.place(mark.x, self.y_ticks[0])
+            ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
+            parts.append(f'<line {ends} stroke="#888" stroke-dasharray="2 3"/>')
+            spot = f'x="{x - 4:.1f}" y="{HEIGHT - BOTTOM - 8 - 14 * number}" text-anchor="end"'
+            parts.append(f'<text {spot} fill="#555">{escape(mark.name)}</text>')
+        for number, line in enumerate(panel.lines):
+            stroke = f'stroke="{line.colour or COLOURS[number % len(COLOURS)]}" stroke-width="1.8"'
+            stroke += f' stroke-dasharray="{line.dashes}"' if line.dashed else ""
+            for run in _runs(line):
+                points = " ".join("{:.1f},{:.1f}".format(*self.place(x, y)) for x, y in run)
+                parts.append(f'<polyline points="{points}" fill="none" {stroke}/>')
+        return "".join(parts)
 
 
 def _legend(lines: Sequence[Line]) -> str:
@@ -102,7 +118,7 @@ def _legend(lines: Sequence[Line]) -> str:
     names = []
     for number, line in enumerate(lines):
         sample = "- - " if line.dashed else "\u2014 "
-        colour = COLOURS[number % len(COLOURS)]
+        colour = line.colour or COLOURS[number % len(COLOURS)]
         names.append(f'<tspan fill="{colour}">{sample}{escape(line.name)}</tspan>')
     return f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{(3 * BLANK).join(names)}</text>'
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ class Version:
     """The depth map as stored, when detections are to be located."""
     labels: NDArray[np.uint8] | None = None
     """The true label map, when pixels are judged."""
+    told: Mapping[str, float] = field(default_factory=dict)
+    """What the mutation told about what it did."""
 
 
 class Prepared:
@@ -65,6 +67,7 @@ class Prepared:
         if loaded is None:
             return Version(self.frame, setting, refused=self._refused)
         self.tell(Stage("mutating", self.frame.id, setting.id))
+        told: dict[str, float] = {}
         try:
             image = apply_setting(
                 loaded.image,
@@ -74,12 +77,13 @@ class Prepared:
                 key=self.frame.log_id if setting.coherent else self.frame.id,
                 depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
                 labels=loaded.labels() if "labels" in setting.needs else None,
+                told=told,
             )
         except Exception as error:  # noqa: BLE001
-            return Version(self.frame, setting, refused=one_line(error))
+            return Version(self.frame, setting, refused=one_line(error), told=told)
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        version = Version(self.frame, setting, image, None, loaded.pixels, notes)
+        version = Version(self.frame, setting, image, None, loaded.pixels, notes, told=told)
         return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
 
     def unseen(self, setting: Setting) -> Version:

@@ -7,8 +7,8 @@ planned = ok + fault + quarantined.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -42,6 +42,7 @@ SCHEMA = pa.schema(
         ("label_map", pa.binary()),  # of a segmenter, if the study keeps them: PNG of its own labels
         ("ranked", pa.list_(pa.string())),  # of a classifier: the best classes, best first
         ("ranked_scores", pa.list_(pa.float32())),
+        ("told", pa.map_(pa.string(), pa.float64())),  # numbers that a mutation told about what it did
     ]
 )
 PLAIN = SCHEMA.names[:9]
@@ -71,6 +72,7 @@ class Record:
     label_map: bytes | None = None
     ranked: list[str] | None = None
     ranked_scores: list[float] | None = None
+    told: Mapping[str, float] = field(default_factory=dict)
 
 
 def to_parquet(records: Sequence[Record]) -> bytes:
@@ -102,7 +104,10 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def _column(records: Sequence[Record], name: str) -> pa.Array:
-    return pa.array([getattr(record, name) for record in records], SCHEMA.field(name).type)
+    values = [getattr(record, name) for record in records]
+    if name == "told":
+        values = [sorted(told.items()) or None for told in values]
+    return pa.array(values, SCHEMA.field(name).type)
 
 
 class Growing:

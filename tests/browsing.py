@@ -1,4 +1,7 @@
-"""A small run with its report, and a real browser: the machine's Chromium, driven by Playwright."""
+"""Small runs to look at, and a real browser: the machine's Chromium, driven by Playwright.
+
+The report and the pages share them; `conftest.py` makes the fixtures known to all tests.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 import adverse
+from adverse.analysis.results import analyze
 from adverse.data.write import write_image
 from adverse.report.page import write_report
 from adverse.types import Image
+from synthetic_run import Size, write_run
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 HOSTILE = "<script>alert(1)</script>"
@@ -28,23 +33,27 @@ NAMES = {
 
 
 class Bright:
-    """Finds the bright box; surer the brighter it is."""
+    """Finds the bright box; surer the brighter it is. A jumpy one also sees something in the corner."""
 
     classes = ("person",)
 
-    def __init__(self, fingerprint: str, least: int) -> None:
+    def __init__(self, fingerprint: str, least: int, *, jumpy: bool = False) -> None:
         self.fingerprint = fingerprint
         self.least = least
+        self.jumpy = jumpy
 
     def detect(self, images: Sequence[Image]) -> list[Any]:
         found: list[Any] = []
         for image in images:
             rows, columns = np.nonzero(image[..., 0] > self.least)
-            if not len(rows):
-                found.append(([], []))
-                continue
-            box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-            found.append(([box], [float(image[..., 0].max()) / 255]))
+            boxes, scores = [], []
+            if len(rows):
+                boxes.append([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
+                scores.append(float(image[..., 0].max()) / 255)
+            if self.jumpy:
+                boxes.append([0, 0, 5, 5])
+                scores.append(0.2 + float(image[0, 0, 0]) / 100)
+            found.append((boxes, scores))
         return found
 
 
@@ -80,10 +89,24 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "mutations": ["brightness(scale=0.5)", {"brightness": {"scale": 0.9}, "group": "mild"}],
         "robustness": {"bootstrap": 50},
     }
-    detectors = {"keen": Bright("keen", 70), "dull": Bright("dull", 140), "blind": Bright("blind", 255)}
+    detectors = {
+        "keen": Bright("keen", 70, jumpy=True),
+        "dull": Bright("dull", 140),
+        "blind": Bright("blind", 255),
+    }
     adverse.run(study, folder / "run", detectors=detectors)
     write_report(folder / "run")
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without images, of all levels up to the closed loop."""
+    folder = tmp_path_factory.mktemp("driven") / "run"
+    size = Size(suts=2, conditions=3, logs=6, frames_per_log=24, validation_logs=2, bootstrap=0)
+    write_run(folder, size)
+    analyze(folder, workers=1)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,49 @@
+"""Human thresholds: how often the interval holds the true drop point, and how long 20,000 answers take.
+
+PYTHONPATH=src python bench/human_thresholds.py [studies]
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from dataclasses import replace
+from typing import get_args
+
+from adverse.reliability.estimate import Options, estimate
+from adverse.reliability.judgments import COLUMNS, judgments_of
+from adverse.reliability.planning import plan
+from adverse.reliability.simulate import Onset, People, simulate
+from adverse.reliability.thresholds import KINDS
+
+
+def main() -> None:
+    studies = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    print("| onset | answers | kind | found | typical threshold | interval covers the drop (0.35) | width |")
+    print("|---|---|---|---|---|---|---|")
+    for onset, (count, people), kind in itertools.product(
+        get_args(Onset), ((1500, 30), (2500, 50), (10_000, 100)), KINDS
+    ):
+        made = People(onset=onset, drop=0.35, answers=count, participants=people)
+        found = plan(made, studies, kind, Options(resamples=200))
+        row = (onset, count, kind, f"{found.found:.1%}", f"{found.threshold:.2f}")
+        print("|", *row, f"{found.covered:.1%}", f"{found.width:.2f}", sep=" | ", flush=True)
+    one = People(answers=2500, participants=100)
+    rows = [
+        row
+        for number in range(8)
+        for made in [simulate(replace(one, transformation=f"t{number}"), number)]
+        for row in zip(*(getattr(made, name).tolist() for name in COLUMNS), strict=True)
+    ]
+    answers = judgments_of(rows)
+    start, cpu = time.perf_counter(), time.process_time()
+    estimate(answers)
+    print(
+        f"{len(answers)} answers, 16 thresholds: {time.perf_counter() - start:.2f} s, "
+        f"{time.process_time() - cpu:.2f} s of CPU"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""What two runs have in common, so that a difference between them is one of the SUTs and of nothing else.
+
+A log counts as common when its frames, their truth and the images that could be used are the same in both;
+an equal name is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from adverse.errors import DataError, StudyError, suggestion
+from adverse.hashes import digest
+from adverse.levels.image import positive_logs
+from adverse.study.store.finished import finished
+from adverse.study.store.manifest import differences, read_inputs
+from adverse.study.store.read import Store
+
+MUST_AGREE = {
+    "targets": "the classes that count",
+    "fpr_max": "the highest rate of false positives",
+    "robot": "the robot",
+}
+NAMED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Two runs and what of them can be compared.
+
+    `suts` pairs the SUT before with the one after; `settings` are in both, the baseline first, with the group
+    they have in both (None: not the same); `whole` says that no test log of either run is left out.
+    """
+
+    first: Store
+    second: Store
+    suts: tuple[tuple[str, str], ...]
+    settings: Mapping[str, str | None]
+    logs: tuple[str, ...]
+    positive: tuple[bool, ...]
+    whole: bool
+    only: tuple[str, ...]
+    """What is in one of the runs alone, in words."""
+    notes: tuple[str, ...]
+    """What else differs between the runs, in words."""
+
+    @property
+    def task(self) -> str:
+        """What the SUTs of both runs do."""
+        return self.first.task
+
+    def same_sut(self, before: str, after: str) -> bool:
+        """Tell whether the SUT did not change: it can differ in nothing then."""
+        pair = (self.first.manifest["suts"][before], self.second.manifest["suts"][after])
+        return bool(pair[0]["fingerprint"] == pair[1]["fingerprint"])
+
+
+def pair(first: Path, second: Path, suts: Mapping[str, str]) -> Pairing:
+    """Open two finished runs and find what is common; `suts` pairs SUTs with different names."""
+    before, after = (finished(path, results=True) for path in (first, second))
+    _refuse_other_questions(before, after)
+    _refuse_other_images(before, after)
+    pairs, only = _sut_pairs(before, after, suts)
+    logs, left_out = _common_logs(before, after)
+    settings = _common_settings(before, after)
+    positive = dict(zip(before.frames.logs, positive_logs(before.truth, before.frames).tolist(), strict=True))
+    return Pairing(
+        before,
+        after,
+        pairs,
+        settings,
+        logs,
+        tuple(positive[log] for log in logs),
+        not left_out,
+        (*only, *_only_settings(before, after), *left_out),
+        tuple(_notes(before, after, settings)),
+    )
+
+
+def _refuse_other_questions(first: Store, second: Store) -> None:
+    """Raise where the figures of the runs answer different questions."""
+    if first.task != second.task:
+        raise StudyError(
+            "the runs are of different tasks",
+            where=f"{first.folder.path} and {second.folder.path}",
+            got=f"{first.task} and {second.task}",
+            fix="Compare runs of the same task.",
+        )
+    if first.task != "detection":
+        return
+    told = [store.manifest["statistics"] for store in (first, second)]
+    asked = [{**one, "sensitivity": _grid(one)} for one in told]
+    for key, words in {**MUST_AGREE, "sensitivity": "the sensitivity levels"}.items():
+        if asked[0][key] != asked[1][key]:
+            raise StudyError(
+                f"the runs cannot be compared: {words} differ",
+                where=f"{key} of {first.folder.path} and {second.folder.path}",
+                got=f"{_short(asked[0][key])} and {_short(asked[1][key])}",
+                wanted="the same in both",
+                fix=f"Give both studies the same {key}: and run one of them again; only results are redone.",
+            )
+
+
+def _grid(statistics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: statistics["sensitivity"][name] for name in ("levels", "lowest", "highest")}
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _refuse_other_images(first: Store, second: Store) -> None:
+    """Raise where a file that both runs read is not the same file any more."""
+    before, after = read_inputs(first.folder), read_inputs(second.folder)
+    if {*before.values()} <= {*after.values()} or {*after.values()} <= {*before.values()}:
+        return
+    changed = sorted(path for path in before.keys() & after.keys() if before[path] != after[path])
+    if changed:
+        raise DataError(
+            "the runs did not see the same images",
+            where=", ".join(changed[:NAMED]) + (", ..." if len(changed) > NAMED else ""),
+            got=f"{len(changed)} input files changed between the runs",
+            wanted="the same files in both, so that only the SUT differs",
+            fix="Run one of the studies again on the same data.",
+        )
+
+
+def _sut_pairs(
+    first: Store, second: Store, told: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str], ...], list[str]]:
+    for given, store in ((told.keys(), first), (told.values(), second)):
+        for name in given:
+            if name not in store.suts:
+                raise StudyError(
+                    f"the run has no SUT {name!r}",
+                    where=f"--sut, run {store.folder.path}",
+                    fix=suggestion(name, store.suts),
+                )
+    pairs = tuple(told.items()) if told else tuple((s, s) for s in first.suts if s in second.suts)
+    if not pairs:
+        raise StudyError(
+            "no SUT is in both runs",
+            where=f"{first.folder.path} and {second.folder.path}",
+            got=f"{', '.join(first.suts)} and {', '.join(second.suts)}",
+            fix=f"Say which belong together, for example --sut '{first.suts[0]}={second.suts[0]}'.",
+        )
+    if told:
+        return pairs, []
+    return pairs, [
+        f"SUT {name} is only in {where}"
+        for mine, other, where in ((first, second, "the first run"), (second, first, "the second run"))
+        for name in mine.suts
+        if name not in other.suts
+    ]
+
+
+def _common_settings(first: Store, second: Store) -> dict[str, str | None]:
+    return {
+        name: group if second.settings[name] == group else None
+        for name, group in first.settings.items()
+        if name in second.settings
+    }
+
+
+def _only_settings(first: Store, second: Store) -> list[str]:
+    return [
+        f"mutation {name} is only in {where}"
+        for mine, other, where in ((first, second, "the first run"), (second, first, "the second run"))
+        for name in mine.settings
+        if name not in other.settings
+    ]
+
+
+def _common_logs(first: Store, second: Store) -> tuple[tuple[str, ...], list[str]]:
+    """Return the test logs that are the same in both, by name, and words on those that are not."""
+    before, after = _contents(first), _contents(second)
+    words = {
+        "only in the first run": sorted(before.keys() - after.keys()),
+        "only in the second run": sorted(after.keys() - before.keys()),
+        "not the same in both: frames, truth or usable images differ": sorted(
+            log for log in before.keys() & after.keys() if before[log] != after[log]
+        ),
+    }
+    common = tuple(sorted(log for log in before.keys() & after.keys() if before[log] == after[log]))
+    if not common:
+        raise DataError(
+            "the runs have no log in common",
+            where=f"{first.folder.path} and {second.folder.path}",
+            got="; ".join(f"{len(logs)} {why}" for why, logs in words.items() if logs),
+            wanted="the same data in both, at least in part",
+            fix="Compare runs over the same data.",
+        )
+    left = [f"{len(logs)} test logs are {why}: {_named(logs)}" for why, logs in words.items() if logs]
+    return common, left
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+
+
+def _contents(store: Store) -> dict[str, str]:
+    """Return a hash of all that a test log holds: frames, truth, and what of it could not be used."""
+    frames = pq.read_table(store.folder.frames)
+    frames = frames.filter(pc.equal(frames["split"], "test"))
+    log_of = dict(zip(frames["frame"].to_pylist(), frames["log"].to_pylist(), strict=True))
+    parts: dict[str, list[str]] = {log: [] for log in log_of.values()}
+    troubles = store.troubles()
+    refused = troubles.filter(pc.equal(troubles["status"], "quarantined")).select(["frame", "setting"])
+    truth = pq.read_table(store.folder.truth)
+    for table in (frames, truth, refused):
+        for row in table.to_pylist():
+            if row["frame"] in log_of:
+                parts[log_of[row["frame"]]].append(repr(row))
+    return {log: digest(*sorted(set(rows))) for log, rows in parts.items()}
+
+
+def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> list[str]:
+    old, new = first.manifest, second.manifest
+    words = [
+        change
+        for change in differences(old, new)
+        if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
+    ]
+    if old["adverse"]["version"] != new["adverse"]["version"]:
+        words.append("the version of adverse changed")
+    regrouped = [name for name, group in settings.items() if group is None]
+    if regrouped:
+        words.append(f"not in the same group in both, so in no AnyMild: {_named(regrouped)}")
+    if any(change == "the seed changed" for change in words):
+        words.append("mutations that draw at random drew differently, which adds to every difference")
+    return words

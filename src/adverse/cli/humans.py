@@ -1,0 +1,167 @@
+"""humans: what people tolerate, asked and estimated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from adverse.cli.console import Console
+
+humans = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="""Find out how much change people tolerate: show them images, and estimate from what they say.
+
+\b
+    adverse humans simulate answers.csv            made-up answers, to see what comes of them
+    adverse humans estimate answers.csv            thresholds with intervals, and the picture
+""",
+)
+
+Answers = Annotated[
+    Path, typer.Argument(metavar="ANSWERS.csv", help="Answers, as export or simulate wrote them.")
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Write the estimates file that requirements name (JSON).")
+]
+Page = Annotated[Path | None, typer.Option("--page", help="Write the page with the pictures (HTML).")]
+Alpha = Annotated[float, typer.Option(help="Significance of the test in each bin.")]
+Weight = Annotated[
+    Literal["none", "answers"], typer.Option(help="The spline counts bins alike, or by their answers.")
+]
+Consecutive = Annotated[
+    int, typer.Option(min=1, max=2, help="Significant bins in a row that make a threshold.")
+]
+Quantile = Annotated[
+    float, typer.Option("--baseline-quantile", help="Barely changed: the lowest share of dv.")
+]
+Confidence = Annotated[float, typer.Option(help="Of the interval.")]
+Resamples = Annotated[int, typer.Option(help="How often participants are drawn anew.")]
+Seed = Annotated[int, typer.Option(min=0, help="For what is drawn.")]
+NoReuse = Annotated[
+    bool, typer.Option("--no-reuse", help="Leave out the comparison of two parts of the images.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the estimates file instead of words.")]
+
+Drop = Annotated[float | None, typer.Option(help="Visual change from which people fail.")]
+NoDrop = Annotated[bool, typer.Option("--no-drop", help="People never fail.")]
+Fall = Annotated[float, typer.Option(help="Over how much more change they fall to guessing.")]
+OnsetOf = Annotated[Literal["even", "gentle", "sudden"], typer.Option("--onset", help="How the fall begins.")]
+Base = Annotated[float, typer.Option(help="How often they are right before.")]
+Differ = Annotated[float, typer.Option(help="How much people differ: deviation of their log odds.")]
+Categories = Annotated[int, typer.Option(help="Answers to choose from, 2 to 16.")]
+People_ = Annotated[int, typer.Option("--participants", help="How many people.")]
+Count = Annotated[int, typer.Option("--answers", help="How many answers on changed images, in all.")]
+Named = Annotated[str, typer.Option("--transformation", help="What the changes are called.")]
+Repeat = Annotated[
+    int | None, typer.Option(min=1, help="Instead of answers: how this many studies would do.")
+]
+Target = Annotated[Path | None, typer.Argument(metavar="[OUT.csv]", help="Where to write the answers.")]
+
+
+@humans.command("estimate")
+def estimate(
+    answers: Answers,
+    out: Out = None,
+    page: Page = None,
+    alpha: Alpha = 0.05,
+    weight: Weight = "none",
+    consecutive: Consecutive = 1,
+    baseline_quantile: Quantile = 0.05,
+    confidence: Confidence = 0.9,
+    resamples: Resamples = 500,
+    seed: Seed = 0,
+    no_reuse: NoReuse = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Estimate how much change people tolerate, from their answers.
+
+    t_c: up to there people are right as often as on the originals. t_p: up to there they answer as before.
+
+    \b
+    Examples:
+        adverse humans estimate answers.csv --page thresholds.html
+        adverse humans estimate answers.csv --out estimates.json     for: threshold: estimates.json
+        adverse humans estimate answers.csv --consecutive 2          the rule of the paper's own script
+    """
+    from adverse.reliability.estimate import Options
+    from adverse.reliability.estimate import estimate as work_out
+    from adverse.reliability.estimates_file import as_json as estimates_text
+    from adverse.reliability.estimates_file import counts_in_words
+    from adverse.reliability.judgments import read_judgments
+    from adverse.reliability.reuse import reuse
+    from adverse.report.human_page import thresholds_page
+    from adverse.report.human_words import in_words, rich_table
+    from adverse.study.store.durable import write_file
+
+    options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
+    judgments = read_judgments(answers)
+    found = work_out(judgments, options)
+    agreement = [] if no_reuse else reuse(judgments, options)
+    text = estimates_text(judgments, found, agreement, options)
+    if as_json:
+        typer.echo(text, nl=False)
+    else:
+        console = Console()
+        console.print(rich_table(found))
+        for line in (counts_in_words(judgments), *map(in_words, found), *(one.words for one in agreement)):
+            console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
+    for path, content in ((out, text), (page, thresholds_page(judgments, found, agreement, options))):
+        if path is not None:
+            write_file(path, content.encode())
+            typer.echo(f"written: {path}", err=True)
+
+
+@humans.command("simulate")
+def simulate(
+    target: Target = None,
+    drop: Drop = 0.4,
+    no_drop: NoDrop = False,  # noqa: FBT002
+    fall: Fall = 0.3,
+    onset: OnsetOf = "even",
+    base: Base = 0.95,
+    differ: Differ = 0.3,
+    categories: Categories = 2,
+    participants: People_ = 50,
+    answers: Count = 2500,
+    transformation: Named = "t.gaussian_noise",
+    seed: Seed = 0,
+    repeat: Repeat = None,
+) -> None:
+    """Make answers up from a known curve, or see what studies of a size would find.
+
+    \b
+    Examples:
+        adverse humans simulate answers.csv --drop 0.4
+        adverse humans simulate --drop 0.4 --participants 30 --answers 1500 --repeat 100    is that enough?
+    """
+    from adverse.errors import StudyError
+    from adverse.reliability.estimate import Options
+    from adverse.reliability.judgments import to_csv
+    from adverse.reliability.planning import plan
+    from adverse.reliability.simulate import People
+    from adverse.reliability.simulate import simulate as make_up
+    from adverse.reliability.thresholds import KINDS
+    from adverse.study.store.durable import write_file
+
+    if (target is None) == (repeat is None):
+        raise StudyError("either answers or a plan", fix="Give OUT.csv, or --repeat 100.")
+    people = People(
+        None if no_drop else drop,
+        fall,
+        onset,
+        base,
+        differ,
+        categories,
+        participants,
+        answers,
+        transformation,
+    )
+    if repeat is not None:
+        for kind in KINDS:
+            typer.echo(plan(people, repeat, kind, Options(seed=seed)).words)
+    elif target is not None:
+        write_file(target, to_csv(make_up(people, seed)).encode())
+        typer.echo(f"written: {target}", err=True)

@@ -1,0 +1,258 @@
+"""A local server that lets in only who was given its address.
+
+Every page of ours passes one guard: the Host header must be one of ours (else another site could reach the
+server through a name it controls), the token of the printed address must have been shown once (it then lives
+in a cookie that other sites cannot send), and every answer carries a policy under which nothing but our own
+files can run. An error leaves as a short page without a path or a traceback; the terminal gets the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import jinja2
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from adverse.errors import AdverseError
+
+LOOPBACK = "127.0.0.1"
+MOST_BODY = 64 * 1024
+"""No page of ours sends more; a larger body is refused before it is read to the end."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "png": "image/png"}
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where a server listens, and the secret that opens it."""
+
+    host: str
+    port: int
+    token: str
+
+    @property
+    def address(self) -> str:
+        """What to open in a browser, once; the token is then kept in a cookie."""
+        return f"http://{_in_url(self.host)}:{self.port}/?{urlencode({'token': self.token})}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The Host headers that mean this server."""
+        own = {_in_url(self.host)} if self.host not in {"0.0.0.0", "::"} else {_in_url(_outer_address())}  # noqa: S104
+        return frozenset(f"{name}:{self.port}" for name in own | {LOOPBACK, "localhost", "[::1]"})
+
+    @property
+    def cookie(self) -> str:
+        """Its name holds the port, because browsers share cookies between the ports of a host."""
+        return f"adverse_{self.port}"
+
+
+def open_door(host: str = LOOPBACK, port: int = 0, *, token: str | None = None) -> tuple[Door, socket.socket]:
+    """Bind a port (0: any that is free) and make up a token; return both."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen()  # whoever opens the address before the server is ready waits for it
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise AdverseError(
+            "cannot listen there",
+            where=f"{host}, port {port}",
+            got=str(error),
+            fix="Choose another port with --port, or leave it out for any that is free.",
+        ) from error
+    return Door(host, bound.getsockname()[1], token or secrets.token_urlsafe(18)), bound
+
+
+def serve(door: Door, bound: socket.socket, routes: Sequence[BaseRoute]) -> None:
+    """Answer requests until interrupted."""
+    config = uvicorn.Config(
+        application(door, routes), log_level="warning", access_log=False, server_header=False, lifespan="off"
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[bound])
+    except KeyboardInterrupt:  # how a person ends it
+        return
+
+
+def application(door: Door, routes: Sequence[BaseRoute]) -> ASGIApp:
+    """Return the application: the routes behind the guard."""
+    handlers: Mapping[Any, Callable[[Request, Any], Response]] = {
+        HTTPException: _refusal,
+        AdverseError: _our_error,
+        Exception: _bug,
+    }
+    return Guard(Starlette(routes=list(routes), exception_handlers=handlers), door)
+
+
+class Guard:
+    """Lets requests in that carry one of our names and the token; puts the policy on every answer."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self.app = app
+        self.door = door
+        self.names = door.names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or pass it on."""
+        if scope["type"] != "http":
+            return  # no page of ours opens anything else
+        request = Request(scope)
+        answer = self._stop(request)
+        if answer is None:
+            with contextlib.suppress(Exception):  # answered and told by then; raised again for other servers
+                await _Bounded(self.app)(scope, receive, _with_policy(send))
+        else:
+            await answer(scope, receive, _with_policy(send))
+
+    def _stop(self, request: Request) -> Response | None:
+        if request.headers.get("host", "").lower() not in self.names:
+            return _short_page(421, "This server does not go by that name.", request)
+        given = request.query_params.get("token")
+        if given is not None and _same(given, self.door.token):
+            rest = urlencode([(key, value) for key, value in _query(request) if key != "token"])
+            path = "/" + request.url.path.lstrip("/")  # two slashes would lead to another site
+            answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
+            answer.set_cookie(self.door.cookie, self.door.token, httponly=True, samesite="strict")
+            return answer
+        if not _same(request.cookies.get(self.door.cookie, ""), self.door.token):
+            return _short_page(403, "Open the address that was printed when the server started.", request)
+        origin = request.headers.get("origin")
+        if origin is not None and origin.removeprefix("http://") not in self.names:
+            return _short_page(403, "That request came from another site.", request)
+        return None
+
+
+class _Bounded:
+    """Refuses a body that is larger than anything our pages send."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > MOST_BODY:
+                raise HTTPException(413, "That is more than any page sends.")
+            return message
+
+        await self.app(scope, counted, send)
+
+
+def _with_policy(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["Content-Security-Policy"] = POLICY
+            headers["X-Content-Type-Options"] = "nosniff"
+            headers["Referrer-Policy"] = "no-referrer"
+            headers["Cross-Origin-Resource-Policy"] = "same-origin"
+            headers["Cross-Origin-Opener-Policy"] = "same-origin"
+            headers.setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return sent
+
+
+def json_answer(value: object, *, status: int = 200) -> Response:
+    """Return JSON without NaN; `<` and `&` are written as numbers, so that it is harmless as a page too."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return Response(text, status_code=status, media_type="application/json")
+
+
+def templates_of(package: str) -> jinja2.Environment:
+    """Return the templates in the folder `templates` of a package; all they show is escaped."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def assets(package: str, names: Sequence[str]) -> Route:
+    """Serve these files of a package's `templates` folder under /assets/NAME, and no others."""
+    folder = resources.files(package) / "templates"
+    files = {name: (folder / name).read_bytes() for name in names}
+
+    def asset(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in files:
+            raise HTTPException(404)
+        return Response(files[name], media_type=TYPES[name.rsplit(".", 1)[-1]])
+
+    return Route("/assets/{name}", asset)
+
+
+def _refusal(request: Request, error: HTTPException) -> Response:
+    words = {404: "There is nothing here.", 405: "That cannot be done here."}
+    return _short_page(error.status_code, words.get(error.status_code, error.detail), request)
+
+
+def _our_error(request: Request, error: AdverseError) -> Response:
+    print(f"{request.url.path!a}: {error}", file=sys.stderr)  # noqa: T201
+    return _short_page(409, error.what, request)
+
+
+def _bug(request: Request, error: Exception) -> Response:
+    print(f"{request.url.path!a}: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
+    return _short_page(500, "An error of our own making; the terminal says more.", request)
+
+
+def _short_page(status: int, words: str, request: Request) -> Response:
+    if request.url.path.endswith(".json"):
+        return json_answer({"error": words}, status=status)
+    head = "<!doctype html><html lang=en><meta charset=utf-8><title>Adverse</title>"
+    return HTMLResponse(f"{head}<p>{escape(words)}</p></html>", status_code=status)
+
+
+def _query(request: Request) -> list[tuple[str, str]]:
+    return parse_qsl(request.url.query, keep_blank_values=True)
+
+
+def _same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), secret.encode())
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _outer_address() -> str:
+    """The address by which others reach this machine; nothing is sent to find out."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return LOOPBACK

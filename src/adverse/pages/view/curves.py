@@ -1,0 +1,125 @@
+"""Trade-off curves for the explorer: drawn once, with a marker for each that the page moves by picking.
+
+Every place that a marker can take, and every number beside it, is worked out here for all sensitivities.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.pages.view.opened import Grid, Opened
+from adverse.pages.view.picks import Pick
+from adverse.pages.view.words import counted
+from adverse.report.figures import BOTTOM, LEFT, SIZE, TOP, Charts, style_of
+from adverse.report.tables import span
+from adverse.report.words import shown
+
+PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
+PANEL_SIZE = (LEFT + SIZE + 12, TOP + SIZE + BOTTOM)
+SHAPES = ("circle", "diamond", "dot", "dot", "dot")
+"""The marker of each line; those of the two settings that are looked at are larger."""
+
+
+def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
+    """Return the three panels as SVG and, for each line, its values and its markers' places at all levels."""
+    known = run.curves(pick.sut, pick.level)
+    roles = _roles(run, pick)
+    drawn = [(name, known[name]) for name in roles if name in known]
+    missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in known]
+    rows = run.rows_of(pick.level, pick.sut)
+    if not drawn:
+        return {"panels": [], "lines": [], "missing": missing, "size": PANEL_SIZE}
+    charts = Charts([curve for _, curve in drawn], marked=())
+    lines = []
+    for number, (name, curve) in enumerate(drawn):
+        colour, dashes, _ = style_of(number)
+        spots = charts.spots(curve) + np.array((LEFT, TOP))
+        lines.append(
+            {
+                "name": name,
+                "roles": roles[name],
+                "colour": colour,
+                "dashes": dashes,
+                "shape": SHAPES[number],
+                "area": rows[name]["area"],
+                "area_words": f"{rows[name]['area']:.3f}",
+                "interval_words": span(rows[name].get("area_interval")),
+                "safety": curve.safety.tolist(),
+                "efficiency": curve.efficiency.tolist(),
+                "safety_words": [f"{value:.3f}" for value in curve.safety],
+                "efficiency_words": [f"{value:.3f}" for value in curve.efficiency],
+                "spots": spots.round(1).tolist(),
+            }
+        )
+    title = f"{shown(pick.sut)} at level {pick.level}"
+    panels = [
+        {"title": words, "svg": _alone(f"{title}: {words}", body)}
+        for words, body in zip(PANELS, charts.panels(), strict=True)
+    ]
+    return {"panels": panels, "lines": lines, "missing": missing, "size": PANEL_SIZE}
+
+
+def sensitivity_words(grid: Grid) -> list[str]:
+    """Say for each sensitivity what it means for this SUT."""
+    words = []
+    for level, threshold, resolved in zip(grid.levels, grid.thresholds, grid.resolved, strict=True):
+        text = f"{level:.3g} expected false positives per image"
+        if np.isfinite(threshold):
+            text += f": a box counts from score {threshold:.4f}"
+        else:
+            text += ": every box counts" if threshold < 0 else ": no box counts"
+        words.append(text if resolved else f"{text} (finer than the validation images can tell)")
+    return words
+
+
+def log_words(run: Opened, pick: Pick, setting: str) -> list[tuple[int, str]]:
+    """Say what the results hold of this log at this level, from which sensitivity on."""
+    outcome = run.outcome((pick.sut, pick.level, setting, pick.log))
+    if outcome is None:
+        return [(0, "says nothing at this level")]
+    loop = pick.level.startswith("loop")
+    what = "images see what is in the way" if pick.level.startswith("path") else "found"
+    steps: list[tuple[int, str]] = []
+    for k, (hits, cost) in enumerate(zip(outcome["hits"], outcome["cost"], strict=True)):
+        words = _loop_words(outcome, hits, cost) if loop else _alarm_words(outcome, hits, cost, what)
+        if not steps or steps[-1][1] != words:
+            steps.append((k, words))
+    return steps
+
+
+def _loop_words(outcome: dict[str, Any], hits: int, cost: float) -> str:
+    parts = []
+    if outcome["truths"]:
+        parts.append("stops in time" if hits == outcome["truths"] else "does NOT stop in time")
+    if outcome["exposure"]:
+        parts.append(f"takes {cost:.1f} s where the truth takes {outcome['exposure']:.1f} s")
+    return ", ".join(parts)
+
+
+def _alarm_words(outcome: dict[str, Any], hits: int, cost: float, what: str) -> str:
+    parts = []
+    if outcome["truths"]:
+        parts.append(f"{hits} of {outcome['truths']} {what}")
+    if outcome["exposure"]:
+        parts.append(
+            f"{counted(round(cost), 'false alarm')} on {counted(round(outcome['exposure']), 'image')}"
+        )
+    return ", ".join(parts)
+
+
+def _roles(run: Opened, pick: Pick) -> dict[str, str]:
+    """Return the lines to draw, and what each is here for; the two settings first."""
+    roles = {setting: side for side, setting in pick.sides.items()}
+    for name, role in ((run.baseline, "baseline"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
+        roles.setdefault(name, role)
+    return roles
+
+
+def _alone(title: str, body: str) -> str:
+    shape = f'viewBox="0 0 {PANEL_SIZE[0]} {PANEL_SIZE[1]}" font-size="11" fill="currentColor"'
+    name = f'role="img" aria-label="{escape(title)}"'
+    return f'<svg {shape} {name}><g transform="translate({LEFT} {TOP})">{body}</g></svg>'

@@ -1,0 +1,140 @@
+"""The closed loop beside the frame: how the robot drives the picked log, and where it is at this frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adverse.analysis.drive import Driven, Told, drive_seen
+from adverse.errors import AdverseError
+from adverse.pages.view.opened import Opened
+from adverse.pages.view.picks import Pick
+from adverse.report.figures import style_of
+from adverse.report.plot import HEIGHT, Chart, Line, Mark, Panel
+from adverse.report.words import shown
+from adverse.robot.playback import Trace
+from adverse.robot.vehicle import TOUCHING_M
+
+WIDTH = 340
+TRUTH_COLOUR = "#009e73"
+DASHES = {"right": "7 4", "truth": "2 3"}
+NO_LOOP = "The study has no level loop, so nothing was driven. Add loop to its levels: and run it again."
+SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothing to stop for"}
+
+
+def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
+    """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
+    context = run.context(pick.log)
+    if "loop" not in context.levels or context.robot is None:
+        return {"why": NO_LOOP}
+    try:
+        driven = {side: _driven(run, pick, setting) for side, setting in pick.sides.items()}
+    except AdverseError as error:
+        return {"why": f"{error.what[:1].upper()}{error.what[1:]}."}
+    runs = [
+        (side, f"{side}: {shown(one.sut)} under {shown(one.setting)}", style_of(number)[0], one.by_sut)
+        for number, (side, one) in enumerate(driven.items())
+    ]
+    truth = next(iter(driven.values())).by_truth
+    runs.append(("truth", "if the truth had told the robot", TRUTH_COLOUR, truth))
+    marks = [mark for side, one in driven.items() for mark in _marks(side, one)]
+    panels = (
+        Panel("speed, m/s", "time, s", [_line(*one, "speed_mps") for one in runs], marks),
+        Panel("position along the path, m", "time, s", [_line(*one, "position_m") for one in runs]),
+    )
+    charts = [Chart(panel, width=WIDTH) for panel in panels]
+    stations = context.stations[run.logs[pick.log].rows]
+    passed = [[_passes(trace, float(place)) for place in stations] for *_, trace in runs]
+    return {
+        "why": None,
+        "size": (WIDTH, HEIGHT),
+        "panels": [
+            {"title": panel.title, "svg": _alone(panel.title, chart)}
+            for panel, chart in zip(panels, charts, strict=True)
+        ],
+        "runs": [
+            {
+                "side": side,
+                "name": name,
+                "colour": colour,
+                "dashes": DASHES.get(side, ""),
+                "spots": _spots(charts, trace, at),
+            }
+            for (side, name, colour, trace), at in zip(runs, passed, strict=True)
+        ],
+        "verdicts": [f"{side} {SAFE[one.safe]}" for side, one in driven.items()],
+        "frames": [_row(float(place), runs, [at[n] for at in passed]) for n, place in enumerate(stations)],
+    }
+
+
+def _driven(run: Opened, pick: Pick, setting: str) -> Driven:
+    grid = run.grid(pick.sut)
+    told = Told(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
+    kind = pick.level.partition("/")[2]
+    context = run.context(pick.log)
+    known = kind if kind in context.truths else None
+    return drive_seen(context, run.seen(pick.sut, setting, pick.log), told, pick.log, kind=known)
+
+
+def _line(side: str, name: str, colour: str, trace: Trace, column: str) -> Line:
+    dashes = DASHES.get(side, "")
+    return Line(name, trace.time_s, getattr(trace, column), dashed=bool(dashes), colour=colour, dashes=dashes)
+
+
+def _marks(side: str, driven: Driven) -> list[Mark]:
+    trace = driven.by_sut
+    marks = [Mark(f"{side} stops", float(time)) for time in trace.time_s[trace.stopped][:3]]
+    inside = np.flatnonzero(trace.violating)
+    if len(inside):
+        marks.append(Mark(f"{side} too close", float(trace.time_s[inside[0]])))
+    return marks
+
+
+def _passes(trace: Trace, station_m: float) -> int | None:
+    """Return the step at which a run passes the place of a frame; None if it stops before that.
+
+    A run that goes on to the end of its log passes the last frames within its last step.
+    """
+    if not np.isfinite(station_m):
+        return None
+    step = int(np.searchsorted(trace.position_m, station_m - TOUCHING_M))
+    if step < len(trace.position_m):
+        return step
+    return None if trace.stopped[-1] else len(trace.position_m) - 1
+
+
+def _spots(charts: list[Chart], trace: Trace, passed: list[int | None]) -> list[list[list[float]] | None]:
+    """Return for every frame where the run's dot is on each chart."""
+    values = (trace.speed_mps, trace.position_m)
+    return [
+        None
+        if step is None
+        else [
+            [round(place, 1) for place in chart.place(float(trace.time_s[step]), float(value[step]))]
+            for chart, value in zip(charts, values, strict=True)
+        ]
+        for step in passed
+    ]
+
+
+def _row(
+    station_m: float, runs: list[tuple[str, str, str, Trace]], steps: list[int | None]
+) -> dict[str, Any]:
+    """Return where one frame was taken, and when and how fast each run passes it."""
+    row: dict[str, Any] = {"place_m": station_m if np.isfinite(station_m) else None, "passed": {}}
+    words = []
+    for (side, _, _, trace), step in zip(runs, steps, strict=True):
+        if step is None:
+            row["passed"][side] = None
+            words.append(f"{side}: stops before it")
+        else:
+            time, speed = float(trace.time_s[step]), float(trace.speed_mps[step])
+            row["passed"][side] = {"time_s": time, "speed_mps": speed}
+            words.append(f"{side}: after {time:.2f} s at {speed:.2f} m/s")
+    return {**row, "words": "; ".join(words)}
+
+
+def _alone(title: str, chart: Chart) -> str:
+    shape = f'viewBox="0 0 {chart.width} {HEIGHT}" font-size="12" role="img" aria-label="{title} over time"'
+    return f"<svg {shape}>{chart.body()}</svg>"

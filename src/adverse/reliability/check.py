@@ -1,0 +1,189 @@
+"""Whether a requirement is met, missed, or cannot be told from the images there are.
+
+The reliability distance is what is required less what is measured; a requirement is met when the distance is
+at most the margin. It PASSES when the upper bound of the distance is at most the margin, FAILS when the lower
+bound is above it, and is INCONCLUSIVE in between: not having seen a fall is not having shown that there is
+none. docs/requirements.md tells why the default rule is `paired` and what `paper` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from scipy import optimize, special
+
+from adverse.curves.holm import holm
+from adverse.reliability.batches import Batches, batches_of_images, batches_of_logs, whole
+from adverse.reliability.tally import Evidence
+from adverse.verdicts import Outcome
+
+Rule = Literal["paired", "paper"]
+POWER = 0.9
+"""How often the minimum detectable effect is detected."""
+FEWEST_IMAGES, FEWEST_LOGS = 20, 5
+SMALLEST_P = 1e-12
+NO_EVIDENCE = 0.5
+"""The p-value of a claim that the measured distance itself speaks against: half or more."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a requirement is checked: n batches of k images (None: as many as there are)."""
+
+    batches: int = 1000
+    images: int | None = None
+    confidence: float = 0.95
+    margin: float = 0.02
+    seed: int = 0
+    rule: Rule = "paired"
+
+    @property
+    def risk(self) -> float:
+        """The chance of a wrong PASS, and of a wrong FAIL, that is put up with."""
+        return 1 - self.confidence
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the evidence says about one requirement; numbers are None where they are not defined.
+
+    `low` and `high` are the two one-sided bounds of the distance, each at the plan's confidence. A miss of
+    the margin by `detectable` or more is found in 9 of 10 checks, and where `detectable` is no larger than
+    the margin, a SUT that does not fall at all passes in 9 of 10. `p_met` and `p_missed` are the p-values of
+    the claims that the requirement is met and that it is missed.
+    """
+
+    images: int
+    logs: int
+    required: float | None = None
+    measured: float | None = None
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    detectable: float | None = None
+    p_met: float = 1.0
+    p_missed: float = 1.0
+    refused: str = ""
+
+    @property
+    def distance(self) -> float | None:
+        """Required less measured; at most 0 is good."""
+        if self.required is None or self.measured is None:
+            return None
+        return self.required - self.measured
+
+
+def find(evidence: Evidence, plan: Plan, *, run: int = 0) -> Finding:
+    """Return what the evidence says; `run` counts repetitions with other random numbers."""
+    images, logs = evidence.images, evidence.logs
+    if not images:
+        return Finding(0, 0, refused="no image says anything about it")
+    required, measured = whole(evidence)
+    if not math.isfinite(required) or not math.isfinite(measured):
+        return Finding(images, logs, refused="the measure is not defined on these images")
+    known = Finding(images, logs, required, measured)
+    independent = logs if plan.rule == "paired" else images
+    if images < FEWEST_IMAGES or independent < FEWEST_LOGS:
+        have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
+        return replace(
+            known, refused=f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+        )
+    drawn = len(evidence.log) if plan.images is None else min(plan.images, len(evidence.log))
+    draw = batches_of_logs if plan.rule == "paired" else batches_of_images
+    values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
+    undefined = int((~np.isfinite(values.required) | ~np.isfinite(values.measured)).sum())
+    if undefined:
+        return replace(known, refused=f"too few images: not defined in {undefined} of {plan.batches} batches")
+    if plan.rule == "paper":
+        means = replace(known, required=float(values.required.mean()), measured=float(values.measured.mean()))
+        error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
+        return _bounded(means, error, plan, lambda risk: _normal(risk) * error)
+    error = float((values.required - values.measured).std(ddof=1)) * math.sqrt(logs / (logs - 1))
+    worth = float(min(images, drawn))
+    if logs < images:
+        alone = replace(evidence, log=np.arange(len(evidence.log)))
+        singly = batches_of_logs(alone, plan.batches, drawn, seed=plan.seed, run=run)
+        worth = max(float(logs), worth / _alike(values, singly, at_most=images / logs))
+
+    def reach(risk: float) -> float:
+        """Half the interval: the error, what so many images cannot rule out, half an image for rounding."""
+        spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
+        return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
+
+    return _bounded(known, error, plan, reach)
+
+
+def unseen(images: float, risk: float) -> float:
+    """Return the largest share of images that can behave differently without one of these being such.
+
+    About 3 / images at a risk of 5 %: images that all behaved alike cannot rule out more.
+
+    >>> round(unseen(300, 0.05), 4)
+    0.0099
+    """
+    return float(1 - risk ** (1 / images))
+
+
+def decide(findings: Sequence[Finding], risk: float) -> list[Outcome]:
+    """Return the outcome of each requirement of one SUT, corrected by Holm for how many there are.
+
+    Claims that requirements are met and claims that they are missed are corrected each among themselves, so
+    that of all the PASSes the chance that any is wrong is at most the risk, and of all the FAILs too.
+    """
+    met = holm([finding.p_met for finding in findings], alpha=risk)
+    missed = holm([finding.p_missed for finding in findings], alpha=risk)
+    return [
+        Outcome.PASS if yes else Outcome.FAIL if no else Outcome.INCONCLUSIVE
+        for yes, no in zip(met, missed, strict=True)
+    ]
+
+
+def _alike(together: Batches, singly: Batches, *, at_most: float) -> float:
+    """Return how many images count as one because those of a log are alike (the design effect), from 1 up.
+
+    The variance of batches of whole logs over that of batches of single images; where nothing varies, nothing
+    is known of it, and a log counts as one image.
+    """
+    effects = [
+        float(logs.var(ddof=1) / images.var(ddof=1))
+        for logs, images in (
+            (together.required, singly.required),
+            (together.measured, singly.measured),
+            (together.required - together.measured, singly.required - singly.measured),
+        )
+        if images.var(ddof=1) > 0
+    ]
+    return min(max(1.0, *effects), at_most) if effects else at_most
+
+
+def _bounded(known: Finding, error: float, plan: Plan, reach: Callable[[float], float]) -> Finding:
+    """Add the bounds and p-values that follow from half the interval at any risk."""
+    distance = known.distance or 0.0
+    half = reach(plan.risk)
+    return replace(
+        known,
+        error=error,
+        low=distance - half,
+        high=distance + half,
+        detectable=half + _normal(1 - POWER) * error,
+        p_met=_p_value(plan.margin - distance, reach) if distance <= plan.margin else NO_EVIDENCE,
+        p_missed=_p_value(distance - plan.margin, reach) if distance > plan.margin else NO_EVIDENCE,
+    )
+
+
+def _p_value(gap: float, reach: Callable[[float], float]) -> float:
+    """Return the smallest risk at which the bound still clears the gap."""
+    if reach(NO_EVIDENCE) > gap:
+        return NO_EVIDENCE
+    if reach(SMALLEST_P) <= gap:
+        return SMALLEST_P
+    found = optimize.brentq(lambda power: reach(math.exp(power)) - gap, math.log(SMALLEST_P), math.log(0.5))
+    return math.exp(found)
+
+
+def _normal(risk: float) -> float:
+    return float(special.ndtri(1 - risk))

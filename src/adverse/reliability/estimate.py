@@ -1,0 +1,290 @@
+"""Thresholds from human answers (004, section 5): bins, a smoothing spline, and a one-sided test in each bin.
+
+The threshold is the lower edge of the first bin in which people do significantly worse than on what they are
+compared with: up to there the change is tolerated. Where no bin does, there is no number; people tolerate
+the change at least up to the end of the last bin with enough answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+
+from adverse.errors import StudyError
+from adverse.reliability.counted import BINS, CENTRES, EDGES, Array, Counted, count_answers
+from adverse.reliability.drop import drop_interval
+from adverse.reliability.judgments import Judgments
+from adverse.reliability.smoothing import LEAST_POINTS, smooth
+from adverse.reliability.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
+from adverse.seeds import generator
+
+Weight = Literal["none", "answers"]
+
+FEW = 10
+"""A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
+FEWEST_PEOPLE = 10
+"""Fewer participants cannot be drawn anew in enough ways to tell how much people differ."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How thresholds are estimated; the defaults are the paper's.
+
+    `weight`: whether the spline counts every bin alike or by its answers. `consecutive`: how many significant
+    bins in a row make a threshold. `baseline_quantile`: which barely changed images give s0.
+    """
+
+    alpha: float = 0.05
+    weight: Weight = "none"
+    consecutive: int = 1
+    baseline_quantile: float = 0.05
+    confidence: float = 0.9
+    resamples: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in (("alpha", 0.5), ("baseline_quantile", 1), ("confidence", 1)):
+            if not 0 < getattr(self, name) < most:
+                _refuse(name, getattr(self, name), f"a number between 0 and {most:g}")
+        if self.consecutive not in (1, 2):
+            _refuse("consecutive", self.consecutive, "1 or 2")
+        if not 100 <= self.resamples <= 100_000:
+            _refuse("resamples", self.resamples, "100 to 100000")
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One populated bin of visual change: its answers, and what the spline and the test say."""
+
+    low: float
+    high: float
+    answers: int
+    rate: float
+    fitted: float
+    band: tuple[float, float] | None
+    p: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A threshold with all that led to it; `status` is found, not found or insufficient.
+
+    `interval` is that of the point where the drop begins, widened to hold `value`. `spread` is where the
+    estimate itself lands for other participants, `found_share` how often it is found at all.
+    """
+
+    transformation: str
+    kind: Kind
+    status: str
+    why: str = ""
+    value: float | None = None
+    tolerated_to: float | None = None
+    interval: tuple[float, float | None] | None = None
+    confidence: float | None = None
+    spread: tuple[float | None, float | None] | None = None
+    found_share: float | None = None
+    base: float | None = None
+    base_answers: int = 0
+    answers: int = 0
+    participants: int = 0
+    smoothing: float | None = None
+    bins: tuple[Bin, ...] = ()
+
+    @property
+    def symbol(self) -> str:
+        """t_c or t_p."""
+        return SYMBOLS[self.kind]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the estimate as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The spline over the populated bins of B counts at once, and where the test finds a drop.
+
+    Rows are counts, columns all bins; NaN where a bin is not populated. `first` is the bin of the
+    threshold, -1 where none is found. `hits` are the successes that are tested.
+    """
+
+    fitted: Array
+    hits: Array
+    first: NDArray[np.int64]
+    lam: Array
+
+
+def estimate(judgments: Judgments, options: Options | None = None) -> list[Estimate]:
+    """Estimate t_c and t_p of every transformation in the answers."""
+    chosen = options or Options()
+    return [
+        estimate_one(judgments.where(judgments.transformation == name), name, kind, chosen)
+        for name in judgments.transformations
+        for kind in KINDS
+    ]
+
+
+def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Estimate:
+    """Estimate one threshold from the answers on one transformation."""
+    counted = count_answers(judgments, kind, options.baseline_quantile)
+    why = lacking(counted)
+    answers = counted.answers.sum(axis=0)
+    if why:
+        return Estimate(
+            name, kind, INSUFFICIENT, why, answers=int(answers.sum()), participants=counted.participants
+        )
+    successes = counted.successes.sum(axis=0)
+    base = counted.base_rate
+    found = fit(answers[None], successes[None], np.array([base]), options)
+    first = int(found.first[0])
+    populated = np.flatnonzero(np.isfinite(found.fitted[0]))
+    value = None if first < 0 else float(EDGES[first])
+    interval = spread = share = bands = None
+    if counted.participants >= FEWEST_PEOPLE:
+        draws = draws_of(counted.participants, options, name, kind)
+        again = _again(counted, draws, found, options)
+        share = float((again.first >= 0).mean())
+        bands = np.nanquantile(again.fitted[:, populated], _ends(options.confidence), axis=0)
+        if value is not None:
+            spread = _spread(again.first, options.confidence)
+            low, high = drop_interval(counted, draws, found.fitted[0], first, options.confidence)
+            interval = (min(low, value), None if high is None else max(high, value))
+            if value < low:
+                why = (
+                    f"the drop seems to begin at {low:g} or later; the first significant bin may be an "
+                    "accident of the spline: see whether two bins in a row agree"
+                )
+    else:
+        why = f"no interval: {counted.participants} participants, where {FEWEST_PEOPLE} are needed"
+    bins = tuple(
+        Bin(
+            float(EDGES[b]),
+            float(EDGES[b + 1]),
+            int(answers[b]),
+            float(successes[b] / answers[b]),
+            float(found.fitted[0, b]),
+            None if bands is None else (float(bands[0, i]), float(bands[1, i])),
+            float(bdtr(found.hits[0, b], int(answers[b]), base)),
+        )
+        for i, b in enumerate(populated)
+    )
+    return Estimate(
+        name,
+        kind,
+        NOT_FOUND if value is None else FOUND,
+        why,
+        value,
+        float(EDGES[populated[-1] + 1]) if value is None else value,
+        interval,
+        None if interval is None else options.confidence,
+        spread,
+        share,
+        base,
+        int(counted.base_answers.sum()),
+        int(answers.sum()),
+        counted.participants,
+        float(found.lam[0]),
+        bins,
+    )
+
+
+def fit(answers: Array, successes: Array, base: Array, options: Options, lam: Array | None = None) -> Fit:
+    """Fit and test B rows of counts (B, BINS) against B rates; `lam` (B,) fixes the smoothing."""
+    keep = answers > FEW
+    counts = keep.sum(axis=1)
+    order = np.argsort(~keep, axis=1, kind="stable")[:, : max(int(counts.max()), LEAST_POINTS)]
+    n, k = (np.take_along_axis(values, order, axis=1) for values in (answers, successes))
+    live = np.arange(order.shape[1]) < counts[:, None]
+    rate = np.where(live, k / np.maximum(n, 1), 0)
+    weights = np.where(live, n, 0) if options.weight == "answers" else live.astype(np.float64)
+    weights = np.where(live, weights / weights.sum(axis=1, keepdims=True) * counts[:, None], 1.0)
+    smoothed = smooth(CENTRES[order], rate, weights, counts, lam)
+    hits = np.clip(np.rint(n * smoothed.fitted), 0, n)
+    place = _first_proven(hits, n.astype(np.int64), base, live, options)
+    first = np.where(place < 0, -1, order[np.arange(len(order)), place])
+    return Fit(_spread_out(smoothed.fitted, order, live), _spread_out(hits, order, live), first, smoothed.lam)
+
+
+def _first_proven(
+    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: Options
+) -> NDArray[np.int64]:
+    """Return in each row the column where the first significant test, or pair of them, is; -1 if nowhere.
+
+    The test is the dear part of it all. A row is left as soon as it is decided, and at or above the expected
+    count, where p is at least a half, nothing is tested.
+    """
+    first = np.full(len(n), -1)
+    run = np.zeros(len(n), np.int64)
+    for column in range(n.shape[1]):
+        open_rows = np.flatnonzero(live[:, column] & (first < 0))
+        below = open_rows[hits[open_rows, column] < n[open_rows, column] * base[open_rows]]
+        proven = below[bdtr(hits[below, column], n[below, column], base[below]) < options.alpha]
+        so_far = run[proven]
+        run[open_rows] = 0
+        run[proven] = so_far + 1
+        done = open_rows[run[open_rows] == options.consecutive]
+        first[done] = column + 1 - options.consecutive
+    return first
+
+
+def draws_of(people: int, options: Options, *key: str) -> Array:
+    """Return how often each participant is drawn in each resample (R, P)."""
+    rng = generator(options.seed, "human thresholds", *key)
+    return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
+
+
+def lacking(counted: Counted) -> str:
+    """Say why what was counted is too small to estimate anything from; empty where it is not."""
+    if not len(counted.answers):
+        return "no answer has what this threshold needs: truth for t_c, the answer on the original for t_p"
+    if counted.base_answers.sum() < FEW:
+        return f"fewer than {FEW} answers to compare with"
+    populated = int((counted.answers.sum(axis=0) > FEW).sum())
+    if populated < LEAST_POINTS:
+        return f"{populated} bins with more than {FEW} answers, where {LEAST_POINTS} are needed"
+    return ""
+
+
+def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit:
+    """Fit once more for participants drawn anew, in the bins and with the smoothing of the data."""
+    populated = np.isfinite(found.fitted[0])
+    answers = (draws @ counted.answers) * populated
+    base_answers = draws @ counted.base_answers
+    base = np.where(
+        base_answers > 0, (draws @ counted.base_successes) / np.maximum(base_answers, 1), counted.base_rate
+    )
+    enough = (answers > FEW).sum(axis=1) >= LEAST_POINTS
+    return fit(
+        answers[enough],
+        (draws @ counted.successes)[enough],
+        base[enough],
+        options,
+        np.full(int(enough.sum()), found.lam[0]),
+    )
+
+
+def _spread(first: NDArray[np.int64], confidence: float) -> tuple[float | None, float | None]:
+    """Return between which thresholds the middle resamples lie; none found counts as beyond all."""
+    places = np.where(first < 0, BINS, first)
+    low, high = np.quantile(places, _ends(confidence), method="inverted_cdf").astype(int)
+    return tuple(None if end == BINS else float(EDGES[end]) for end in (low, high))  # type: ignore[return-value]
+
+
+def _ends(confidence: float) -> list[float]:
+    return [(1 - confidence) / 2, (1 + confidence) / 2]
+
+
+def _spread_out(values: Array, order: NDArray[np.int64], live: NDArray[np.bool_]) -> Array:
+    out = np.full((len(values), BINS), np.nan)
+    np.put_along_axis(out, order, np.where(live, values, np.nan), axis=1)
+    return out
+
+
+def _refuse(name: str, got: object, wanted: str) -> None:
+    raise StudyError(
+        f"{name} has a value it cannot take", got=repr(got), wanted=wanted, fix=f"Change {name}."
+    )

@@ -1,0 +1,206 @@
+"""Answers of people, read strictly from a CSV file: one row for each changed image that somebody judged.
+
+participant       who answered; any word, the same for all answers of one person
+image             which original the image was made from
+transformation    what was done to it
+dv                how much that changed, as visual change from 0 to 1
+original_answer   what somebody answered on the original; empty where nobody has seen it
+answer            what this person answered
+truth             what is really there; empty where nobody knows
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import DataError, suggestion
+
+COLUMNS = ("participant", "image", "transformation", "dv", "original_answer", "answer", "truth")
+MAY_BE_EMPTY = ("original_answer", "truth")
+LONGEST_CELL = 1000
+
+Words = NDArray[np.str_]
+Row = tuple[str, str, str, float, str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """N answers, column by column; texts are empty where the column may be."""
+
+    participant: Words
+    image: Words
+    transformation: Words
+    dv: NDArray[np.float64]
+    original_answer: Words
+    answer: Words
+    truth: Words
+
+    def __len__(self) -> int:
+        return len(self.dv)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Judgments:
+        """Return the chosen answers."""
+        return Judgments(*(getattr(self, name)[chosen] for name in COLUMNS))
+
+    @property
+    def transformations(self) -> list[str]:
+        """The transformations there are, in order of name."""
+        return sorted(set(self.transformation.tolist()))
+
+    @property
+    def seen_before(self) -> int:
+        """How many answers were given by somebody who had already seen another version of the image."""
+        pairs = set(zip(self.participant.tolist(), self.image.tolist(), strict=True))
+        return len(self) - len(pairs)
+
+
+def judgments_of(rows: Iterable[Row]) -> Judgments:
+    """Return answers that are at hand as rows, in the order of COLUMNS."""
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+    made: dict[str, Any] = {
+        name: np.array(column, np.float64 if name == "dv" else np.str_)
+        for name, column in zip(COLUMNS, columns, strict=True)
+    }
+    return Judgments(**made)
+
+
+def read_judgments(path: Path) -> Judgments:
+    """Read a CSV file of answers, or raise DataError naming the row, the column and what is wrong there."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(
+            "the answers cannot be read",
+            where=str(path),
+            got=error.strerror or str(error),
+            fix="Give the file that adverse humans export or simulate wrote.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(
+            "the answers are not UTF-8 text",
+            where=str(path),
+            got=f"byte {error.start}",
+            wanted="a CSV file",
+            fix="Export it again as CSV, UTF-8.",
+        ) from error
+    lines = _lines(text, path)
+    order = _order(next(lines, (1, []))[1], path)
+    rows = [_row(cells, order, path, number) for number, cells in lines if cells]
+    if not rows:
+        raise DataError(
+            "there are no answers in the file",
+            where=str(path),
+            got="a header at most",
+            wanted="a row for each answer",
+            fix="Let people answer first, or make answers up: adverse humans simulate.",
+        )
+    _refuse_repeats(rows, path)
+    return judgments_of(rows)
+
+
+def to_csv(judgments: Judgments) -> str:
+    """Write answers as the CSV text that `read_judgments` reads."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    columns = (getattr(judgments, name).tolist() for name in COLUMNS)
+    writer.writerows(zip(*columns, strict=True))
+    return sink.getvalue()
+
+
+def _lines(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(
+            "the answers are not valid CSV",
+            where=f"{path}, row {reader.line_num}",
+            got=str(error),
+            fix="Check the quotes there, or export the file again.",
+        ) from error
+
+
+def _order(header: Sequence[str], path: Path) -> list[int]:
+    """Return where in a row each of our columns stands."""
+    names = [name.strip() for name in header]
+    for number, name in enumerate(names, start=1):
+        if name not in COLUMNS or names.count(name) > 1:
+            raise DataError(
+                "the answers have a column twice"
+                if name in COLUMNS
+                else "the answers have an unknown column",
+                where=f"{path}, row 1, column {number}",
+                got=repr(name[:LONGEST_CELL]),
+                wanted=", ".join(COLUMNS),
+                fix=suggestion(name, COLUMNS),
+            )
+    missing = [name for name in COLUMNS if name not in names]
+    if missing:
+        raise DataError(
+            "the answers lack a column",
+            where=f"{path}, row 1",
+            got=", ".join(names) or "no header",
+            wanted=", ".join(COLUMNS),
+            fix=f"Add {missing[0]}; what is unknown may be left empty in {' and '.join(MAY_BE_EMPTY)}.",
+        )
+    return [names.index(name) for name in COLUMNS]
+
+
+def _row(cells: Sequence[str], order: Sequence[int], path: Path, number: int) -> Row:
+    if len(cells) != len(order):
+        raise DataError(
+            "a row of the answers is not complete",
+            where=f"{path}, row {number}",
+            got=f"{len(cells)} cells",
+            wanted=f"{len(order)}, as in the header",
+            fix="Mend the row, or leave it out.",
+        )
+    values = [cells[place].strip() for place in order]
+    for name, value in zip(COLUMNS, values, strict=True):
+        if not value and name not in MAY_BE_EMPTY:
+            raise _bad(path, number, name, "an empty cell", "a word" if name != "dv" else "a number")
+        if len(value) > LONGEST_CELL or "\0" in value:
+            raise _bad(path, number, name, f"{len(value)} characters", f"at most {LONGEST_CELL} of text")
+    participant, image, transformation, written, original, answer, truth = values
+    try:
+        dv = float(written)
+    except ValueError:
+        dv = float("nan")
+    if not 0 <= dv <= 1:
+        raise _bad(path, number, "dv", repr(written), "a visual change from 0 to 1")
+    return participant, image, transformation, dv, original, answer, truth
+
+
+def _bad(path: Path, number: int, column: str, got: str, wanted: str) -> DataError:
+    return DataError(
+        "a cell of the answers cannot be read",
+        where=f"{path}, row {number}, column {column}",
+        got=got,
+        wanted=wanted,
+        fix="Mend the cell, or leave the row out.",
+    )
+
+
+def _refuse_repeats(rows: Sequence[Row], path: Path) -> None:
+    """Refuse an answer that stands there twice: it would count as two people's."""
+    seen: dict[tuple[str, str, str, float], int] = {}
+    for number, row in enumerate(rows, start=1):
+        first = seen.setdefault(row[:4], number)
+        if first != number:
+            raise DataError(
+                "an answer stands in the file twice",
+                where=f"{path}, answers {first} and {number}",
+                got=f"participant {row[0]}, image {row[1]}, {row[2]}, dv {row[3]:g}",
+                wanted="one row for each image that a participant judged",
+                fix="Delete one of the two.",
+            )

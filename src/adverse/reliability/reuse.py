@@ -1,0 +1,89 @@
+"""Would other images give the same thresholds? Two random parts of the images, and whether they agree.
+
+Each part holds 60% of the images. Where the 83% bands of their splines overlap, the two do not differ at
+about the 5% level (004, RQ1). The parts share images, so this can only show that thresholds do depend on
+the choice of images, never prove that they do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from adverse.reliability.estimate import Estimate, Options, estimate_one
+from adverse.reliability.judgments import Judgments
+from adverse.reliability.thresholds import INSUFFICIENT, KINDS, SYMBOLS, Kind
+from adverse.seeds import generator
+
+PART = 0.6
+BAND = 0.83
+ALIKE = 0.95
+"""Share of the common bins in which the bands must overlap; 5% are allowed to differ by chance."""
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """How far two random parts of the images agree; `overlap` is None where that cannot be told."""
+
+    transformation: str
+    kind: Kind
+    overlap: float | None
+    bins: int
+    thresholds: tuple[float | None, float | None]
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """The finding in words."""
+        if self.overlap is None:
+            return f"{SYMBOLS[self.kind]} of {self.transformation}: cannot be told; {self.why}"
+        verdict = (
+            "agree" if self.overlap >= ALIKE else "differ: the threshold depends on which images are shown"
+        )
+        first, second = ("none" if value is None else f"{value:g}" for value in self.thresholds)
+        return (
+            f"{SYMBOLS[self.kind]} of {self.transformation}: two random parts of the images {verdict} "
+            f"(bands overlap in {self.overlap:.0%} of {self.bins} bins; thresholds {first} and {second})"
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return the finding as plain data."""
+        return asdict(self)
+
+
+def reuse(judgments: Judgments, options: Options | None = None) -> list[Reuse]:
+    """Compare two random parts of the images, for t_c and t_p of every transformation."""
+    chosen = replace(options or Options(), confidence=BAND)
+    return [
+        _one(judgments.where(judgments.transformation == name), name, kind, chosen)
+        for name in judgments.transformations
+        for kind in KINDS
+    ]
+
+
+def _one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Reuse:
+    images = np.unique(judgments.image)
+    rng = generator(options.seed, "reuse", name, kind)
+    size = round(PART * len(images))
+    first, second = (
+        estimate_one(judgments.where(np.isin(judgments.image, part)), name, kind, options)
+        for part in (rng.permutation(images)[:size], rng.permutation(images)[:size])
+    )
+    thresholds = (first.value, second.value)
+    for part in (first, second):
+        if part.status == INSUFFICIENT or any(b.band is None for b in part.bins):
+            return Reuse(name, kind, None, 0, thresholds, f"in a part of the images: {part.why}")
+    shared = _bands(first).keys() & _bands(second).keys()
+    if not shared:
+        return Reuse(name, kind, None, 0, thresholds, "the two parts have no bin in common")
+    overlapping = [
+        max(low, other_low) <= min(high, other_high)
+        for (low, high), (other_low, other_high) in ((_bands(first)[b], _bands(second)[b]) for b in shared)
+    ]
+    return Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds)
+
+
+def _bands(found: Estimate) -> dict[float, tuple[float, float]]:
+    return {b.low: b.band for b in found.bins if b.band is not None}

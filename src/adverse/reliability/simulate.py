@@ -1,0 +1,113 @@
+"""Answers made up from a known psychometric curve, to plan how many people to ask and to test the estimation.
+
+People are right at a base rate up to the drop point and then fall to guessing, evenly or gently or at once.
+They differ: each has an ability of their own, on the scale of log odds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from adverse.errors import StudyError
+from adverse.reliability.judgments import Judgments
+from adverse.seeds import generator
+
+Onset = Literal["even", "gentle", "sudden"]
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class People:
+    """Simulated participants and the curve they follow.
+
+    `drop`: the visual change from which they fail (None: never); `fall`: over how much more change they fall
+    to guessing; `base`: how often they are right before; `differ`: standard deviation of their ability.
+    """
+
+    drop: float | None = 0.4
+    fall: float = 0.3
+    onset: Onset = "even"
+    base: float = 0.95
+    differ: float = 0.3
+    categories: int = 2
+    participants: int = 50
+    answers: int = 2500
+    transformation: str = "t.gaussian_noise"
+
+    def __post_init__(self) -> None:
+        wanted = {
+            "drop": self.drop is None or 0 <= self.drop <= 1,
+            "fall": 0 < self.fall <= 10,
+            "base": 1 / max(self.categories, 2) < self.base < 1,
+            "differ": 0 <= self.differ <= 5,
+            "categories": 2 <= self.categories <= 16,
+            "participants": 1 <= self.participants <= 100_000,
+            "answers": 1 <= self.answers <= 10_000_000,
+        }
+        for name, good in wanted.items():
+            if not good:
+                raise StudyError(
+                    f"{name} has a value it cannot take",
+                    where="simulated people",
+                    got=repr(getattr(self, name)),
+                    fix=f"Change {name}; adverse humans simulate --help says what it means.",
+                )
+
+
+def rate(people: People, dv: Array) -> Array:
+    """Return how often the average participant is right at each visual change.
+
+    >>> rate(People(drop=0.4, fall=0.2), np.array([0.1, 0.4, 0.5, 0.9]))
+    array([0.95 , 0.95 , 0.725, 0.5  ])
+    """
+    if people.drop is None:
+        return np.full(dv.shape, people.base)
+    along = np.clip((dv - people.drop) / people.fall, 0, 1)
+    if people.onset == "gentle":
+        along = (1 - np.cos(np.pi * along)) / 2
+    elif people.onset == "sudden":
+        along = (dv >= people.drop).astype(np.float64)
+    return people.base - (people.base - 1 / people.categories) * along
+
+
+def simulate(people: People, seed: int) -> Judgments:
+    """Make up answers: who sees which image, how much it is changed, and what is said there and before."""
+    rng = generator(seed, "simulated people", people.transformation)
+    count = people.answers
+    person = np.arange(count) % people.participants
+    image = np.arange(count) // people.participants  # nobody sees an image twice
+    ability = rng.normal(0, people.differ, people.participants)
+    dv = np.round(rng.random(count), 4)
+    truth = rng.integers(0, people.categories, count)
+    first = _answers(
+        truth, _shifted(np.full(count, people.base), ability[rng.permutation(person)]), people, rng
+    )
+    then = _answers(truth, _shifted(rate(people, dv), ability[person]), people, rng)
+    names = np.array([f"category {number + 1}" for number in range(people.categories)])
+    return Judgments(
+        np.char.add("person ", person.astype(np.str_)),
+        np.char.add("image ", image.astype(np.str_)),
+        np.full(count, people.transformation),
+        dv,
+        names[first],
+        names[then],
+        names[truth],
+    )
+
+
+def _shifted(chance: Array, ability: Array) -> Array:
+    shifted: Array = expit(logit(chance) + ability)
+    return shifted
+
+
+def _answers(
+    truth: NDArray[np.int64], chance: Array, people: People, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return the truth with the given chance, else any of the other categories."""
+    wrong = (truth + rng.integers(1, people.categories, len(truth))) % people.categories
+    return np.where(rng.random(len(truth)) < chance, truth, wrong)

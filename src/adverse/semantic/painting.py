@@ -1,0 +1,111 @@
+"""What mutations do to pixels: pure functions of arrays, the same bytes for the same arguments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.semantic.scenes import Box, Mask
+from adverse.types import Image
+
+HUES = 180
+"""OpenCV's 8-bit hue counts half degrees, so a full turn is 180."""
+LIGHT = 100
+"""Lightness above which a pixel, or an object on average, counts as light."""
+FADED = 50
+"""Saturation below which a light pixel would show no hue."""
+GAIN_LIMITS = (0.75, 4 / 3)
+SHADOW_STRENGTH = 0.55
+SOLID = 128
+"""Alpha, of 255, from which on a pixel of a scaled cut-out belongs to it."""
+
+
+def recoloured(pixels: NDArray[np.uint8], hue_shift: int, darker: int, richer: int) -> NDArray[np.uint8]:
+    """Repaint the pixels (N,3) of one object: turn their hue, and give light paint a colour to turn.
+
+    `hue_shift` is in half degrees. If the object is light on average, its light pixels get darker, and the
+    faded ones among them richer in colour; which ones is decided by their lightness before the change.
+
+    >>> recoloured(np.array([[200, 0, 0]], np.uint8), 60, 0, 0)
+    array([[  0, 200,   0]], dtype=uint8)
+    """
+    hls = cv2.cvtColor(pixels.reshape(-1, 1, 3), cv2.COLOR_RGB2HLS).reshape(-1, 3).astype(np.int16)
+    hue, lightness, saturation = hls[:, 0], hls[:, 1], hls[:, 2]
+    if int(lightness.sum(dtype=np.int64)) > LIGHT * len(hls):
+        light = lightness > LIGHT
+        faded = light & (saturation < FADED)
+        lightness = lightness - darker * light
+        saturation = saturation + richer * faded
+    changed = np.stack([(hue + hue_shift) % HUES, lightness, saturation], axis=1).astype(np.uint8)
+    return np.asarray(cv2.cvtColor(changed.reshape(-1, 1, 3), cv2.COLOR_HLS2RGB), np.uint8).reshape(-1, 3)
+
+
+class Patch(NamedTuple):
+    """A cut-out and where it goes: the box of the image that it fills, mask and colours of that box."""
+
+    box: Box
+    mask: Mask
+    rgb: Image
+    depth_m: NDArray[np.float32] | None
+
+
+def resized(patch: Patch, box: Box, closer: float) -> Patch:
+    """Scale a cut-out to another box; `closer` is how many times nearer it then is."""
+    size = box[2] - box[0], box[3] - box[1]
+    if size == (patch.mask.shape[1], patch.mask.shape[0]):
+        return Patch(box, patch.mask, patch.rgb, patch.depth_m)
+    how = cv2.INTER_AREA if size[0] < patch.mask.shape[1] else cv2.INTER_LINEAR
+    alpha = cv2.resize(patch.mask.astype(np.float32) * 255, size, interpolation=how)
+    # colours are weighed by alpha, so that the black around the cut-out does not bleed in
+    weighed = cv2.resize(patch.rgb.astype(np.float32) * patch.mask[..., None], size, interpolation=how)
+    rgb = np.rint(np.clip(weighed / np.maximum(alpha / 255, 1e-6)[..., None], 0, 255)).astype(np.uint8)
+    depth = patch.depth_m
+    if depth is not None and not np.isnan(depth).all():
+        nearest = cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST)
+        filled = np.where(np.isnan(nearest), np.nanmedian(depth), nearest)
+        depth = (filled / closer).astype(np.float32)
+    return Patch(box, alpha >= SOLID, rgb, depth)
+
+
+def harmonised(rgb: Image, before: tuple[float, float, float], after: tuple[float, float, float]) -> Image:
+    """Fit the colours of a cut-out to new surroundings: by the ratio of their mean colours, within limits."""
+    ratios = [(a + 1) / (b + 1) for a, b in zip(after, before, strict=True)]
+    gains = np.clip(ratios, *GAIN_LIMITS)
+    table = np.rint(np.minimum(np.arange(256)[:, None] * gains, 255)).astype(np.uint8)
+    return np.asarray(cv2.LUT(np.ascontiguousarray(rgb), table.reshape(256, 1, 3)), np.uint8)
+
+
+def feathered(base: Image, patch: Patch, feather_px: int) -> Image:
+    """Return the patch's colours blended, from its edge inwards, with the base's (of its box)."""
+    padded = np.pad(patch.mask, 1).astype(np.uint8)
+    inwards = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
+    alpha = np.minimum(inwards / (feather_px + 1), 1)[..., None]
+    mixed = patch.rgb * alpha + base * (1 - alpha)
+    return np.asarray(np.rint(mixed), np.uint8)
+
+
+class Shadow(NamedTuple):
+    """How much of the light is left, by pixel of a box."""
+
+    box: Box
+    light: NDArray[np.float32]
+
+
+def contact_shadow(box: Box, size: tuple[int, int]) -> Shadow | None:
+    """Return the soft shadow on the ground under something with this box: an ellipse at its foot."""
+    x0, _, x1, y1 = box
+    half_width = 0.6 * (x1 - x0) + 1
+    half_height = 0.2 * half_width + 1
+    middle_x, middle_y = (x0 + x1 - 1) / 2, y1 - 1
+    left, top = max(int(middle_x - half_width), 0), max(int(middle_y - half_height), 0)
+    right = min(int(middle_x + half_width) + 1, size[0])
+    bottom = min(int(middle_y + half_height) + 1, size[1])
+    if left >= right or top >= bottom:
+        return None
+    across = ((np.arange(left, right) - middle_x) / half_width) ** 2
+    along = ((np.arange(top, bottom) - middle_y) / half_height) ** 2
+    dark = SHADOW_STRENGTH * np.clip(1 - (across[None] + along[:, None]), 0, 1)
+    return Shadow((left, top, right, bottom), (1 - dark).astype(np.float32))

@@ -1,0 +1,250 @@
+"""A scene: an image and what every pixel of it is, as one frozen value that mutations map to another.
+
+Instances are numbers that tell objects apart, 0 where there is none; the class of an object is the label of
+its pixels. A label without a name is void: it is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import DataError
+from adverse.semantic.ground import GroundPlane, ground_plane
+from adverse.semantic.vanishing import VanishingPoint, vanishing_point
+from adverse.types import Camera, Dataset, Depth, Frame, Image, Truth
+
+Labels = NDArray[np.uint8] | NDArray[np.uint16]
+Instances = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Box = tuple[int, int, int, int]
+GROUND = frozenset({"road", "sidewalk", "terrain", "ground", "parking", "rail track", "pavement-merged"})
+"""Classes that other things stand on."""
+
+
+class Thing(NamedTuple):
+    """An object of a scene: its number, its label, the box around its visible pixels, and how many those are.
+
+    `mixed` says that its pixels have more than one label; `label` is then that of most of them.
+    """
+
+    instance: int
+    label: int
+    box: Box
+    pixels: int
+    mixed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """An image (H,W,3) RGB uint8 with labels (H,W) and instances (H,W); depth and camera where known.
+
+    `classes` names the labels; `horizon_row` is where a level ground ends, where the data tell it. The id is
+    the frame's, or for a mutated scene that of its base and its recipe.
+    """
+
+    id: str
+    image: Image
+    labels: Labels
+    instances: Instances
+    classes: Mapping[int, str]
+    depth_m: Depth | None = None
+    camera: Camera | None = None
+    horizon_row: float | None = None
+    log_id: str = ""
+
+    def __post_init__(self) -> None:
+        _check(self)
+        for array in (self.image, self.labels, self.instances, self.depth_m):
+            if array is not None:
+                array.flags.writeable = False
+        object.__setattr__(self, "classes", MappingProxyType(dict(self.classes)))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.labels.shape[1], self.labels.shape[0]
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """The label of each class name; the lowest, where several ids share a name."""
+        return {name: number for number, name in sorted(self.classes.items(), reverse=True)}
+
+    @cached_property
+    def void(self) -> frozenset[int]:
+        """The labels of the scene that have no name and so are not judged."""
+        found = np.flatnonzero(np.bincount(self.labels.reshape(-1)))
+        return frozenset(found.tolist()) - self.classes.keys()
+
+    @cached_property
+    def things(self) -> Mapping[int, Thing]:
+        """The objects of which at least one pixel is visible, by instance."""
+        return {thing.instance: thing for thing in _things(self.labels, self.instances)}
+
+    @cached_property
+    def value(self) -> NDArray[np.uint8]:
+        """The V of HSV, (H,W): the largest of the three channels."""
+        red, green, blue = cv2.split(self.image)
+        return np.asarray(cv2.max(cv2.max(red, green), blue), np.uint8)
+
+    @cached_property
+    def vanishing_point(self) -> VanishingPoint | None:
+        """Where the lines of the scene meet, in fractions of width and height; None where they do not."""
+        return vanishing_point(self.image)
+
+    @cached_property
+    def ground(self) -> GroundPlane | None:
+        """The plane the scene stands on, by the depth of roads or by the horizon; None without either."""
+        road = self.ids.get("road")
+        return None if road is None else ground_plane(self.labels == road, self.depth_m, self.horizon_row)
+
+    @cached_property
+    def road_pixels(self) -> NDArray[np.int64]:
+        """The places of the road's pixels in the flattened image."""
+        road = self.ids.get("road")
+        return np.zeros(0, np.int64) if road is None else np.flatnonzero(self.labels == road)
+
+    @property
+    def has_road(self) -> bool:
+        """Whether any road is visible."""
+        return len(self.road_pixels) > 0
+
+    def class_of(self, thing: Thing) -> str | None:
+        """Return the name of an object's class, None for void."""
+        return self.classes.get(thing.label)
+
+    def truth(self, categories: Sequence[str], *, smallest_px: int = 1) -> Truth:
+        """Return the objects of the scene as a detector is judged by: boxes around what is visible of each.
+
+        Objects with fewer than `smallest_px` visible pixels are ignored, and so are the parts of pixels that
+        have the class of a category but belong to no object (a group).
+        """
+        rows: list[tuple[Box, int, bool]] = []
+        for thing in sorted(self.things.values()):
+            name = self.class_of(thing)
+            if name in categories:
+                rows.append((thing.box, categories.index(name), thing.pixels < smallest_px))
+        for label, name in sorted(self.classes.items()):
+            if name in categories:
+                group = ((self.labels == label) & (self.instances == 0)).astype(np.uint8)
+                count, _, stats, _ = cv2.connectedComponentsWithStats(group, connectivity=8)
+                for x, y, width, height, _ in stats[1:count].tolist():
+                    rows.append(((x, y, x + width, y + height), categories.index(name), True))
+        return Truth(
+            boxes=np.array([box for box, _, _ in rows], np.float64).reshape(-1, 4),
+            labels=np.array([label for _, label, _ in rows], np.int64),
+            ignore=np.array([ignore for _, _, ignore in rows], np.bool_),
+            ids=np.arange(1, len(rows) + 1, dtype=np.int64),
+        )
+
+
+def scene_of(frame: Frame, dataset: Dataset) -> Scene:
+    """Read a frame as a scene; a frame without labels or instances, or of several sizes, is an error."""
+    if frame.labels is None or frame.instances is None:
+        missing = "label map" if frame.labels is None else "instance map"
+        raise DataError(
+            "semantic mutation needs to know what every pixel is",
+            where=f"frame {frame.id!r}",
+            got=f"no {missing}",
+            wanted="a label map and an instance map for each image",
+            fix="Add them (docs/data-formats.md), or use data that have them: Cityscapes, COCO panoptic.",
+        )
+    return Scene(
+        frame.id,
+        frame.image(),
+        frame.labels(),
+        frame.instances(),
+        dataset.pixel_classes,
+        frame.depth_m() if frame.depth_m is not None else None,
+        frame.camera,
+        _horizon_row(frame),
+        frame.log_id,
+    )
+
+
+def _horizon_row(frame: Frame) -> float | None:
+    """Return the row that level directions straight ahead project to; None without a pose."""
+    if frame.camera is None or frame.world_from_camera is None:
+        return None
+    up = frame.world_from_camera[2, :3]  # the world's up in camera axes: x right, y down, z forward
+    return None if abs(up[1]) < 0.5 else float(frame.camera.cy - frame.camera.fy * up[2] / up[1])
+
+
+def _things(labels: Labels, instances: Instances) -> list[Thing]:
+    """Find the objects by the horizontal runs of equal instance and label, without sorting the pixels."""
+    width = labels.shape[1]
+    new = np.ones(instances.shape, np.bool_)
+    new[:, 1:] = (instances[:, 1:] != instances[:, :-1]) | (labels[:, 1:] != labels[:, :-1])
+    starts = np.flatnonzero(new)
+    ends = np.append(starts[1:], labels.size)
+    taken = instances.reshape(-1)[starts] > 0
+    starts, ends = starts[taken], ends[taken]
+    if not len(starts):
+        return []
+    key = instances.reshape(-1)[starts].astype(np.int64) << 16 | labels.reshape(-1)[starts]
+    order = np.argsort(key, kind="stable")
+    key, starts, ends = key[order], starts[order], ends[order]
+    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    rows, left = np.divmod(starts, width)
+    boxes = np.stack(
+        [
+            np.minimum.reduceat(left, first),
+            np.minimum.reduceat(rows, first),
+            np.maximum.reduceat(left + ends - starts, first),
+            np.maximum.reduceat(rows, first) + 1,
+        ],
+        axis=1,
+    )
+    pixels = np.add.reduceat(ends - starts, first)
+    parts: dict[int, list[tuple[int, int, Box]]] = {}
+    for value, count, box in zip(key[first].tolist(), pixels.tolist(), boxes.tolist(), strict=True):
+        parts.setdefault(value >> 16, []).append((count, value & 0xFFFF, tuple(box)))
+    found = []
+    for instance, some in parts.items():
+        corners = np.array([box for _, _, box in some])
+        box = (*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())
+        most = max(some, key=lambda part: (part[0], -part[1]))
+        found.append(Thing(instance, most[1], box, sum(part[0] for part in some), len(some) > 1))
+    return found
+
+
+def _check(scene: Scene) -> None:
+    shape = scene.image.shape[:2]
+    if scene.image.ndim != 3 or scene.image.shape[2] != 3 or scene.image.dtype != np.uint8 or 0 in shape:
+        raise _wrong(scene, "image", f"{scene.image.dtype} {scene.image.shape}", "uint8 (height, width, 3)")
+    arrays: list[tuple[str, NDArray[Any] | None, str]] = [
+        ("label map", scene.labels, "ui"),
+        ("instance map", scene.instances, "i"),
+        ("depth map", scene.depth_m, "f"),
+    ]
+    for what, array, kinds in arrays:
+        if array is None:
+            continue
+        if array.shape != shape:
+            raise _wrong(scene, what, f"{array.shape}", f"{shape}, as the image")
+        if array.dtype.kind not in kinds:
+            raise _wrong(
+                scene, what, f"{array.dtype}", {"f": "floats, in metres"}.get(kinds, "whole numbers")
+            )
+    if scene.labels.dtype not in (np.uint8, np.uint16):
+        raise _wrong(scene, "label map", f"{scene.labels.dtype}", "uint8 or uint16")
+    if scene.instances.dtype != np.int32 or int(scene.instances.min()) < 0:
+        got = f"{scene.instances.dtype} from {scene.instances.min()}"
+        raise _wrong(scene, "instance map", got, "int32 from 0")
+
+
+def _wrong(scene: Scene, what: str, got: str, wanted: str) -> DataError:
+    return DataError(
+        f"the {what} of a scene does not fit",
+        where=f"scene {scene.id!r}",
+        got=got,
+        wanted=wanted,
+        fix="Write the file again for this image, or take the image out of the data set.",
+    )

@@ -1,0 +1,25 @@
+"""A run folder that numbers may be made from: finished, and as it was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adverse.errors import IncompleteError
+from adverse.study.store.folder import existing_run
+from adverse.study.store.read import Store
+from adverse.study.store.verify import verify
+
+
+def finished(path: Path, *, results: bool = False) -> Store:
+    """Open a finished run, or raise; with `results` also what was worked out from it must be untouched."""
+    folder = existing_run(path)
+    for problem in verify(folder, inputs=False, results=results).problems:
+        raise problem  # what was changed by hand must not be sealed anew under our name
+    store = Store(folder)
+    if store.manifest["status"] != "complete":
+        raise IncompleteError(
+            "the run is not finished, and half of it would give half-true numbers",
+            where=str(path),
+            fix="Run the study again with the same command: it goes on where it stopped.",
+        )
+    return store

@@ -1,0 +1,246 @@
+"""Thresholds as the specification says, against a slow reference; intervals that cover the true drop."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.interpolate import BSpline, make_smoothing_spline
+from scipy.stats import binomtest
+
+from adverse.errors import StudyError
+from adverse.reliability.estimate import Estimate, Options, estimate, estimate_one
+from adverse.reliability.judgments import COLUMNS, Judgments, Row, judgments_of
+from adverse.reliability.planning import plan
+from adverse.reliability.reuse import reuse
+from adverse.reliability.simulate import People, rate, simulate
+from adverse.reliability.smoothing import DEGREES, Array, smooth
+from adverse.reliability.thresholds import KINDS, Kind
+
+QUICK = Options(resamples=100)
+
+
+def rows_of(judgments: Judgments) -> list[Row]:
+    return list(zip(*(getattr(judgments, name).tolist() for name in COLUMNS), strict=True))
+
+
+def reference(judgments: Judgments, kind: Kind) -> tuple[list[float | None], list[float]]:
+    """Do what the specification says, one answer and one bin at a time, with scipy's spline and test.
+
+    Return the thresholds that one, and that two significant bins in a row give, and p of every bin.
+    """
+    rows = rows_of(judgments)
+    bins: dict[int, list[bool]] = {}
+    base: list[bool] = []
+    cut = sorted(row[3] for row in rows)[math.ceil(0.05 * len(rows)) - 1]
+    for _, _, _, dv, original, answer, truth in rows:
+        success = answer == (truth if kind == "correctness" else original)
+        bins.setdefault(min(round(dv * 10000) // 100, 99), []).append(success)
+        if kind == "correctness":
+            base.append(original == truth)
+        elif dv <= cut:
+            base.append(success)
+    kept = sorted(number for number, found in bins.items() if len(found) > 10)
+    x = np.array([(number + 0.5) / 100 for number in kept])
+    y = np.array([np.mean(bins[number]) for number in kept])
+    ones = np.ones(len(x))
+
+    def left_out(lam: float) -> float:
+        return sum(
+            float(y[i] - straight_on(make_smoothing_spline(np.delete(x, i), np.delete(y, i), lam=lam), x, i))
+            ** 2
+            for i in range(len(x))
+        )
+
+    chosen = smooth(x[None], y[None], ones[None], np.array([len(x)])).lam[0]
+    near = [*DEGREES[np.abs(np.log10(DEGREES / chosen)) < 0.2], *DEGREES[::20]]
+    assert left_out(chosen) <= min(left_out(lam) for lam in near) * (1 + 1e-6)
+    fitted = make_smoothing_spline(x, y, lam=chosen)(x)
+    p = [
+        float(
+            binomtest(
+                min(max(round(len(bins[number]) * value), 0), len(bins[number])),
+                len(bins[number]),
+                float(np.mean(base)),
+                alternative="less",
+            ).pvalue
+        )
+        for number, value in zip(kept, fitted, strict=True)
+    ]
+    significant = [value < 0.05 for value in p]
+    pairs = [one and other for one, other in itertools.pairwise(significant)]
+    first = [
+        next((kept[i] / 100 for i, yes in enumerate(found) if yes), None) for found in (significant, pairs)
+    ]
+    return first, p
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("people", [People(drop=0.3, fall=0.1), People(drop=0.3, onset="sudden")])
+def test_the_threshold_is_that_of_the_slow_reference(kind: Kind, people: People) -> None:
+    answers = simulate(people, 3)
+    answers = answers.where((answers.dv >= 0.12) & (answers.dv < 0.45))
+    wanted, p = reference(answers, kind)
+    for consecutive in (1, 2):
+        found = estimate_one(answers, people.transformation, kind, replace(QUICK, consecutive=consecutive))
+        assert found.value == wanted[consecutive - 1]
+        np.testing.assert_allclose([b.p for b in found.bins], p, rtol=1e-6)
+    assert wanted[0] is not None
+
+
+def straight_on(spline: BSpline, x: Array, i: int) -> float:
+    """Evaluate a spline that was fitted without point i; a natural one goes straight on beyond its ends."""
+    inside = min(max(x[i], x[1] if i == 0 else x[0]), x[-2] if i == len(x) - 1 else x[-1])
+    return float(spline(inside) + spline.derivative()(inside) * (x[i] - inside))
+
+
+def flat(count: int, successes: int, dv: float, start: int = 0) -> list[Row]:
+    """Answers at one visual change, some of them right; on the originals 19 of 20 are."""
+    return [
+        (
+            f"p{k % 12}",
+            f"i{start + k}",
+            "haze",
+            dv,
+            "a" if k % 20 else "b",
+            "a" if k < successes else "b",
+            "a",
+        )
+        for k in range(count)
+    ]
+
+
+def steps(counts: list[tuple[int, int]]) -> Judgments:
+    """Answers in the bins 0, 1, 2 ...: (how many, how many right)."""
+    rows = [
+        row
+        for number, (count, right) in enumerate(counts)
+        for row in flat(count, right, number / 100, 1000 * number)
+    ]
+    return judgments_of(rows)
+
+
+def correctness(judgments: Judgments, options: Options = QUICK) -> Estimate:
+    return estimate(judgments, options)[0]
+
+
+def test_a_bin_with_ten_answers_is_dropped_and_one_with_eleven_is_not() -> None:
+    found = correctness(steps([(20, 19)] * 6 + [(10, 0), (11, 10)]))
+    assert [round(b.low, 2) for b in found.bins] == [0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.07]
+
+
+def test_no_drop_is_said_and_is_no_number() -> None:
+    found = correctness(steps([(40, 38)] * 8))
+    assert (found.status, found.value, found.tolerated_to) == ("not found", None, 0.08)
+    assert found.interval is None
+
+
+def test_too_little_is_insufficient() -> None:
+    found = correctness(steps([(40, 38)] * 4))
+    assert found.status == "insufficient"
+    assert found.why == "4 bins with more than 10 answers, where 5 are needed"
+    assert (found.value, found.tolerated_to, found.interval) == (None, None, None)
+
+
+def test_one_bad_bin_is_a_threshold_unless_two_are_asked_for() -> None:
+    answers = steps([(400, 380)] * 10 + [(400, 100)])
+    jagged = replace(QUICK, consecutive=2)
+    one, two = correctness(answers), correctness(answers, jagged)
+    assert one.value is not None
+    assert two.value is None or two.value < one.bins[-1].low
+    assert all(b.p < 0.05 for b in one.bins if b.low == one.value)
+
+
+def test_without_truth_there_is_only_t_p_and_without_originals_nothing() -> None:
+    full = simulate(People(), 1)
+    blank = np.full(len(full), "")
+    no_truth = estimate(replace(full, truth=blank), QUICK)
+    assert [found.status for found in no_truth] == ["insufficient", "found"]
+    no_originals = estimate(replace(full, original_answer=blank), QUICK)
+    assert [found.status for found in no_originals] == ["insufficient", "insufficient"]
+
+
+def test_few_people_get_no_interval() -> None:
+    found = estimate(simulate(People(participants=9, answers=1800), 1), QUICK)[0]
+    assert found.value is not None
+    assert found.interval is None
+    assert found.why == "no interval: 9 participants, where 10 are needed"
+
+
+def test_the_order_of_rows_and_the_names_of_people_change_nothing() -> None:
+    answers = simulate(People(), 5)
+    shuffled = answers.where(np.random.default_rng(1).permutation(len(answers)))  # type: ignore[arg-type]
+    assert estimate(shuffled, QUICK) == estimate(answers, QUICK)
+
+
+def test_other_transformations_do_not_matter() -> None:
+    one, other = simulate(People(), 5), simulate(People(transformation="t.jpeg", drop=0.7), 6)
+    both = judgments_of([*rows_of(one), *rows_of(other)])
+    assert estimate(both, QUICK) == [*estimate(one, QUICK), *estimate(other, QUICK)]
+
+
+def test_weighting_by_answers_is_the_same_where_bins_are_equal() -> None:
+    answers = steps([(40, 38)] * 8 + [(40, 20)] * 8)
+    plain, weighted = (correctness(answers, replace(QUICK, weight=w)) for w in ("none", "answers"))
+    assert plain == weighted
+    uneven = simulate(People(), 2)
+    assert estimate(uneven, QUICK) != estimate(uneven, replace(QUICK, weight="answers"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"alpha": 0.0}, {"alpha": 0.5}, {"confidence": 1.0}, {"consecutive": 3}, {"resamples": 5}],
+)
+def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(StudyError, match="a value it cannot take"):
+        Options(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("onset", ["even", "gentle", "sudden"])
+def test_the_interval_covers_the_true_drop(onset: str) -> None:
+    """Thirty studies here; bench/human_thresholds.py has the two hundred of each kind."""
+    found = plan(People(onset=onset, drop=0.35), 30, "correctness", QUICK)  # type: ignore[arg-type]
+    assert found.found == 1
+    assert found.covered is not None
+    assert found.covered >= 0.85
+
+
+def test_the_interval_holds_the_estimate_and_narrows_with_answers() -> None:
+    widths = []
+    for count in (2500, 40_000):
+        found = estimate_one(simulate(People(answers=count), 1), "t", "correctness", QUICK)
+        assert found.value is not None
+        assert found.interval is not None
+        low, high = found.interval
+        assert high is not None
+        assert low <= found.value <= high
+        widths.append(high - low)
+    assert widths[1] < widths[0]
+
+
+def test_without_a_drop_false_alarms_are_few() -> None:
+    found = plan(People(drop=None), 20, "correctness", replace(QUICK, consecutive=2))
+    assert found.covered is None
+    assert found.found <= 0.4
+
+
+def test_simulated_people_follow_the_curve() -> None:
+    people = People(answers=60_000, differ=0.0, categories=4)
+    answers = simulate(people, 1)
+    right = answers.answer == answers.truth
+    for low in (0.1, 0.45, 0.55, 0.8):
+        here = (answers.dv >= low) & (answers.dv < low + 0.05)
+        expected = rate(people, answers.dv[here]).mean()
+        assert right[here].mean() == pytest.approx(expected, abs=4 * 0.5 / math.sqrt(here.sum()))
+    assert answers.seen_before == 0
+
+
+def test_two_parts_of_the_images_agree_where_images_do_not_matter_and_differ_where_they_do() -> None:
+    people = People(answers=8000, participants=40)
+    answers = simulate(people, 1)
+    assert all(found.overlap is not None and found.overlap > 0.9 for found in reuse(answers, QUICK))
+    few = judgments_of([row for row in rows_of(answers) if row[1] in ("image 1", "image 2")])
+    assert [found.overlap for found in reuse(few, QUICK)] == [None, None]

@@ -1,0 +1,68 @@
+"""Verdicts, and the files that hold them."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adverse.errors import StoreError
+from adverse.verdicts import Outcome, Verdict, exit_code, from_json, to_json, to_junit, to_markdown
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+VERDICTS = st.lists(
+    st.builds(
+        Verdict,
+        name=st.text(),
+        requirement=st.text(),
+        required=st.none() | FINITE,
+        measured=st.none() | FINITE,
+        interval=st.none() | st.tuples(FINITE, FINITE),
+        outcome=st.sampled_from(Outcome),
+        reason=st.text(),
+    )
+)
+
+
+@given(VERDICTS)
+def test_verdicts_come_back_from_json(verdicts: list[Verdict]) -> None:
+    assert from_json(to_json(verdicts), where="here") == verdicts
+
+
+@given(VERDICTS)
+def test_junit_is_xml_whatever_the_names_hold(verdicts: list[Verdict]) -> None:
+    (suite,) = ET.fromstring(to_junit(verdicts, suite="gate"))
+    cases = suite.findall("testcase")
+    outcome = {"failure": Outcome.FAIL, "error": Outcome.INCONCLUSIVE, "system-out": Outcome.PASS}
+    assert [outcome[case[0].tag] for case in cases] == [verdict.outcome for verdict in verdicts]
+    assert int(suite.attrib["failures"]) == sum(verdict.outcome is Outcome.FAIL for verdict in verdicts)
+    assert int(suite.attrib["tests"]) == len(verdicts)
+
+
+@given(VERDICTS)
+def test_markdown_has_one_row_each_and_no_html(verdicts: list[Verdict]) -> None:
+    text = to_markdown(verdicts, title="gate")
+    rows = [line for line in text.splitlines() if line.startswith("| **")]
+    assert len(rows) == len(verdicts)
+    assert "<" not in text
+
+
+def test_one_failure_decides_and_nothing_at_all_is_not_a_pass() -> None:
+    passed, failed, opened = (Verdict("a", "b", 1.0, 1.0, None, outcome) for outcome in Outcome)
+    assert exit_code([passed]) == 0
+    assert exit_code([passed, opened, failed]) == 1
+    assert exit_code([passed, opened]) == 3
+    assert exit_code([]) == 3
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"name": "a"}]', "null"])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(StoreError, match="not a list of verdicts"):
+        from_json(text, where="here")
+
+
+def test_a_verdict_holds_no_nan() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Verdict("a", "b", float("nan"), None, None, Outcome.PASS)
