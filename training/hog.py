@@ -56,15 +56,15 @@ class Learner:
         hardest = np.argsort(-(self.others.astype(np.float32) @ self.weights), kind="stable")[:KEPT]
         self.others = self.others[hardest]
 
-    def view(self, *, box: bool) -> dict[str, object]:
-        """Return the view as a model has it; where in the window people are only if asked."""
+    def view(self, *, final: bool) -> dict[str, object]:
+        """Return the view as a model has it; its box and its trust only at the end."""
         constant, weights = np.zeros(4, np.float32), np.zeros((len(self.weights), 4), np.float32)
-        if box:
+        if final:
             constant, weights = box_regression(self.sample.features, self.sample.boxes)
         return {
             "cells": self.shape.cells,
             "bands": _bands(self.sample.places),
-            "bias": float(self.bias) - self.quiet,
+            "bias": float(self.bias) - self.quiet + (self.shape.trust if final else 0),
             "weights": _rounded(self.weights),
             "person": constant.tolist(),
             "corrections": _rounded(weights.reshape(-1)),
@@ -94,21 +94,21 @@ def main() -> None:
         for learner in learners:
             learner.learn()
         looked = data.images[empty[number * LOOKED : (number + 1) * LOOKED]]
-        finder = ViewFinder(HogViews.model_validate(_model(colours, learners, boxes=False)), ENLARGE, SCALE)
+        finder = ViewFinder(HogViews.model_validate(_model(colours, learners, final=False)), ENLARGE, SCALE)
         if number < ROUNDS - 1:
             _mine(finder, looked, learners)
         counts = [len(learner.others) for learner in learners]
         print(f"round {number + 1}: {counts} others after {time.monotonic() - started:.0f} s", flush=True)
     _calm(finder, looked, learners)
     told.out.mkdir(parents=True, exist_ok=True)
-    model = _model(colours, learners, boxes=True)
+    model = _model(colours, learners, final=True)
     (told.out / "orchard-hog.json").write_text(json.dumps(model, separators=(",", ":")))
 
 
-def _model(colours: Floats, learners: list[Learner], *, boxes: bool) -> dict[str, object]:
+def _model(colours: Floats, learners: list[Learner], *, final: bool) -> dict[str, object]:
     return {
         "colours": colours.round(1).tolist(),
-        "views": [learner.view(box=boxes) for learner in learners],
+        "views": [learner.view(final=final) for learner in learners],
     }
 
 
