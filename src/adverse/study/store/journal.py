@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adverse.errors import StoreError
-from adverse.hashes import digest
 from adverse.study.store.durable import append_line, write_file
+from adverse.study.store.lines import body_of, checked_line
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,12 @@ class Journal:
 
 def _line(entry: Entry) -> bytes:
     body = json.dumps({"file": entry.file, "sha256": entry.sha256, "cells": entry.cells})
-    return f"{digest(body, size=8)} {body}\n".encode()
+    return checked_line(body)
 
 
 def _parse(line: bytes) -> Entry | None:
-    check, _, body = line.rstrip(b"\n").partition(b" ")
-    if not line.endswith(b"\n") or digest(body, size=8).encode() != check:
+    body = body_of(line)
+    if body is None:
         return None
     data = json.loads(body)
     cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
