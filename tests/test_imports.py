@@ -77,9 +77,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
+    "gate": ("analysis", "benchmarks", "curves", "study", SEAM, *GROUND),  # study: strict YAML
     "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
     "cli": (
+        "gate",
         "pages",
         "report",
         "reliability",

@@ -22,6 +22,7 @@ COMMANDS = (
     "plan",
     "run",
     "analyze",
+    "check",
     "compare",
     "bench-table",
     "drive",

@@ -21,7 +21,7 @@ from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.ranking import Ranking, changes, rank
 from adverse.curves.resample import Resamples
-from adverse.errors import DataError
+from adverse.errors import DataError, StoreError
 from adverse.levels.image import positive_logs
 from adverse.processes import all_cores
 from adverse.study.store.durable import write_file
@@ -59,6 +59,18 @@ class Summary:
     def trusted(self) -> bool:
         """Tell whether every figure is there and rests on all that was planned."""
         return all(row["status"] == "ok" for row in self.rows)
+
+
+def read_summary(store: Store) -> Summary:
+    """Read the results that `adverse analyze` wrote."""
+    path = store.folder.results / "summary.json"
+    if not path.exists():
+        raise StoreError(
+            "the run has no results yet",
+            where=str(path),
+            fix=f"Run adverse analyze {store.folder.path} first.",
+        )
+    return Summary(json.loads(path.read_text()))
 
 
 def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:

@@ -23,6 +23,8 @@ from adverse.study.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, St
 Status = Literal["ok", "incomplete", "insufficient"]
 METRICS = {"segmentation": "mean_iou", "classification": "top1"}
 """The score that stands for a task in tables and rankings."""
+NAMES = {"mean_iou": "miou", "pixel_accuracy": "pixel-accuracy", "top1": "top1", "top5": "top5"}
+"""What the scores are called on the command line."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class TaskRow:
     faults: int = 0
     per_class: Mapping[str, float | None] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
-    """Of the main score and of its share, by name; none where the study asks for none."""
+    """Of the scores and of the share, by name; none where the study asks for none."""
 
     def plain(self) -> dict[str, Any]:
         """Return the row as plain data, intervals as those of detectors."""
@@ -115,7 +117,7 @@ def _score_sut(store: Store, sut: str) -> Iterator[TaskRow]:
             quarantined=quarantined,
             faults=int((found.status[tested] == FAULT).sum()),
             per_class=per_class,
-            intervals=_intervals(store, plain, found, scores[main], share) if with_intervals else {},
+            intervals=_intervals(store, plain, found, scores, share) if with_intervals else {},
         )
 
 
@@ -129,17 +131,18 @@ def _intervals(
     store: Store,
     plain: PixelCounts | Ranked,
     found: PixelCounts | Ranked,
-    score: float | None,
+    scores: Mapping[str, float | None],
     share: float | None,
 ) -> dict[str, Interval]:
-    """Return how sure the main score and its share are, from leaving out logs."""
+    """Return how sure the scores and the share of the main one are, from leaving out logs."""
     metric = task_metric(DEFAULTS[store.task], store.task)
     used = _usable(store, found)
     alone = LeftOut(store.frames.logs, store.frames.log[used], seed=int(store.manifest["study"]["seed"]))
     sure = {}
-    if score is not None:
-        without = judge(store, found, metric, used).scores(alone.weights)
-        sure[METRICS[store.task]] = interval(score, without, alone.logs)
+    for name, score in scores.items():
+        if score is not None:
+            without = judge(store, found, task_metric(NAMES[name], store.task), used).scores(alone.weights)
+            sure[name] = interval(score, without, alone.logs)
     if share is not None and plain is not found:
         both = used & _usable(store, plain)
         paired = LeftOut(store.frames.logs, store.frames.log[both], seed=int(store.manifest["study"]["seed"]))

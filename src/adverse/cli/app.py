@@ -9,6 +9,7 @@ import typer
 import adverse
 from adverse.cli import (
     benchtable,
+    check,
     checkplugin,
     compare,
     data,
@@ -36,6 +37,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
+    adverse check RUN requirements.yaml   is it good enough? verdicts, for people and CI
     adverse view RUN                      explore it: frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, log by log: regressions first
     adverse bench-table RUN               P, mPC and rPC, as the literature has them
@@ -76,6 +78,7 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(report.report)
+app.command("check")(check.check)
 app.command("view")(view.view)
 app.command("compare")(compare.compare)
 app.command("bench-table")(benchtable.bench_table)

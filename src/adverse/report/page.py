@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from adverse.analysis.results import Summary
+from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
-from adverse.errors import AdverseError, StoreError
+from adverse.errors import AdverseError
 from adverse.report.answer import answers, untested
 from adverse.report.closed_loop import drives
 from adverse.report.figures import MARKED, Curve, curves_svg, style_of
@@ -60,18 +59,6 @@ def write_report(run: Path) -> Path:
     path = store.folder.path / FILE
     write_file(path, render(store, summary).encode())
     return path
-
-
-def read_summary(store: Store) -> Summary:
-    """Read the results that `adverse analyze` wrote."""
-    path = store.folder.results / "summary.json"
-    if not path.exists():
-        raise StoreError(
-            "the run has no results yet",
-            where=str(path),
-            fix=f"Run adverse analyze {store.folder.path} first.",
-        )
-    return Summary(json.loads(path.read_text()))
 
 
 def render(store: Store, summary: Summary) -> str:

@@ -131,7 +131,7 @@ def _prepare(
 def _forget_asked_for(folder: RunFolder) -> None:
     """Drop the results that nobody makes anew unless asked: they are about the run as it was."""
     with storage_errors(folder.results):
-        for path in folder.results.glob(f"{BENCHMARK}.*"):
+        for path in (*folder.results.glob(f"{BENCHMARK}.*"), *folder.verdicts.glob("*.json")):
             path.unlink()
 
 

@@ -12,7 +12,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -20,8 +19,8 @@ from pydantic import (
 
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
+from adverse.study.checked import validated
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
-from adverse.type_words import lower_first
 from adverse.types import Task
 
 LEVELS = {
@@ -211,10 +210,7 @@ def _validated(source: YamlFile) -> Study:
             wanted="name:, data:, suts:, mutations: ...",
             fix="Begin with lines such as name: orchard; README.md shows a whole study.",
         )
-    try:
-        return Study.model_validate(_tuples(source.data))
-    except ValidationError as error:
-        raise _study_error(source, error) from None
+    return validated(Study, source, _tuples(source.data), fields_at=_fields_at, page="docs/study-file.md")
 
 
 def _tuples(value: Any) -> Any:
@@ -223,29 +219,6 @@ def _tuples(value: Any) -> Any:
         key: tuple(item) if isinstance(item, list) and key in Study.model_fields else item
         for key, item in value.items()
     }
-
-
-def _study_error(source: YamlFile, errors: ValidationError) -> StudyError:
-    first = errors.errors()[0]
-    place: Where = first["loc"]
-    key = str(place[-1])
-    where = source.where(place)
-    more = f" ({errors.error_count() - 1} more after this one)" if errors.error_count() > 1 else ""
-    if first["type"] in ("extra_forbidden", "invalid_key"):
-        return StudyError(
-            f"unknown key {key!r}{more}", where=where, fix=suggestion(key, _fields_at(place[:-1]))
-        )
-    if first["type"] == "missing":
-        return StudyError(f"the key {key!r} is missing{more}", where=where, fix=f"Add {key}: to the study.")
-    given = first["input"]
-    got = repr(list(given) if isinstance(given, tuple) else given)
-    return StudyError(
-        f"{key} has a value it cannot take{more}",
-        where=where,
-        got=got if len(got) < 120 else got[:117] + "...",
-        wanted=lower_first(first["msg"]),
-        fix="Change it as docs/study-file.md says.",
-    )
 
 
 def _fields_at(place: Where) -> list[str]:

@@ -17,7 +17,7 @@ from adverse.errors import StudyError
 
 MAX_BYTES = 4_000_000
 MAX_VALUES = 100_000
-"""Values in a study after aliases are expanded; far above any real one."""
+"""Values in a file after aliases are expanded; far above any real one."""
 
 MAX_DEPTH = 50
 PLAIN: dict[type[yaml.Node], tuple[str, ...]] = {
@@ -49,44 +49,44 @@ class YamlFile:
         return ", ".join(part for part in parts if part)
 
 
-def read_yaml(path: Path) -> YamlFile:
-    """Read a YAML file strictly, or raise StudyError naming the line."""
+def read_yaml(path: Path, *, kind: str = "study", example: str = "README.md shows one") -> YamlFile:
+    """Read a YAML file strictly, or raise StudyError naming the line; `kind` is what errors call it."""
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise StudyError(
-            "the study file cannot be read",
+            f"the {kind} file cannot be read",
             where=str(path),
             got=error.strerror or str(error),
-            fix="Give the path of a study file; README.md shows one.",
+            fix=f"Give the path of a {kind} file; {example}.",
         ) from error
     if len(raw) > MAX_BYTES:
         raise StudyError(
-            "the study file is too large",
+            f"the {kind} file is too large",
             where=str(path),
             got=f"{len(raw)} bytes",
             wanted=f"at most {MAX_BYTES} bytes",
-            fix="Give the path of a study file; README.md shows one.",
+            fix=f"Give the path of a {kind} file; {example}.",
         )
     try:
         tree = yaml.compose(raw.decode("utf-8-sig"), Loader=_Loader)
     except UnicodeDecodeError as error:
         raise StudyError(
-            "the study file is not UTF-8 text",
+            f"the {kind} file is not UTF-8 text",
             where=str(path),
             got=f"byte {error.start} is {raw[error.start]:#04x}",
             wanted="UTF-8 text",
-            fix="Save the file as UTF-8, or give the path of a study file.",
+            fix=f"Save the file as UTF-8, or give the path of a {kind} file.",
         ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         raise StudyError(
-            "the study file is not valid YAML",
+            f"the {kind} file is not valid YAML",
             where=f"{path}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(path),
             got=str(getattr(error, "problem", None) or error),
             fix="Check indentation, quotes and brackets there.",
         ) from error
-    walker = _Walker(path)
+    walker = _Walker(path, kind)
     data = walker.value(tree, ()) if tree is not None else {}
     return YamlFile(path, data, walker.lines)
 
@@ -103,8 +103,9 @@ _Loader.add_implicit_resolver(
 
 
 class _Walker:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: str) -> None:
         self.path = path
+        self.kind = kind
         self.lines: dict[Where, int] = {}
         self.count = 0
         self.scalars = yaml.constructor.SafeConstructor()
@@ -114,12 +115,12 @@ class _Walker:
         self.lines[place] = line
         self.count += 1
         if len(place) > MAX_DEPTH:
-            raise self.error("the study is nested too deeply", line, f"more than {MAX_DEPTH} levels")
+            raise self.error(f"the {self.kind} is nested too deeply", line, f"more than {MAX_DEPTH} levels")
         if self.count > MAX_VALUES:
-            raise self.error("the study expands to too many values", line, f"more than {MAX_VALUES}")
+            raise self.error(f"the {self.kind} expands to too many values", line, f"more than {MAX_VALUES}")
         kind = node.tag.removeprefix("tag:yaml.org,2002:")
         if kind not in PLAIN[type(node)]:
-            raise self.error("a study holds plain data, no tags", line, kind)
+            raise self.error(f"the {self.kind} file holds plain data, no tags", line, kind)
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, place)
         if isinstance(node, yaml.SequenceNode):

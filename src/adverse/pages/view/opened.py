@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.context import Context, Seen
+from adverse.analysis.results import read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.levels.image import Judged, judge
 from adverse.report.figures import Curve
-from adverse.report.page import read_summary
 from adverse.report.pictures import Looker
 from adverse.study.store.read import open_store
 

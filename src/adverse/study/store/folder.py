@@ -8,6 +8,7 @@ inputs.parquet      every input file and its hash
 journal             one line for each finished unit; what is in it survives a power cut
 detections/         one Parquet file for each finished unit
 results/            curves, tables, summary.json; a pure function of the above
+verdicts/           what commands that judge the run by requirements came to
 logs/               what SUTs printed
 file-hashes.json    a memory of hashes, safe to delete
 lock                who is using the folder
@@ -39,6 +40,7 @@ class RunFolder:
         self.journal = path / "journal"
         self.detections = path / "detections"
         self.results = path / "results"
+        self.verdicts = path / "verdicts"
         self.logs = path / "logs"
         self.file_hashes = path / "file-hashes.json"
 
@@ -66,6 +68,7 @@ class RunFolder:
             for folder in (self.detections, self.results, self.logs):
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir()
+            shutil.rmtree(self.verdicts, ignore_errors=True)
             for file in (self.journal, self.manifest, self.file_hashes):
                 file.unlink(missing_ok=True)
 

@@ -1,0 +1,1 @@
+"""Is a run good enough? Rules, and verdicts from intervals."""

@@ -1,0 +1,156 @@
+"""The figures of a run that rules ask for, each with its interval or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from adverse.analysis.results import Summary, read_summary
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.benchmarks.table import BenchTable, bench_table
+from adverse.curves.interval import Interval
+from adverse.errors import AdverseError, suggestion
+from adverse.gate.rules import COUNTS, PERCENT, Rule
+from adverse.study.store.read import Store
+
+BASELINE = "baseline"
+TABLES = {"mean_area": "means", "mean_robustness": "means", "expected_area": "expected", "adr": "adr"}
+"""Where in the summary a measure is, if not among its rows."""
+TOO_FEW = "more frames could not be used than quarantine_budget allows"
+PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number and its interval; `doubt` says why it must not decide anything, empty if it may."""
+
+    of: str
+    value: float | None
+    ends: tuple[float, float] | None = None
+    doubt: str = ""
+    note: str = ""
+
+
+class Measured:
+    """A finished run with its results, from which figures are taken."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.summary: Summary = read_summary(store)
+        self.benchmark = cache(self._benchmark)
+
+    def figures(self, rule: Rule) -> Iterator[Figure]:
+        """Yield what a rule asks about: one figure for each SUT and level it covers, none left out."""
+        for sut in rule.sut or self.store.suts:
+            if sut not in self.store.suts:
+                why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
+                yield Figure(sut, None, doubt=why)
+            elif rule.measure in COUNTS:
+                yield self._count(rule, sut)
+            elif rule.measure in PERCENT:
+                yield self._benchmarked(rule, sut)
+            elif self.summary.data["task"] != "detection":
+                yield self._score(rule, sut)
+            else:
+                yield from self._levels(rule, sut)
+
+    def _levels(self, rule: Rule, sut: str) -> Iterator[Figure]:
+        rows = self._rows(rule.measure, sut)
+        if rows and rule.setting is not None:
+            setting = self._setting(rule.setting)
+            rows = [row for row in rows if row["setting"] == setting]
+            if not rows:
+                of = self._of(sut, rule.level, rule.setting)
+                yield Figure(of, None, doubt=self._no_setting(rule.setting))
+                return
+        if rule.level is not None:
+            rows = [row for row in rows if rule.level in (row["level"], row["level"].split("/")[0])]
+        if not rows:
+            why = f"the run did not evaluate {'level ' + rule.level if rule.level else rule.words}"
+            yield Figure(self._of(sut, rule.level, rule.setting), None, doubt=why)
+        for row in rows:
+            yield _figure(row, _column(rule.measure), self._of(sut, row.get("level"), row.get("setting")))
+
+    def _rows(self, measure: str, sut: str) -> list[Mapping[str, Any]]:
+        rows = self.summary.data.get(TABLES.get(measure, "rows"), ())
+        known = _column(measure)
+        return [row for row in rows if row["sut"] == sut and known in row]
+
+    def _score(self, rule: Rule, sut: str) -> Figure:
+        """Return a score of a segmenter or classifier."""
+        of = self._of(sut, None, rule.setting)
+        rows = [row for row in self.summary.rows if row["sut"] == sut]
+        if rule.setting is None or rule.level is not None:
+            return Figure(of, None, doubt=f"the run is one of {self.store.task}: there is no {rule.measure}")
+        setting = self._setting(rule.setting)
+        row = next((row for row in rows if row["setting"] == setting), None)
+        if row is None:
+            return Figure(of, None, doubt=self._no_setting(rule.setting))
+        flat = {**row, **row["scores"]}
+        if rule.measure not in flat:
+            return Figure(of, None, doubt=f"the run is one of {self.store.task}: there is no {rule.words}")
+        return _figure(flat, rule.measure, of)
+
+    def _count(self, rule: Rule, sut: str) -> Figure:
+        if rule.measure == "faults":
+            return Figure(sut, float(self.summary.data["counts"][sut]["fault"]))
+        refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
+        return Figure("", float(len({row["frame"] for row in refused})))
+
+    def _benchmarked(self, rule: Rule, sut: str) -> Figure:
+        try:
+            table = self.benchmark(rule.metric)
+        except AdverseError as error:
+            return Figure(sut, None, doubt=error.what)
+        row = next(row for row in table.rows if row.sut == sut)
+        of = f"{sut} by {table.metric.short}"
+        value = getattr(row.whole, PARTS[rule.measure])
+        found: Interval | None = getattr(row.intervals, PARTS[rule.measure]) if row.intervals else None
+        if value is None:
+            return Figure(of, None, doubt="P is 0, so nothing can be a share of it")
+        doubt = "" if table.status == "ok" else f"{table.status}: {TOO_FEW}"
+        ends, note = _of_interval(found, 100)
+        return Figure(of, 100 * value, ends, doubt, note)
+
+    def _benchmark(self, metric: str | None) -> BenchTable:
+        return bench_table(self.store.folder.path, metric=metric)
+
+    def _setting(self, setting: str) -> str:
+        return next(iter(self.store.settings)) if setting == BASELINE else setting
+
+    def _no_setting(self, setting: str) -> str:
+        close = suggestion(setting, [BASELINE, ANY_MILD, ANY, *self.store.settings]).partition(" Known")[0]
+        return "the run has no such mutation" + (f". {close}" if close.startswith("Did") else "")
+
+    @staticmethod
+    def _of(sut: str, level: str | None, setting: str | None) -> str:
+        return sut + (f" at {level}" if level else "") + (f" under {setting}" if setting else "")
+
+
+def _column(measure: str) -> str:
+    """Return what a measure is called in the table that has it."""
+    return measure.removeprefix("mean_").removeprefix("expected_") if measure in TABLES else measure
+
+
+def _figure(row: Mapping[str, Any], name: str, of: str) -> Figure:
+    """Return a figure from a row of the results, nested or flat, and why it may not decide."""
+    if row[name] is None:
+        return Figure(of, None, doubt="insufficient: the data cannot answer this")
+    doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
+    found = row.get(f"{name}_interval")
+    if isinstance(found, Mapping):
+        ends, status, why = found["interval"], found["interval_status"], found["why"]
+    else:
+        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], found, ""
+    if not ends or None in ends:
+        return Figure(of, row[name], None, doubt, why or "the run has no intervals")
+    note = "rests on fewer than 20 logs" if status == "few logs" else ""
+    return Figure(of, row[name], (ends[0], ends[1]), doubt, note)
+
+
+def _of_interval(found: Interval | None, scale: float) -> tuple[tuple[float, float] | None, str]:
+    if found is None or found.low is None or found.high is None:
+        return None, found.why if found else "this metric has no interval"
+    return (scale * found.low, scale * found.high), found.why
