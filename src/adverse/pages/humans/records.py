@@ -1,8 +1,8 @@
 """The answers on disk: one line for each thing that happened, flushed before anybody is told that it did.
 
 A last line that a crash left unfinished was never acknowledged and does not count; damage anywhere else is an
-error. Erasing a participant writes the file anew without them. Nothing in it tells who somebody is: no address,
-no browser, no name, no time of day.
+error. Erasing a participant writes the file anew without them. Nothing in it tells who somebody is: no
+address, no browser, no name, no time of day.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from adverse.errors import StoreError
+from adverse.errors import DataError, StoreError
 from adverse.study.store.durable import append_line, storage_errors, write_file
 from adverse.study.store.lines import body_of, checked_line
 
@@ -64,3 +64,17 @@ class Records:
 
 def _line(record: Record) -> bytes:
     return checked_line(json.dumps(record, sort_keys=True, allow_nan=False))
+
+
+def without(records: Records, participant: str) -> list[Record]:
+    """Return all that happened but for one participant, or raise DataError where there is no such one."""
+    found = records.read()
+    kept = [record for record in found if record["participant"] != participant]
+    if len(kept) == len(found):
+        raise DataError(
+            "there is no such participant",
+            where=str(records.path),
+            got=repr(participant[:40]),
+            fix="Give the number that their page showed; it stands in the export, too.",
+        )
+    return kept

@@ -2,8 +2,8 @@
 
 Nobody sees two versions of one image, not even its original and a changed one. Changed images go to the
 transformation with the fewest answers and there into the emptiest bin of visual change; originals go where
-changed versions still lack an answer on the original. All that is drawn comes from the seed, the participant and
-the number of the batch.
+changed versions still lack an answer on the original. All that is drawn comes from the seed, the participant
+and the number of the batch.
 """
 
 from __future__ import annotations
@@ -40,9 +40,7 @@ class Planned(NamedTuple):
     wanted: float = 0.0
 
 
-def plan_batch(
-    state: State, person: Person, pictures: Sequence[Picture], study: HumanStudy
-) -> list[Planned]:
+def plan_batch(state: State, person: Person, pictures: Sequence[Picture], study: HumanStudy) -> list[Planned]:
     """Choose the trials of the participant's next batch; empty where no unseen image is left."""
     number = len(person.batches)
     rng = generator(study.seed, "batch", person.id, str(number))

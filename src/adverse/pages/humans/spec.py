@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from adverse.errors import StudyError
 from adverse.plugins import Registry, load
@@ -41,6 +41,12 @@ class Qualification(_Section):
 
     items: Annotated[int, Field(ge=0, le=100)] = 10
     right: Annotated[int, Field(ge=0, le=100)] = 8
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.right > self.items:
+            raise ValueError("no more right than there are items")
+        return self
 
 
 class Sanity(_Section):
@@ -88,15 +94,20 @@ class HumanStudy(_Section):
             raise ValueError("at least one transformation, each once")
         return names
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if set(self.truth) - set(self.categories):
-            raise ValueError(f"truth: names of categories only, {', '.join(self.categories)}")
-        if self.qualification.right > self.qualification.items:
-            raise ValueError("qualification: no more right than there are items")
-        if self.sanity.items > self.batch // 2:
-            raise ValueError("sanity: at most half of a batch")
-        return self
+    @field_validator("truth")
+    @classmethod
+    def _known(cls, truth: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
+        categories = info.data.get("categories", truth)
+        if set(truth) - set(categories):
+            raise ValueError(f"names of categories only: {', '.join(categories)}")
+        return truth
+
+    @field_validator("sanity")
+    @classmethod
+    def _few(cls, sanity: Sanity, info: ValidationInfo) -> Sanity:
+        if sanity.items > info.data.get("batch", 40) // 2:
+            raise ValueError("at most half of a batch")
+        return sanity
 
 
 class HumanStudyFile:

@@ -1,4 +1,4 @@
-"""What has happened in a study so far, rebuilt from its records: who takes part, what they saw and answered."""
+"""What has happened in a study so far, rebuilt from its records: who takes part, what they saw and said."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from adverse.pages.humans.spec import HumanStudy
 Role = Literal["qualification", "sanity", "original", "changed"]
 
 
+CLOCK_MS = 0.5
+"""How exactly a browser tells when a frame began."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """One image for one participant. `wanted` is the visual change that was asked for, `dv` the one it has."""
+    """One image for one participant; `wanted` is the visual change that was aimed at, `dv` the one it has."""
 
     id: str
     image: str
@@ -92,7 +96,7 @@ class State:
 
 def off_time(trial: Trial, answer: Answer) -> bool:
     """Tell whether the image was visible for too long or too short: by more than one frame."""
-    return abs(answer.shown_ms - trial.exposure_ms) > answer.frame_ms
+    return abs(answer.shown_ms - trial.exposure_ms) > answer.frame_ms + CLOCK_MS
 
 
 def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
@@ -102,10 +106,19 @@ def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
     if not person.batches or (len(person.batches) == 1 and state.open_trial(person) is not None):
         return None
     first = person.batches[0]
-    return right_in(state, first, "qualification") >= min(study.qualification.right, len(first))
+
+    return _judged(state, first, "qualification").count(True) >= min(study.qualification.right, len(first))
 
 
-def right_in(state: State, batch: Iterable[Trial], role: Role) -> int:
-    """Count the right answers among the trials of one role."""
-    told = ((trial, state.answers.get(trial.id)) for trial in batch if trial.role == role)
-    return sum(answer is not None and answer.answer == trial.truth for trial, answer in told)
+def looked(state: State, batch: Iterable[Trial]) -> bool:
+    """Tell whether somebody looked at a batch: no easy image in it was answered wrongly."""
+    return all(_judged(state, batch, "sanity"))
+
+
+def _judged(state: State, batch: Iterable[Trial], role: Role) -> list[bool]:
+    """Return for the answered trials of one role whether the answer was right."""
+    return [
+        state.answers[trial.id].answer == trial.truth
+        for trial in batch
+        if trial.role == role and trial.id in state.answers
+    ]

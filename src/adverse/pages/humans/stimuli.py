@@ -17,7 +17,7 @@ import numpy as np
 
 from adverse.data.reading import read_format
 from adverse.data.write import image_bytes
-from adverse.errors import AdverseError, StudyError
+from adverse.errors import StudyError
 from adverse.hashes import digest
 from adverse.pages.humans.sampling import Picture
 from adverse.pages.humans.spec import HumanStudyFile
@@ -175,8 +175,3 @@ def trial_id(participant: str, batch: int, place: int) -> str:
     True
     """
     return digest("trial", participant, str(batch), str(place), size=10)
-
-
-def unusable(error: AdverseError) -> str:
-    """Say in the terminal why an image was passed over."""
-    return f"an image cannot be shown: {error}"

@@ -11,9 +11,9 @@ def checked_line(body: str) -> bytes:
 
 
 def body_of(line: bytes) -> bytes | None:
-    """Return the body of a line, or None where it is torn or does not match its check.
+    r"""Return the body of a line, or None where it is torn or does not match its check.
 
-    >>> body_of(checked_line("{}")), body_of(b"0 {}\\n")
+    >>> body_of(checked_line("{}")), body_of(b"0 {}\n")
     (b'{}', None)
     """
     check, _, body = line.rstrip(b"\n").partition(b" ")
