@@ -14,7 +14,7 @@ from typing import Any
 
 from adverse.errors import DataError, StoreError
 from adverse.study.store.durable import append_line, storage_errors, write_file
-from adverse.study.store.lines import body_of, checked_line
+from adverse.study.store.lines import checked, read_checked
 
 FILE = "answers.jsonl"
 Record = Mapping[str, Any]
@@ -28,29 +28,13 @@ class Records:
 
     def read(self) -> list[Record]:
         """Return all that happened, in order."""
-        with storage_errors(self.path):
-            raw = self.path.read_bytes() if self.path.exists() else b""
-        lines = raw.splitlines(keepends=True)
-        found = []
-        for number, line in enumerate(lines, start=1):
-            body = body_of(line)
-            if body is not None:
-                found.append(json.loads(body))
-            elif number < len(lines):
-                raise StoreError(
-                    "the answers were changed or are damaged",
-                    where=f"{self.path}, line {number}",
-                    got="a line that does not match its own check",
-                    fix="Restore the file from a copy.",
-                )
-        return found
+        return self._read()[0]
 
     def mend(self) -> list[Record]:
         """Return all that happened, having cut off a last line that was never finished."""
-        found = self.read()
-        whole = b"".join(map(_line, found))
-        if self.path.exists() and self.path.stat().st_size != len(whole):
-            write_file(self.path, whole)
+        found, torn = self._read()
+        if torn:
+            self.replace(found)
         return found
 
     def add(self, record: Record) -> None:
@@ -61,9 +45,18 @@ class Records:
         """Write the file anew."""
         write_file(self.path, b"".join(map(_line, records)))
 
+    def _read(self) -> tuple[list[Record], bool]:
+        try:
+            with storage_errors(self.path):
+                bodies, torn = read_checked(self.path, "file of answers")
+        except StoreError as error:
+            fix = "Restore the file from a copy."
+            raise StoreError(error.what, where=error.where, got=error.got, fix=fix) from error
+        return [json.loads(body) for body in bodies], torn
+
 
 def _line(record: Record) -> bytes:
-    return checked_line(json.dumps(record, sort_keys=True, allow_nan=False))
+    return checked(json.dumps(record, sort_keys=True, allow_nan=False))
 
 
 def without(records: Records, participant: str) -> list[Record]:
