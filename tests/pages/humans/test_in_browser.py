@@ -34,6 +34,7 @@ def new_tab(context: BrowserContext, served: Served) -> Page:
 
 
 def agree(page: Page) -> None:
+    expect(page.locator("button")).to_be_focused(timeout=PATIENCE_MS)
     page.keyboard.press("Enter")
     expect(page.locator("#go")).to_be_focused(timeout=PATIENCE_MS)
 
