@@ -20,9 +20,7 @@ from adverse.reliability.thresholds import KINDS, SYMBOLS
 
 def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print(
-        "| onset | answers (people) | kind | typical threshold | interval covers | its width | spread covers |"
-    )
+    print("| onset | answers (people) | kind | threshold | interval covers | its width | spread covers |")
     print("|---|---|---|---|---|---|---|")
     for onset, (count, people), kind in itertools.product(
         get_args(Onset), ((1500, 30), (2500, 50), (10_000, 100)), KINDS

@@ -16,8 +16,8 @@ from adverse.reliability.thresholds import FOUND, SYMBOLS, Kind
 class Plan:
     """What studies of one size would find of a known drop.
 
-    `covered` is the share of all studies whose interval holds the true drop point, `spread_covered` the same of
-    the mere spread of the threshold over participants; None where there is no drop.
+    `covered` is the share of all studies whose interval holds the true drop point, `spread_covered` that of
+    those where the mere spread of the threshold over participants does; None where there is no drop.
     """
 
     kind: Kind
