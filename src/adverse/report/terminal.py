@@ -10,6 +10,7 @@ from rich.text import Text
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.report.words import shown
 
 Row = Mapping[str, Any]
 SHOWN_CHANGES = 4
@@ -132,17 +133,17 @@ def _task_table(summary: Summary) -> Table:
 
 def _table(title: str, rows: Sequence[Row]) -> Table:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title, style="table.title"), title_justify="left")
     table.add_column("mutation", overflow="fold")
     for sut in suts:
-        table.add_column(sut, justify="right", overflow="fold")
+        table.add_column(Text(shown(sut)), justify="right", overflow="fold")
     for group, words in GROUPS.items():
         mine = dict.fromkeys(str(row["setting"]) for row in rows if _group(row) == group)
         if words and mine:
             table.add_row(Text(words, style="italic dim"))
         for number, setting in enumerate(mine, start=1):
             cells = {row["sut"]: row for row in rows if row["setting"] == setting}
-            name = Text(setting, style="" if words else "bold")
+            name = Text(shown(setting, longest=None), style="" if words else "bold")
             table.add_row(name, *(_cell(cells.get(sut)) for sut in suts), end_section=number == len(mine))
     return table
 

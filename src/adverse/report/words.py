@@ -23,14 +23,27 @@ def shown(text: object, *, longest: int | None = LONGEST) -> str:
     >>> shown("a" * 9, longest=5)
     'aa…aa'
     """
-    spelt = "".join(
-        char if unicodedata.category(char) not in HIDDEN else char.encode("unicode_escape").decode()
-        for char in str(text)
-    )
+    spelt = "".join(map(_spelt, str(text)))
     if longest is None or len(spelt) <= longest:
         return spelt
     half = (longest - 1) // 2
     return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
+
+
+def seen(text: str) -> str:
+    r"""Return text of any number of lines with what cannot be seen written out, whole.
+
+    >>> print(seen("a\x1b[31m\nb"))
+    a\x1b[31m
+    b
+    """
+    return "".join(char if char == "\n" else _spelt(char) for char in text)
+
+
+def _spelt(char: str) -> str:
+    if unicodedata.category(char) not in HIDDEN:
+        return char
+    return char.encode("unicode_escape").decode()
 
 
 def cell(value: object) -> str:
