@@ -56,6 +56,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "analysis",
         "benchmarks",
         "curves",
+        "fuzz",
         "reliability",
         "study",
         SEAM,

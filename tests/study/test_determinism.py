@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from adverse.analysis.results import analyze
-from adverse.study.engines import Engine, Stop, Watcher
+from adverse.study.engines import Engine, Job, Stop, U, Watcher
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
-from adverse.study.plan import Job, Unit
 from adverse.study.run import Ran, run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study
@@ -49,9 +48,7 @@ class Shuffled(InlineEngine):
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def run(
-        self, job: Job, units: Sequence[Unit], *, watch: Watcher, stop: Stop
-    ) -> Iterator[tuple[Unit, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
         mixed = list(units)
         random.Random(self.seed).shuffle(mixed)
         yield from super().run(job, mixed, watch=watch, stop=stop)

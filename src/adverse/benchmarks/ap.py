@@ -80,7 +80,11 @@ class CocoFamily:
 
     def value(self, variant: str) -> float:
         """Return one of VARIANTS, averaged over the classes that have truth."""
-        return _mean(self._cells(VARIANTS[variant]))
+        return self.at(VARIANTS[variant])
+
+    def at(self, variant: Variant) -> float:
+        """Return any variant, averaged over the classes that have truth."""
+        return _mean(self._cells(variant))
 
     def values(self) -> dict[str, float]:
         """Return all of VARIANTS."""

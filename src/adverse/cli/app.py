@@ -16,6 +16,7 @@ from adverse.cli import (
     demo,
     drive,
     export,
+    fuzz,
     humans,
     init,
     listing,
@@ -45,6 +46,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse export RUN OUT                its answers as COCO results
     adverse list mutations                what there is to choose from
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
+    adverse fuzz study.yaml --tests 10000 change what is in the scene
     adverse models list                   real models to try, fetched with pip
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
     adverse humans estimate ANSWERS.csv   how much change people tolerate
@@ -90,6 +92,7 @@ app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(checkplugin.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
+app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")
 app.command("demo")(demo.demo)

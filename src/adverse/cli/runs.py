@@ -138,7 +138,7 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     finished = False
-    with contextlib.suppress(KeyboardInterrupt), _interrupts(stop):
+    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
         ran = run_study(read_study(study), out, engine, watch=watch, stop=stop, fresh=fresh)
         finished = ran.status == "complete"
     if not finished:
@@ -166,7 +166,7 @@ def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False) ->
 
 
 @contextlib.contextmanager
-def _interrupts(stop: Stop) -> Iterator[None]:
+def interrupts(stop: Stop) -> Iterator[None]:
     """Let Ctrl-C (and a polite kill) stop the run softly the first time and at once the second.
 
     At once means wherever we are: also while files are hashed or a SUT hangs in this very process.

@@ -12,6 +12,7 @@ from adverse.mutations.defocus import camera_constant, defocus
 from adverse.mutations.digital import channel_dropout, identity, jpeg
 from adverse.mutations.haze import haze
 from adverse.mutations.light import alpha_blend, brightness
+from adverse.mutations.motion import steady_motion_blur as motion_blur
 from adverse.mutations.noise import salt_pepper, signal_noise
 from adverse.mutations.settings import apply
 from adverse.mutations.sheet import contact_sheet
@@ -29,6 +30,7 @@ __all__ = [
     "haze",
     "identity",
     "jpeg",
+    "motion_blur",
     "salt_pepper",
     "signal_noise",
     "t",

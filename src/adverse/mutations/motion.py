@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.mutations import area_kernels, layout
+from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
+
+LINE_STEPS = 64
+"""Shifts that are averaged, for each pixel of a motion's length."""
+
+
+@mutation(name="motion_blur")
+def steady_motion_blur(
+    image: Image, *, length_px: Annotated[NonNegative, unchanged_at(0)], angle_deg: float = 0.0
+) -> Image:
+    """Blur along a line, as when the camera moves steadily by `length_px` while the shutter is open.
+
+    The mean of the image shifted by every distance from half of that length back to half of it ahead, between
+    pixels linearly. `angle_deg` is the direction: 0 across, 90 down. Border pixels are repeated.
+
+    >>> steady_motion_blur(np.array([[0, 0, 90, 0, 0]], np.uint8), length_px=3.0)
+    array([[ 4, 26, 30, 26,  4]], dtype=uint8)
+    """
+    if length_px == 0:
+        return image.copy()
+    source = layout.pixels(image).astype(np.float32)
+    line = _line(length_px, angle_deg)
+    out = cv2.filter2D(source, cv2.CV_32F, line, borderType=cv2.BORDER_REPLICATE)
+    rounded: Image = (out + np.float32(layout.ROUND)).astype(np.uint8)
+    return rounded.reshape(image.shape)
 
 
 class Track(NamedTuple):
@@ -99,3 +124,20 @@ def _grid(size: int, factor: float) -> tuple[NDArray[np.float64], int]:
     enlarged = round(kept * factor)
     step = (kept - 1) / (enlarged - 1) if enlarged > 1 else 0.0
     return np.arange(min(size, enlarged), dtype=np.float64) * step, (size - kept) // 2
+
+
+def _line(length_px: float, angle_deg: float) -> NDArray[np.float32]:
+    """Return the weights of a line about the middle, its points shared between the four pixels around."""
+    steps = LINE_STEPS * math.ceil(length_px)
+    along = ((np.arange(steps) + 0.5) / steps - 0.5) * length_px
+    angle = math.radians(angle_deg)
+    down, right = along * math.sin(angle), along * math.cos(angle)
+    reach = math.ceil(length_px / 2) + 1
+    line = np.zeros((2 * reach + 1, 2 * reach + 1))
+    row, column = np.floor(down).astype(np.int64), np.floor(right).astype(np.int64)
+    for i in (0, 1):
+        for j in (0, 1):
+            share = np.abs(1 - i - (down - row)) * np.abs(1 - j - (right - column))
+            np.add.at(line, (row + i + reach, column + j + reach), share)
+    weights: NDArray[np.float32] = (line / line.sum()).astype(np.float32)
+    return weights

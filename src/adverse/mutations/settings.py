@@ -137,39 +137,46 @@ def apply_setting(
     if "rng" in setting.needs:
         given["rng"] = generator(seed, key, setting.id)
     for step in setting.steps:
-        plugin = registry.get("mutation", step.mutation)
-        extras = {name: given[name] for name in plugin.needs}
-        for name, value in extras.items():
-            if value is None:
-                noun = name.removesuffix("_m")
-                raise MutationError(
-                    f"{step.mutation} needs {noun}",
-                    where=f"frame {key!r}",
-                    got=f"no {noun}",
-                    fix=f"Add a {noun} folder to the data set (adverse mutate: --{noun}), or leave "
-                    f"{step.mutation} out.",
-                )
-        before = image
-        try:
-            image = plugin.function(before, **step.options, **extras)
-        except AdverseError:
-            raise
-        except Exception as error:
-            raise MutationError(
-                f"the mutation {step.mutation} failed",
-                where=f"frame {key!r}",
-                got=one_line(error),
-                fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
-            ) from error
-        if not isinstance(image, np.ndarray) or (image.shape, image.dtype) != (before.shape, before.dtype):
-            raise MutationError(
-                f"{step.mutation} did not return an image like the one it was given",
-                where=f"frame {key!r}",
-                got=f"{getattr(image, 'shape', type(image).__name__)} {getattr(image, 'dtype', '')}",
-                wanted=f"{before.shape} {before.dtype}",
-                fix="Run adverse check-plugin on its file.",
-            )
+        image = apply_step(image, registry.get("mutation", step.mutation), step.options, given, frame=key)
     return image
+
+
+def apply_step(
+    image: Image, plugin: Plugin, options: Mapping[str, Any], given: Mapping[str, Any], *, frame: str
+) -> Image:
+    """Apply one mutation; `given` is what the engine has for it, None where the frame has none."""
+    where = f"frame {frame!r}"
+    extras = {name: given[name] for name in plugin.needs}
+    for name, value in extras.items():
+        if value is None:
+            noun = name.removesuffix("_m")
+            raise MutationError(
+                f"{plugin.name} needs {noun}",
+                where=where,
+                got=f"no {noun}",
+                fix=f"Add a {noun} folder to the data set (adverse mutate: --{noun}), or leave "
+                f"{plugin.name} out.",
+            )
+    try:
+        changed: Image = plugin.function(image, **options, **extras)
+    except AdverseError:
+        raise
+    except Exception as error:
+        raise MutationError(
+            f"the mutation {plugin.name} failed",
+            where=where,
+            got=one_line(error),
+            fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
+        ) from error
+    if not isinstance(changed, np.ndarray) or (changed.shape, changed.dtype) != (image.shape, image.dtype):
+        raise MutationError(
+            f"{plugin.name} did not return an image like the one it was given",
+            where=where,
+            got=f"{getattr(changed, 'shape', type(changed).__name__)} {getattr(changed, 'dtype', '')}",
+            wanted=f"{image.shape} {image.dtype}",
+            fix="Run adverse check-plugin on its file.",
+        )
+    return changed
 
 
 def apply(

@@ -6,7 +6,7 @@ a batch fails each of its images is tried once more alone, so that only the susp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from adverse.errors import SutError
 from adverse.study.keeping import Loaded
@@ -53,34 +53,12 @@ class Queue:
         if not waiting:
             return
         images = [version.image for version in waiting if version.image is not None]
-        task = self.loaded.task
-        stage = Stage(
-            f"asking SUT {task.name!r}",
-            waiting[0].frame.id,
-            waiting[0].setting.id,
-            None if self.loaded.isolated else self.loaded.index,
-            None if self.loaded.isolated else task.timeout_s,
-        )
-        answers = self._answers(images, stage)
+        stage = asking(self.loaded, waiting[0].frame.id, waiting[0].setting.id)
+        answers = answers_of(self.loaded, images, stage, self.tell)
         sampled = [v.setting.group == "baseline" and v.frame.id in self.twice for v in waiting]
-        again = self._answers(images, stage) if any(sampled) else answers
+        again = answers_of(self.loaded, images, stage, self.tell) if any(sampled) else answers
         for version, answer, other, doubled in zip(waiting, answers, again, sampled, strict=True):
             self._keep(version, answer, _equal(answer, other) if doubled else None)
-
-    def _answers(self, images: list[Image], stage: Stage) -> list[Said]:
-        self.tell(stage)
-        try:
-            return list(ask(self.loaded.sut, images, name=self.loaded.task.name))
-        except SutError:
-            return [self._alone(image, stage) for image in images]
-
-    def _alone(self, image: Image, stage: Stage) -> Said:
-        self.tell(stage)
-        try:
-            answers: list[Said] = ask(self.loaded.sut, [image], name=self.loaded.task.name)
-        except SutError as error:
-            return error
-        return answers[0]
 
     def _recall(self, version: Version) -> Said:
         name = self.loaded.task.name
@@ -107,6 +85,37 @@ class Queue:
                 **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
+
+
+def asking(loaded: Loaded, frame: str, setting: str) -> Stage:
+    """Return the step of asking a SUT about a batch that begins with a frame; isolated ones watch over it."""
+    return Stage(
+        f"asking SUT {loaded.task.name!r}",
+        frame,
+        setting,
+        None if loaded.isolated else loaded.index,
+        None if loaded.isolated else loaded.task.timeout_s,
+    )
+
+
+def answers_of(
+    loaded: Loaded, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
+) -> list[Said]:
+    """Ask about a batch; if that fails, about each of its images alone. One answer or error for each."""
+    tell(stage)
+    try:
+        return list(ask(loaded.sut, images, name=loaded.task.name))
+    except SutError:
+        return [_alone(loaded, image, stage, tell) for image in images]
+
+
+def _alone(loaded: Loaded, image: Image, stage: Stage, tell: Callable[[Stage], None]) -> Said:
+    tell(stage)
+    try:
+        answers: list[Said] = ask(loaded.sut, [image], name=loaded.task.name)
+    except SutError as error:
+        return error
+    return answers[0]
 
 
 def _refused(version: Version, sut: str) -> Record:

@@ -8,10 +8,10 @@ alone. A *unit* is the cells of the same frames that are still to do, so that ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adverse import plugins
 from adverse.data.reading import read_format
@@ -24,11 +24,15 @@ from adverse.plugins import Registry
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
+from adverse.study.stages import Stage
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.python_callable import object_fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
+
+if TYPE_CHECKING:
+    from adverse.study.work import Worker
 
 KEY_VERSION = "cell-2"
 LIMITS = ("timeout_s", "memory_limit_mb")
@@ -67,6 +71,12 @@ class Job:
     task: Task = "detection"
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False
+
+    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Worker:
+        """Return what does this job's units in the process that this is called in."""
+        from adverse.study.work import Worker  # noqa: PLC0415 - which needs the job
+
+        return Worker(self, tell, memory_limit_mb=memory_limit_mb)
 
 
 @dataclass(frozen=True)
@@ -122,19 +132,11 @@ class Plan:
 
 def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | None = None) -> Plan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
-    study = file.study
-    if not study.suts:
-        raise StudyError(
-            "the study names no system to test",
-            where=file.where("suts"),
-            wanted="at least one entry under suts:",
-            fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",
-        )
     registry = plugins.load(file.plugin_files)
+    suts = sut_tasks(file, registry)
     settings = read_settings(file, registry)
     conditions_of(file, settings)  # raises where a condition is none of the settings
     dataset = read_dataset(file, registry)
-    suts = tuple(_sut_task(file, registry, index) for index in range(len(study.suts)))
     job = job_of(file, dataset, settings, suts)
     blocked = [
         *_unmet_needs(file, dataset, settings),
@@ -206,6 +208,18 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
             )
     runs = section.negative_runs
     return cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+
+
+def sut_tasks(file: StudyFile, registry: Registry) -> tuple[SutTask, ...]:
+    """Return the SUTs of a study as workers must know them; a study without one is an error."""
+    if not file.study.suts:
+        raise StudyError(
+            "the study names no system to test",
+            where=file.where("suts"),
+            wanted="at least one entry under suts:",
+            fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",
+        )
+    return tuple(_sut_task(file, registry, index) for index in range(len(file.study.suts)))
 
 
 def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:

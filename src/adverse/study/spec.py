@@ -107,6 +107,17 @@ class RobustnessSection(_Section):
         return conditions
 
 
+class FuzzSection(_Section):
+    """What a fuzz campaign does with the study's data and SUTs (docs/fuzzing.md)."""
+
+    mutations: Annotated[list[str], Field(min_length=1)] = ["change_color", "add_car", "add_person"]
+    scorer: Literal["pixels", "compat", "ap", "recall"] | None = None
+    prune_below: Annotated[float, Field(ge=0, le=100)] = 95.0
+    threshold: Annotated[float, Field(ge=0, le=1)] = 0.5
+    judged_as: dict[str, str] = {}
+    options: dict[str, Any] = {}
+
+
 class Study(_Section):
     """A whole study, as its file says it."""
 
@@ -127,6 +138,7 @@ class Study(_Section):
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+    fuzz: FuzzSection = FuzzSection()
 
     @field_validator("name")
     @classmethod
@@ -227,6 +239,7 @@ def _fields_at(place: Where) -> list[str]:
         "suts": SutSection,
         "sensitivity": SensitivitySection,
         "robustness": RobustnessSection,
+        "fuzz": FuzzSection,
     }
     model = sections.get(str(place[0]), Study) if place else Study
     return list(model.model_fields)

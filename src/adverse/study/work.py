@@ -43,7 +43,7 @@ class Worker:
         def keep(record: Record) -> None:
             records[record.frame, record.setting, record.sut] = record
 
-        suts = {index: self._sut(index, alone=index in isolate) for index in {c.sut for c in unit.cells}}
+        suts = {index: self.sut(index, alone=index in isolate) for index in {c.sut for c in unit.cells}}
         frames = [
             Prepared(frame, self.job, self.registry, avoid=avoid, tell=self.tell) for frame in unit.frames
         ]
@@ -72,7 +72,8 @@ class Worker:
             if callable(closing):
                 closing()
 
-    def _sut(self, index: int, *, alone: bool) -> Loaded:
+    def sut(self, index: int, *, alone: bool) -> Loaded:
+        """Return a SUT, loaded on first use; `alone` in a process of its own."""
         known = self._suts.get((index, alone))
         if known is not None:
             return known

@@ -1,15 +1,18 @@
 """Where units are done. One interface: worker processes on this machine, or any other place that can do it.
 
-An engine yields (unit, Parquet bytes) in whatever order units finish; the caller makes them durable. It
-gives back the same bytes for a unit however often and wherever it is done.
+An engine yields (unit, bytes) in whatever order units finish; the caller makes them durable. It gives back
+the same bytes for a unit however often and wherever it is done. What a unit is, only its job knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from adverse.study.plan import Job, Unit
+from adverse.study.stages import Avoid, Stage
+
+U = TypeVar("U")
 
 
 class Stop:
@@ -31,13 +34,51 @@ class Watcher(Protocol):
         """Something worth a line: a worker was lost, a SUT is isolated."""
 
 
+class Doer(Protocol):
+    """Does units of one job, and keeps what they share between them."""
+
+    def do(self, unit: Any, *, isolate: frozenset[int], avoid: Avoid) -> bytes:
+        """Return the result of a unit; `isolate` names the SUTs to run in a process of their own."""
+
+    def close(self) -> None:
+        """Let go of what is held."""
+
+
+class Limited(Protocol):
+    """What an engine must know of a SUT."""
+
+    @property
+    def name(self) -> str:
+        """What the study calls it."""
+
+    @property
+    def memory_limit_mb(self) -> int | None:
+        """The limit that needs a process of its own, if there is one."""
+
+
+class Job(Protocol):
+    """What all units share; pickled, and sent to every worker once."""
+
+    @property
+    def plugin_files(self) -> tuple[Path, ...]:
+        """Loaded before anything else is unpacked."""
+
+    @property
+    def suts(self) -> Sequence[Limited]:
+        """The SUTs, in the order that `isolate` counts them."""
+
+    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Doer:
+        """Return what does units in the process that this is called in."""
+
+
 class Engine(Protocol):
     """Does units."""
 
     name: str
     workers: int
 
-    def run(
-        self, job: Job, units: Sequence[Unit], *, watch: Watcher, stop: Stop
-    ) -> Iterator[tuple[Unit, bytes]]:
-        """Do the units, yielding each when it is finished."""
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
+        """Do the units, yielding each when it is finished.
+
+        Units may be a deque: what is added to it before the next result is asked for is done too.
+        """

@@ -5,11 +5,11 @@ Nothing protects against a SUT that crashes or hangs; use worker processes for t
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
-from adverse.study.engines import Stop, Watcher
-from adverse.study.plan import Job, Unit
-from adverse.study.work import Worker
+from adverse.study.engines import Job, Stop, U, Watcher
+from adverse.study.stages import NOTHING_TO_AVOID
 
 
 class InlineEngine:
@@ -18,16 +18,14 @@ class InlineEngine:
     name = "inline"
     workers = 0
 
-    def run(
-        self, job: Job, units: Sequence[Unit], *, watch: Watcher, stop: Stop
-    ) -> Iterator[tuple[Unit, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
         """Do the units, yielding each when it is finished."""
         del watch
-        worker = Worker(job, tell=lambda _stage: None)
+        worker = job.worker(lambda _stage: None)
+        waiting = units if isinstance(units, deque) else deque(units)
         try:
-            for unit in units:
-                if stop.soft or stop.hard:
-                    return
-                yield unit, worker.do(unit)
+            while waiting and not (stop.soft or stop.hard):
+                unit = waiting.popleft()
+                yield unit, worker.do(unit, isolate=frozenset(), avoid=NOTHING_TO_AVOID)
         finally:
             worker.close()

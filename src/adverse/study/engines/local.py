@@ -19,14 +19,14 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from adverse.errors import AdverseError
 from adverse.processes import ONE_THREAD, python_path
-from adverse.study.engines import Stop, Watcher
+from adverse.study.engines import Job, Stop, U, Watcher
 from adverse.study.engines.board import SIZE_BYTES, Board
-from adverse.study.plan import Job, Unit
 from adverse.study.stages import Avoid, Stage
 
 UNITS_AHEAD = 2
@@ -49,9 +49,7 @@ class LocalEngine:
         share = int(psutil.virtual_memory().total * MEMORY_SHARE / workers / 2**20)
         self.memory_limit_mb = memory_limit_mb or share
 
-    def run(
-        self, job: Job, units: Sequence[Unit], *, watch: Watcher, stop: Stop
-    ) -> Iterator[tuple[Unit, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
         """Do the units, yielding each when it is finished."""
         yield from _Crew(self, job, units, watch, stop).work()
 
@@ -62,7 +60,7 @@ class _Process:
     def __init__(self, number: int, engine: LocalEngine, job: Job) -> None:
         ours, theirs = Pipe()
         self.connection: Connection = ours
-        self.units: deque[Unit] = deque()
+        self.units: deque[Any] = deque()
         self.busy_since = time.monotonic()
         page = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, the mapping stays
         page.truncate(SIZE_BYTES)
@@ -91,7 +89,7 @@ class _Process:
         self._send(job.plugin_files)
         self._send(job)
 
-    def give(self, unit: Unit, isolate: frozenset[int], avoid: Avoid) -> None:
+    def give(self, unit: object, isolate: frozenset[int], avoid: Avoid) -> None:
         if not self.units:
             self.busy_since = time.monotonic()
         self.units.append(unit)
@@ -142,11 +140,11 @@ class _Crew:
     """The workers of one run and what is known about what kills them."""
 
     def __init__(
-        self, engine: LocalEngine, job: Job, units: Sequence[Unit], watch: Watcher, stop: Stop
+        self, engine: LocalEngine, job: Job, units: Sequence[Any], watch: Watcher, stop: Stop
     ) -> None:
         self.engine = engine
         self.job = job
-        self.waiting = deque(units)
+        self.waiting = units if isinstance(units, deque) else deque(units)
         self.watch = watch
         self.stop = stop
         self.processes: list[_Process] = []
@@ -156,7 +154,7 @@ class _Crew:
         self.starts_lost = 0
         self.started = 0
 
-    def work(self) -> Iterator[tuple[Unit, bytes]]:
+    def work(self) -> Iterator[tuple[Any, bytes]]:
         self.stop.heeded = True
         try:
             while (self.waiting and not self.stop.soft) or any(p.units for p in self.processes):
@@ -180,7 +178,7 @@ class _Crew:
                 if self.waiting and len(process.units) <= ahead:
                     process.give(self.waiting.popleft(), self.isolate, self.avoid)
 
-    def _listen(self) -> Iterator[tuple[Unit, bytes]]:
+    def _listen(self) -> Iterator[tuple[Any, bytes]]:
         by_connection = {process.connection: process for process in self.processes}
         for connection in wait(list(by_connection), timeout=POLL_S):
             process = by_connection[connection]  # type: ignore[index]

@@ -19,7 +19,6 @@ from adverse import plugins
 from adverse.errors import AdverseError
 from adverse.processes import die_with_parent
 from adverse.study.engines.board import Board
-from adverse.study.work import Worker
 
 
 def main() -> None:
@@ -30,7 +29,7 @@ def main() -> None:
     try:
         for path in connection.recv():
             plugins.load_file(path)
-        worker = Worker(connection.recv(), board.write, memory_limit_mb=int(sys.argv[3]))
+        worker = connection.recv().worker(board.write, memory_limit_mb=int(sys.argv[3]))
         work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(connection, work), daemon=True).start()
         while (message := work.get()) is not None:

@@ -1,8 +1,6 @@
 """The journal: one line for each finished work unit, on the disk before the unit counts as done.
 
-Every line carries a check of its own text. A last line that a crash left unfinished does not count, since it
-was never acknowledged; damage anywhere else is an error, never a guess. Reading changes nothing: whoever
-holds the folder's lock calls `mend` before adding to it.
+Reading changes nothing: whoever holds the folder's lock calls `mend` before adding to it.
 """
 
 from __future__ import annotations
@@ -12,9 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from adverse.errors import StoreError
-from adverse.hashes import digest
 from adverse.study.store.durable import append_line, write_file
+from adverse.study.store.lines import checked, read_checked
 
 
 @dataclass(frozen=True)
@@ -32,9 +29,8 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries: list[Entry] = []
-        raw = path.read_bytes() if path.exists() else b""
-        self.torn = not self._read(raw.splitlines(keepends=True))
+        bodies, self.torn = read_checked(path, "journal")
+        self.entries = [_parse(body) for body in bodies]
         self._stale = self.torn
 
     def forget(self, files: Collection[str]) -> None:
@@ -57,32 +53,12 @@ class Journal:
         """Map each finished cell to the unit that holds it; the latest wins."""
         return {cell[0]: entry for entry in self.entries for cell in entry.cells}
 
-    def _read(self, lines: list[bytes]) -> bool:
-        """Take in the lines; return whether the last one is whole."""
-        for number, line in enumerate(lines, start=1):
-            entry = _parse(line)
-            if entry is None and number == len(lines):
-                return False
-            if entry is None:
-                raise StoreError(
-                    "the journal was changed or is damaged",
-                    where=f"{self.path}, line {number}",
-                    got="a line that does not match its own check",
-                    fix="Restore the folder from a copy, or run again with --fresh.",
-                )
-            self.entries.append(entry)
-        return True
-
 
 def _line(entry: Entry) -> bytes:
-    body = json.dumps({"file": entry.file, "sha256": entry.sha256, "cells": entry.cells})
-    return f"{digest(body, size=8)} {body}\n".encode()
+    return checked(json.dumps({"file": entry.file, "sha256": entry.sha256, "cells": entry.cells}))
 
 
-def _parse(line: bytes) -> Entry | None:
-    check, _, body = line.rstrip(b"\n").partition(b" ")
-    if not line.endswith(b"\n") or digest(body, size=8).encode() != check:
-        return None
+def _parse(body: str) -> Entry:
     data = json.loads(body)
     cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
     return Entry(str(data["file"]), str(data["sha256"]), cells)

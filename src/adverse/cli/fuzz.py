@@ -1,0 +1,193 @@
+"""fuzz: campaigns of semantic mutations, what they found, and the review of it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from adverse.cli.console import Console
+from adverse.cli.progress import ProgressWatcher
+from adverse.cli.runs import Workers, interrupts
+from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from adverse.fuzz.outcome import Outcome
+
+StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML), with its fuzz: section.")]
+RunPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
+Tests = Annotated[int, typer.Option("--tests", "-n", min=1, help="How many tests to run.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The campaign's folder. [default: runs/NAME-fuzz beside the study]"),
+]
+Guided = Annotated[
+    bool,
+    typer.Option("--guided", help="Let what failed choose the next tests, and compare with not doing so."),
+]
+Against = Annotated[
+    Path | None,
+    typer.Option("--against", help="An unguided campaign to compare with. [default: OUT/unguided]"),
+]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the study's.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was found before and start over.")]
+Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
+Port = Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.")]
+HELP = """Change what is in the scene, and see what that does to a segmenter or detector.
+
+\b
+Examples:
+    adverse fuzz study.yaml --tests 10000
+    adverse fuzz study.yaml --tests 2000 --guided --out runs/guided
+    adverse fuzz report runs/street-fuzz
+    adverse fuzz review runs/street-fuzz
+
+A campaign that was stopped or killed goes on when the same command is given again.
+"""
+
+
+class StudyFirst(TyperGroup):
+    """Takes `adverse fuzz STUDY` for `adverse fuzz run STUDY`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `run` in front unless the first word is a command or an option of the group."""
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+fuzz = typer.Typer(cls=StudyFirst, help=HELP, no_args_is_help=True, rich_markup_mode=None)
+
+
+@fuzz.command("run")
+def run(
+    study: StudyPath,
+    tests: Tests = 10_000,
+    out: Out = None,
+    workers: Workers = None,
+    guided: Guided = False,  # noqa: FBT002
+    against: Against = None,
+    seed: Seed = None,
+    fresh: Fresh = False,  # noqa: FBT002
+) -> None:
+    """Run a campaign, or go on with it, and print what it found.
+
+    \b
+    Examples:
+        adverse fuzz study.yaml --tests 10000
+        adverse fuzz study.yaml --tests 2000 --guided
+
+    Only what fails is kept: the image, its truth, the recipe, and what SUTs said before and after.
+    """
+    from adverse.processes import all_cores
+    from adverse.study.engines import Stop
+    from adverse.study.engines.inline import InlineEngine
+    from adverse.study.engines.local import LocalEngine
+    from adverse.study.spec import read_study
+
+    file = read_study(study)
+    folder = out or file.folder / "runs" / f"{file.study.name}-fuzz{'-guided' if guided else ''}"
+    console = Console()
+    count = all_cores() if workers is None else workers
+    stop = Stop()
+    campaigns = [(folder, guided)]
+    if guided and against is None:
+        against = folder / "unguided"
+        campaigns.insert(0, (against, False))
+    code = EXIT_PASS
+    for path, is_guided in campaigns:
+        from adverse.fuzz.run import run_campaign
+
+        watch = ProgressWatcher(console, "tests")
+        if len(campaigns) > 1:
+            watch.note("the guided campaign" if is_guided else "first an unguided campaign, to compare with")
+        engine = LocalEngine(count, path / "logs") if count else InlineEngine()
+        status = "interrupted"
+        with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
+            status = run_campaign(
+                file,
+                path,
+                engine,
+                tests=tests,
+                watch=watch,
+                stop=stop,
+                guided=is_guided,
+                seed=seed,
+                fresh=fresh,
+            ).status
+        if status == "interrupted":
+            watch.note(f"stopped; what is finished is kept in {path}. Run the same command to go on.")
+            raise typer.Exit(EXIT_INTERRUPTED)
+        code = EXIT_INCOMPLETE if status == "saturated" else code
+    show(folder, against if guided else None)
+    raise typer.Exit(code)
+
+
+@fuzz.command("report")
+def report(folder: RunPath, against: Against = None) -> None:
+    """Work out the results of a finished campaign again, print them, and write its page.
+
+    \b
+    Example:
+        adverse fuzz report runs/street-fuzz
+    """
+    show(folder, against)
+
+
+@fuzz.command("review")
+def review(folder: RunPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
+    """Open a page on which people say of each failure whether it is a true one.
+
+    \b
+    Example:
+        adverse fuzz review runs/street-fuzz
+
+    Keys: t true, f false, u unsure; arrows go back and forth. Every vote is kept at once.
+    """
+    from adverse.pages.review import routes_of
+    from adverse.pages.serving import open_door, serve
+
+    routes = routes_of(folder)
+    door, bound = open_door(host, port)
+    typer.echo(f"review: {door.address}\nCtrl-C ends it; votes are kept in {folder / 'votes'}")
+    serve(door, bound, routes)
+
+
+def show(folder: Path, against: Path | None) -> None:
+    """Print the outcome of a campaign and write its tables and its page."""
+    from adverse.fuzz.compare import compare
+    from adverse.fuzz.folder import existing_campaign
+    from adverse.fuzz.outcome import read_outcome
+    from adverse.report.fuzz_page import reviewed_table, summary_words, write_fuzz_page
+    from adverse.report.fuzz_tables import times_of
+    from adverse.report.fuzz_terminal import comparison_lines, counts_tables
+
+    campaign = existing_campaign(folder)
+    outcome = read_outcome(campaign)
+    comparison = compare(outcome, read_outcome(existing_campaign(against))) if against else None
+    page = write_fuzz_page(
+        campaign, outcome, comparison=comparison, reviewed=reviewed_table(campaign, outcome)
+    )
+    console = Console()
+    for table in counts_tables(outcome):
+        console.print(table)
+    lines: list[str] = [f"- {line}" for line in summary_words(outcome)]
+    lines += _refused(outcome)
+    lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
+    lines += comparison_lines(comparison) if comparison else []
+    for line in (*lines, f"results: {campaign.results}", f"page:    {page}"):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _refused(outcome: Outcome) -> Sequence[str]:
+    """Say what kept candidates from becoming tests, the most frequent reasons of each mutation."""
+    found: dict[str, list[str]] = {}
+    row: dict[str, Any]
+    for row in outcome.refusals():
+        found.setdefault(row["mutation"], []).append(f"{row['reason']} {row['refused']}")
+    return [f"- {mutation} refused: {', '.join(reasons[:5])}" for mutation, reasons in found.items()]

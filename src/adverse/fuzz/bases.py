@@ -1,0 +1,105 @@
+"""Which frames are fit to be changed: those that the best SUT already masters.
+
+A frame that is too hard un-mutated says nothing about a mutation. The best SUT is the one with the highest
+mean score over all frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from adverse.errors import DataError
+from adverse.fuzz.job import Before
+from adverse.fuzz.plan import Campaign
+from adverse.fuzz.scoring import Score
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The places of the frames that are kept, all SUTs' scores on them, and how many were dropped and why."""
+
+    places: tuple[int, ...]
+    before: Mapping[str, tuple[Before | None, ...]]
+    frames: int
+    best: str
+    means: Mapping[str, float]
+    below: float
+    too_hard: int
+    unusable: Mapping[str, str]
+    """Why frames cannot be read, by frame."""
+
+    def words(self) -> list[str]:
+        """Return what was kept and dropped, a line each."""
+        lines = [f"un-mutated, {self.best} scores {self.means[self.best]:.2f} % on average"]
+        dropped = f"{self.too_hard} score below {self.below:g} %" if self.too_hard else ""
+        unread = f"{len(self.unusable)} cannot be read" if self.unusable else ""
+        reasons = ", ".join(filter(None, (dropped, unread))) or "none dropped"
+        lines.append(f"{len(self.places)} of {self.frames} frames are kept as bases ({reasons})")
+        return lines
+
+    def facts(self) -> dict[str, Any]:
+        """Return the same as plain data."""
+        return {
+            "frames": self.frames,
+            "kept": len(self.places),
+            "too_hard": self.too_hard,
+            "below": self.below,
+            "best": self.best,
+            "mean_scores": dict(self.means),
+            "unusable": dict(self.unusable),
+        }
+
+
+def pruned(rows: Sequence[Row], campaign: Campaign) -> Pruned:
+    """Choose the bases from the rows of all frames, in their order."""
+    suts = [task.name for task in campaign.job.suts]
+    scores = {name: [_percent(row, name) for row in rows] for name in suts}
+    known = {name: [value for value in found if value is not None] for name, found in scores.items()}
+    means = {name: fmean(values) for name, values in known.items() if values}
+    unusable = {row["frame"]: row["unusable"] for row in rows if row["unusable"] is not None}
+    if not means:
+        raise _nothing(rows, unusable)
+    best = max(means, key=lambda name: means[name])
+    below = campaign.prune_below
+    kept = tuple(place for place, value in enumerate(scores[best]) if value is not None and value >= below)
+    if not kept:
+        top = max(known[best])
+        raise DataError(
+            "no frame is good enough to be changed",
+            where=f"SUT {best!r} on {len(rows)} frames",
+            got=f"a best score of {top:.2f} %, a mean of {means[best]:.2f} %",
+            wanted=f"at least {below:g} % on some",
+            fix="Lower prune_below under fuzz: in the study, or use frames that the SUT masters.",
+        )
+    before = {
+        rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts) for place in kept
+    }
+    too_hard = len(rows) - len(kept) - len(unusable)
+    return Pruned(kept, before, len(rows), best, means, below, too_hard, unusable)
+
+
+def _percent(row: Row, sut: str) -> float | None:
+    before = _before(row["suts"].get(sut))
+    return None if before is None else before[0].percent
+
+
+def _before(said: Row | None) -> Before | None:
+    if said is None or said["score"] is None:
+        return None
+    return Score(*said["score"]), None if said["compat"] is None else Score(*said["compat"])
+
+
+def _nothing(rows: Sequence[Row], unusable: Mapping[str, str]) -> DataError:
+    faults = [said["fault"] for row in rows for said in row["suts"].values() if said["fault"]]
+    first = next(iter([*faults, *unusable.values()]), "no frame has anything that is judged")
+    return DataError(
+        "no SUT has a score on any frame",
+        got=first,
+        wanted="at least one frame that can be read and judged",
+        fix="Check the SUT's class names (class_map, judged_as) and the data (adverse data check).",
+    )

@@ -1,0 +1,114 @@
+"""Asking SUTs about scenes and scoring what they say: pixels for segmenters, boxes for detectors."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import SutError
+from adverse.fuzz.detecting import score_boxes
+from adverse.fuzz.job import FuzzJob
+from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of
+from adverse.semantic import Scene
+from adverse.study.asking import Said, answers_of, asking
+from adverse.study.keeping import Loaded
+from adverse.study.stages import Stage
+from adverse.types import Detections, LabelMap
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one SUT said about one scene: its score, the published scorer's, or why there is none."""
+
+    score: Score | None
+    compat: Score | None
+    fault: str | None
+    answer: Detections | LabelMap | None
+
+
+class Panel:
+    """One SUT with its judge."""
+
+    def __init__(self, loaded: Loaded, job: FuzzJob) -> None:
+        self.loaded = loaded
+        self.job = job
+        self.names = loaded.names
+        self.judge: Judge | None = None
+        self.compat: Judge | None = None
+        if job.study.task == "segmentation":
+            classes = job.study.pixel_classes
+            published = judge_of(classes, self.names, ignored=COMPAT_IGNORED)
+            self.judge = published if job.scorer == "compat" else judge_of(classes, self.names)
+            self.compat = published if COMPAT_IGNORED & set(classes.values()) else None
+
+    def ask(
+        self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None]
+    ) -> Iterator[tuple[Judged, float]]:
+        """Yield what the SUT says about each scene, and the seconds it took, batch by batch."""
+        batch = self.loaded.task.batch
+        for start in range(0, len(scenes), batch):
+            some = scenes[start : start + batch]
+            stage = asking(self.loaded, some[0].id, settings[start])
+            began = time.perf_counter()
+            answers = answers_of(self.loaded, [scene.image for scene in some], stage, tell)
+            each_s = (time.perf_counter() - began) / len(some)
+            for scene, said in zip(some, answers, strict=True):
+                yield self._judged(scene, said), each_s
+
+    def _judged(self, scene: Scene, said: Said) -> Judged:
+        if isinstance(said, SutError):
+            return Judged(None, None, str(said), None)
+        if isinstance(said, LabelMap) and self.judge is not None:
+            compat = None if self.compat is None else self.compat.score(scene.labels, said.labels)
+            return Judged(self.judge.score(scene.labels, said.labels), compat, None, said)
+        if isinstance(said, Detections):
+            return self._of_boxes(scene, said)
+        return Judged(None, None, f"the SUT answered with {type(said).__name__}", None)
+
+    def _of_boxes(self, scene: Scene, said: Detections) -> Judged:
+        job = self.job
+        targets = job.study.targets
+        wanted = {label: targets.index(name) for label, name in self.names.items() if name in targets}
+        known = [row for row, label in enumerate(said.labels.tolist()) if label in wanted]
+        kept = Detections(said.boxes[known], said.scores[known], said.labels[known])
+        score = score_boxes(
+            scene.truth(targets),
+            kept,
+            [wanted[label] for label in kept.labels.tolist()],
+            len(targets),
+            by="recall" if job.scorer == "recall" else "ap",
+            threshold=job.threshold,
+        )
+        return Judged(score, None, None, kept)
+
+
+def png(array: NDArray[np.uint8] | NDArray[np.uint16]) -> bytes:
+    """Return an RGB image or a map as PNG."""
+    pixels = array[..., ::-1] if array.ndim == 3 else array
+    return bytes(cv2.imencode(".png", pixels)[1].tobytes())
+
+
+def instances_png(instances: NDArray[np.int32]) -> bytes:
+    """Return an instance map as 16-bit PNG; where numbers are larger, as COCO does: R + 256 G + 65536 B."""
+    if int(instances.max()) < 2**16:
+        return png(instances.astype(np.uint16))
+    parts = [instances >> shift & 255 for shift in (0, 8, 16)]
+    return png(np.stack(parts, axis=2).astype(np.uint8))
+
+
+def answer_file(answer: Detections | LabelMap) -> tuple[str, bytes]:
+    """Return the ending and the bytes of the file that an answer is kept in."""
+    if isinstance(answer, LabelMap):
+        return ".png", png(answer.labels)
+    found = {
+        "boxes": answer.boxes.tolist(),
+        "scores": answer.scores.tolist(),
+        "labels": answer.labels.tolist(),
+    }
+    return ".json", json.dumps(found).encode()

@@ -1,0 +1,231 @@
+"""Run a campaign, or go on with it: bases un-mutated first, then rounds of tests, each unit made durable."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import adverse
+from adverse.errors import StoreError
+from adverse.fuzz.bandit import Bandit
+from adverse.fuzz.bases import Pruned, pruned
+from adverse.fuzz.folder import CampaignFolder, Unit
+from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
+from adverse.fuzz.packed import unpack
+from adverse.fuzz.plan import Campaign, plan_campaign
+from adverse.fuzz.rounds import UNIT, Rounds
+from adverse.semantic import Resources
+from adverse.study.engines import Engine, Stop
+from adverse.study.inputs import FileHashes
+from adverse.study.run import Watcher
+from adverse.study.spec import StudyFile, to_yaml
+from adverse.study.store.durable import write_file
+from adverse.study.store.lock import locked
+from adverse.user_cache import user_cache
+
+Status = Literal["complete", "saturated", "interrupted"]
+BASELINE, TESTS = "baseline", "tests"
+FRAMES = 16
+"""Frames of a unit of bases."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a campaign went: saturated means that no more tests could be made than were."""
+
+    folder: CampaignFolder
+    status: Status
+    tests: int
+
+
+class _InterruptedError(Exception):
+    """The engine gave back fewer units than it was given: somebody wished to stop."""
+
+
+def run_campaign(
+    file: StudyFile,
+    out: Path,
+    engine: Engine,
+    *,
+    tests: int,
+    watch: Watcher,
+    stop: Stop,
+    guided: bool = False,
+    seed: int | None = None,
+    fresh: bool = False,
+) -> Ran:
+    """Run what is not done yet of a campaign, in its folder."""
+    folder = CampaignFolder(out)
+    folder.create()
+    with locked(folder.path) as left_over:
+        if left_over:
+            watch.note(left_over)
+        if fresh:
+            folder.clear()
+        hashes = FileHashes(folder.path / "file-hashes.json")
+        campaign = plan_campaign(file, seed=seed, hashes=hashes)
+        hashes.remember()
+        manifest = _begin(folder, campaign, guided=guided)
+        doing = _Doing(folder, campaign, engine, watch, stop)
+        status: Status = "interrupted"
+        found = 0
+        try:
+            watch.begin(tests, 0)
+            kept = doing.bases()
+            status, found = doing.tests(kept, tests, guided=guided)
+            facts = {
+                "pruned": kept.facts(),
+                "bases": list(kept.places),
+                "resources": doing.resources_key,
+            }
+            _write_manifest(folder, manifest | facts | {"status": status, "asked": tests, "tests": found})
+        except _InterruptedError:
+            _write_manifest(folder, manifest | {"status": "interrupted", "asked": tests})
+        finally:
+            watch.end()
+    return Ran(folder, status, found)
+
+
+class _Doing:
+    """A campaign under way in a folder."""
+
+    def __init__(
+        self, folder: CampaignFolder, campaign: Campaign, engine: Engine, watch: Watcher, stop: Stop
+    ) -> None:
+        self.folder, self.campaign, self.engine = folder, campaign, engine
+        self.watch, self.stop = watch, stop
+        self.resources_key: str | None = None
+        self.done: dict[tuple[str, str], Unit] = {}
+        self._read_log()
+
+    def bases(self) -> Pruned:
+        """Show all frames un-mutated where that is not done, and drop those that are too hard already."""
+        frames = self.campaign.job.frames
+        places = [range(at, min(at + FRAMES, len(frames))) for at in range(0, len(frames), FRAMES)]
+        units = [BaseUnit(f"{some[0]:08d}", tuple(some)) for some in places]
+        missing = [unit for unit in units if (BASELINE, unit.id) not in self.done]
+        if missing:
+            self.watch.note(f"{len(frames)} frames are shown un-mutated first")
+        pump = self._pump(self.campaign.job, BASELINE, deque(missing))
+        for _ in missing:
+            next(pump)
+        rows = [row for unit in units for row in self.done[BASELINE, unit.id].rows]
+        kept = pruned(rows, self.campaign)
+        for line in kept.words():
+            self.watch.note(line)
+        return kept
+
+    def tests(self, kept: Pruned, wanted: int, *, guided: bool) -> tuple[Status, int]:
+        """Do rounds of tests until there are as many as wanted."""
+        campaign = self.campaign
+        job = self._with_resources(kept)
+        bandit = Bandit(campaign.classes, campaign.seed) if guided else None
+        rounds = Rounds(campaign.mutations, kept.places, campaign.seed, bandit)
+        feed: deque[TestUnit] = deque()
+        pump = self._pump(job, TESTS, feed)
+        while len(rounds.tests) < wanted and not rounds.spent(wanted):
+            finished = self._round(rounds, wanted, feed, pump)
+            before = len(rounds.tests)
+            rounds.take(finished, wanted)
+            self.watch.advance(Counter(ok=len(rounds.tests) - before))
+        return ("complete" if len(rounds.tests) >= wanted else "saturated"), len(rounds.tests)
+
+    def _round(
+        self, rounds: Rounds, wanted: int, feed: deque[TestUnit], pump: Iterator[Unit]
+    ) -> list[Sequence[Any]]:
+        """Return the rows of the round's units: all of them, or as many as the missing tests need."""
+        units = rounds.next_round()
+        missing = wanted - len(rounds.tests)
+        needed = min(len(units), -(-missing // UNIT))
+        while True:
+            to_do = [unit for unit in units[:needed] if (TESTS, unit.id) not in self.done]
+            feed.extend(to_do)
+            for _ in to_do:
+                next(pump)
+            finished = [self.done[TESTS, unit.id].rows for unit in units[:needed]]
+            if needed == len(units) or rounds.enough(finished, wanted):
+                return finished
+            needed += 1
+
+    def _pump(self, job: FuzzJob, phase: str, feed: deque[Any]) -> Iterator[Unit]:
+        """Yield units as they are finished and made durable; raises when somebody wishes to stop."""
+        for unit, data in self.engine.run(job, feed, watch=self.watch, stop=self.stop):
+            kept = self.folder.keep(phase, unit.id, unpack(data))
+            self.done[phase, unit.id] = kept
+            yield kept
+        raise _InterruptedError
+
+    def _with_resources(self, kept: Pruned) -> FuzzJob:
+        campaign = self.campaign
+        chosen = {campaign.job.frames[place].id for place in kept.places}
+        logs = tuple(
+            replace(log, frames=tuple(frame for frame in log.frames if frame.id in chosen))
+            for log in campaign.dataset.logs
+        )
+        bases = replace(campaign.dataset, logs=tuple(log for log in logs if log.frames))
+        home = user_cache("resources")
+        home.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        resources = Resources.build(bases, home)
+        self.resources_key = resources.key
+        counted = ", ".join(f"{count} {name}" for name, count in resources.classes.items())
+        self.watch.note(f"resource set: {counted or 'no objects'} ({time.monotonic() - began:.1f} s)")
+        path = home / f"resources-{resources.key}.arrow"
+        return replace(campaign.job, resources=path, before=kept.before)
+
+    def _read_log(self) -> None:
+        units, torn = self.folder.units()
+        if torn:
+            self.watch.note("the last line of the log was never finished; its unit is run again")
+        good = [unit for unit in units if not self.folder.lost(unit)]
+        if len(good) < len(units):
+            self.watch.note(f"{len(units) - len(good)} units lost files that they kept; they are run again")
+        if torn or len(good) < len(units):
+            self.folder.mend(good)
+        self.done = {(unit.phase, unit.id): unit for unit in good}
+        if good:
+            self.watch.note(f"{len(good)} units were done before; going on from there")
+
+
+def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[str, Any]:
+    """Write down what the campaign is; a folder that holds another one is refused."""
+    study = campaign.file.study
+    manifest: dict[str, Any] = {
+        "adverse": adverse.__version__,
+        "kind": "fuzz campaign",
+        "key": campaign.key,
+        "guided": guided,
+        "study": study.name,
+        "task": study.task,
+        "seed": campaign.seed,
+        "mutations": list(campaign.mutations),
+        "classes": campaign.classes,
+        "scorer": campaign.job.scorer,
+        "prune_below": campaign.prune_below,
+        "suts": {task.name: task.fingerprint for task in campaign.job.suts},
+        "data": {"name": campaign.dataset.name, "frames": len(campaign.job.frames)},
+        "pixel_classes": {str(k): v for k, v in campaign.dataset.pixel_classes.items()},
+    }
+    if folder.manifest.exists():
+        before = folder.read_manifest()
+        differ = [name for name in ("key", "guided") if before.get(name) != manifest[name]]
+        if differ:
+            what = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
+            raise StoreError(
+                "the folder holds another campaign",
+                where=str(folder.path),
+                got=f"a campaign of {before.get('study')!r} that differs in {what}",
+                fix="Give another --out, or throw away what it found with --fresh.",
+            )
+    write_file(folder.study, to_yaml(study).encode())
+    _write_manifest(folder, manifest | {"status": "running"})
+    return manifest
+
+
+def _write_manifest(folder: CampaignFolder, manifest: dict[str, Any]) -> None:
+    write_file(folder.manifest, json.dumps(manifest, indent=2).encode() + b"\n")

@@ -1,0 +1,143 @@
+"""What reviewers say about failures: whether a picture shows a world that could be, or the test is wrong.
+
+A vote is kept before it is acknowledged. The last vote of a reviewer on a failure counts. One vote for
+`false` makes a failure a false positive, whatever the others say: better to claim too little.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from adverse.curves.rates import korn_graubard
+from adverse.errors import StoreError
+from adverse.fuzz.outcome import Outcome, Test
+from adverse.fuzz.scoring import BINS
+from adverse.seeds import generator
+from adverse.study.store.durable import append_line, write_file
+from adverse.study.store.lines import checked, read_checked
+
+Says = Literal["true", "false", "unsure"]
+SAYS: tuple[Says, ...] = get_args(Says)
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One reviewer's word on one failure, by the key of its recipe."""
+
+    reviewer: str
+    key: str
+    says: Says
+
+
+class Votes:
+    """All votes of a campaign, in the order they were given."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        bodies, torn = read_checked(path, "file of votes")
+        self.all = [Vote(**json.loads(body)) for body in bodies]
+        if torn:
+            write_file(path, b"".join(_line(vote) for vote in self.all))
+
+    def add(self, vote: Vote) -> None:
+        """Keep a vote; on the disk before this returns."""
+        name = vote.reviewer.strip()
+        if not name or len(name) > LONGEST_NAME or not name.isprintable():
+            raise StoreError(
+                "a reviewer needs a name",
+                got=repr(vote.reviewer[:LONGEST_NAME]),
+                wanted=f"1 to {LONGEST_NAME} characters that can be seen",
+            )
+        if vote.says not in SAYS:
+            raise StoreError("a vote is true, false or unsure", got=repr(vote.says))
+        append_line(self.path, _line(vote))
+        self.all.append(vote)
+
+    def latest(self) -> dict[str, dict[str, Says]]:
+        """Return what each reviewer says last, by failure: {key: {reviewer: says}}."""
+        found: dict[str, dict[str, Says]] = {}
+        for vote in self.all:
+            found.setdefault(vote.key, {})[vote.reviewer] = vote.says
+        return found
+
+
+def verdict(votes: Mapping[str, Says]) -> Says | None:
+    """Return what reviewers together say: one `false` decides; unsure only where nobody is sure.
+
+    >>> verdict({"a": "true", "b": "false"}), verdict({"a": "true", "b": "unsure"}), verdict({})
+    ('false', 'true', None)
+    """
+    said = set(votes.values())
+    return next((word for word in ("false", "true", "unsure") if word in said), None)
+
+
+def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
+    """Return the false-positive rate for each SUT and bin, among the failures that somebody was sure about.
+
+    The interval is Korn and Graubard's over logs: failures in frames of one log are alike.
+    """
+    latest = votes.latest()
+    made = []
+    for sut in outcome.suts:
+        for name in (*BINS, "all"):
+            failed = [test for test in outcome.tests[sut] if test.bin and name in ("all", test.bin)]
+            said = {test.key: verdict(latest.get(test.key, {})) for test in failed}
+            words = Counter(said.values())
+            sure = [test for test in failed if said[test.key] in ("true", "false")]
+            trials = Counter(test.log for test in sure)
+            wrong = Counter(test.log for test in sure if said[test.key] == "false")
+            found = korn_graubard([wrong[log] for log in trials], list(trials.values()))
+            made.append(
+                {
+                    "sut": sut,
+                    "bin": name,
+                    "failures": len(failed),
+                    "true": words["true"],
+                    "false": words["false"],
+                    "unsure": words["unsure"],
+                    "not_reviewed": words[None],
+                    "false_positive_rate": found.value,
+                    "low": found.low,
+                    "high": found.high,
+                    "interval": found.status,
+                    "why": found.why or None,
+                }
+            )
+    return made
+
+
+def review_order(outcome: Outcome) -> list[str]:
+    """Return the keys of all failures: extreme ones first, each bin shuffled.
+
+    So a review that stops early has seen a fair sample of the bin it stopped in.
+    """
+    worst: dict[str, str] = {}
+    rank = {name: place for place, name in enumerate(BINS)}
+    for sut in outcome.suts:
+        for test in outcome.tests[sut]:
+            if test.bin and rank[test.bin] >= rank.get(worst.get(test.key, ""), -1):
+                worst[test.key] = test.bin
+    order: list[str] = []
+    for name in reversed(BINS):
+        keys = sorted(key for key, worst_bin in worst.items() if worst_bin == name)
+        rng = generator(int(outcome.manifest["seed"]), "review", name)
+        order += [keys[place] for place in rng.permutation(len(keys)).tolist()]
+    return order
+
+
+def failing(outcome: Outcome, key: str) -> Sequence[tuple[str, Test]]:
+    """Return the SUTs that a test fails, and the test as each of them saw it."""
+    found = []
+    for sut in outcome.suts:
+        found += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.bin]
+    return found
+
+
+def _line(vote: Vote) -> bytes:
+    return checked(json.dumps({"reviewer": vote.reviewer, "key": vote.key, "says": vote.says}))

@@ -1,0 +1,209 @@
+"""Failures of a campaign as pictures: original, mutated, truth, and what a SUT said before and after."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.errors import StoreError
+from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, names_file, sut_stem
+from adverse.hashes import digest
+from adverse.types import Image
+
+COLOURS = {
+    "road": (128, 64, 128),
+    "sidewalk": (244, 35, 232),
+    "building": (70, 70, 70),
+    "wall": (102, 102, 156),
+    "fence": (190, 153, 153),
+    "pole": (153, 153, 153),
+    "traffic light": (250, 170, 30),
+    "traffic sign": (220, 220, 0),
+    "vegetation": (107, 142, 35),
+    "terrain": (152, 251, 152),
+    "sky": (70, 130, 180),
+    "person": (220, 20, 60),
+    "rider": (255, 0, 0),
+    "car": (0, 0, 142),
+    "truck": (0, 0, 70),
+    "bus": (0, 60, 100),
+    "train": (0, 80, 100),
+    "motorcycle": (0, 0, 230),
+    "bicycle": (119, 11, 32),
+    "background": (60, 60, 60),
+}
+"""As Cityscapes colours its classes (cityscapesScripts, labels.py)."""
+NOT_JUDGED = (0, 0, 0)
+WIDEST = 480
+MARK = (255, 176, 0)
+VIEWS = ("original", "mutated", "truth", "before", "after")
+JPEG_QUALITY = 85
+FOUND, TRUE = (255, 176, 0), (255, 255, 255)
+
+
+@dataclass(frozen=True)
+class View:
+    """One picture of a failure, as a data URI."""
+
+    name: str
+    source: str
+    width: int
+    height: int
+
+
+class FailurePictures:
+    """Draws the failures of a campaign from the files that it kept."""
+
+    def __init__(self, folder: CampaignFolder) -> None:
+        self.folder = folder
+        manifest = folder.read_manifest()
+        self.task = str(manifest["task"])
+        self.classes = {int(number): name for number, name in manifest["pixel_classes"].items()}
+        self._names: dict[str, dict[int, str]] = {}
+
+    def image(self, key: str, base: str, sut: str, view: str) -> Image:
+        """Return one of VIEWS of a failure as a picture."""
+        mine, before = (self._path(failure_file(key, "")), self._path(base_file(base, "")))
+        if view == "original":
+            return _read(before / "image.png")
+        if view == "mutated":
+            return _marked(_read(mine / "image.png"), _read(before / "image.png"))
+        if view == "truth":
+            return self._truth(mine)
+        folder = before if view == "before" else mine
+        return self._answer(folder, sut)
+
+    def view(self, key: str, base: str, sut: str, view: str) -> View:
+        """Return one of VIEWS of a failure to put into a page."""
+        image = _small(self.image(key, base, sut, view))
+        flat = self.task == "segmentation" and view in ("truth", "before", "after")
+        media, data = ("png", _png(image)) if flat else ("jpeg", _jpeg(image))
+        source = f"data:image/{media};base64,{base64.b64encode(data).decode()}"
+        return View(view, source, image.shape[1], image.shape[0])
+
+    def png(self, key: str, base: str, sut: str, view: str) -> bytes:
+        """Return one of VIEWS of a failure as PNG."""
+        return _png(self.image(key, base, sut, view))
+
+    def legend(self, keys: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the classes that occur in the truth of some failures, with their colours."""
+        seen: set[int] = set()
+        for key in keys:
+            seen |= set(np.unique(_map(self._path(failure_file(key, "labels.png")))).tolist())
+        names = dict.fromkeys(self.classes[number] for number in sorted(seen) if number in self.classes)
+        return [(name, "#{:02x}{:02x}{:02x}".format(*colour_of(name))) for name in names]
+
+    def _truth(self, folder: Path) -> Image:
+        if self.task == "detection":
+            return _with_boxes(_read(folder / "image.png"), self._true_boxes(folder), TRUE)
+        return coloured(_map(folder / "labels.png"), self.classes)
+
+    def _true_boxes(self, folder: Path) -> list[list[float]]:
+        instances = _map(folder / "instances.png")
+        if instances.ndim == 3:
+            instances = instances[..., ::-1].astype(np.int64) @ np.array([1, 256, 65536])
+        boxes = []
+        for value in np.unique(instances[instances > 0]).tolist():
+            rows, columns = np.nonzero(instances == value)
+            boxes.append([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
+        return boxes
+
+    def _answer(self, folder: Path, sut: str) -> Image:
+        stem = sut_stem(sut)
+        if self.task == "detection":
+            found = json.loads((folder / f"{stem}.json").read_text())
+            return _with_boxes(_read(folder / "image.png"), found["boxes"], FOUND)
+        path = folder / f"{stem}.png"
+        if not path.exists():  # the SUT gave no answer
+            return np.zeros_like(_read(folder / "image.png"))
+        return coloured(_map(path), self._labels(sut))
+
+    def _labels(self, sut: str) -> dict[int, str]:
+        if sut not in self._names:
+            told = json.loads(self._path(names_file(sut)).read_text())
+            self._names[sut] = {int(label): name for label, name in told["names"].items()}
+        return self._names[sut]
+
+    def _path(self, name: str) -> Path:
+        return self.folder.path / name
+
+
+def _marked(image: Image, original: Image) -> Image:
+    """Return the mutated image with a frame around all that was changed."""
+    rows, columns = np.nonzero((image != original).any(axis=2))
+    if not len(rows):
+        return image
+    corners = [columns.min() - 2.0, rows.min() - 2.0, columns.max() + 3.0, rows.max() + 3.0]
+    return _with_boxes(image, [corners], MARK)
+
+
+def coloured(labels: NDArray[Any], names: Mapping[int, str]) -> Image:
+    """Return a label map in the colours of its classes; black where a label has no name."""
+    table = np.zeros((2**16, 3), np.uint8)
+    table[:] = NOT_JUDGED
+    for label, name in names.items():
+        table[label] = colour_of(name)
+    return np.asarray(table[labels], np.uint8)
+
+
+def colour_of(name: str) -> tuple[int, int, int]:
+    """Return the colour of a class: the usual one, else one made of its name, always the same."""
+    if name in COLOURS:
+        return COLOURS[name]
+    value = int(digest(name, size=3), 16)
+    return 64 + value % 160, 64 + value // 160 % 160, 64 + value // 25600 % 160
+
+
+def _with_boxes(image: Image, boxes: list[list[float]], colour: tuple[int, int, int]) -> Image:
+    drawn = np.ascontiguousarray(image).copy()
+    thick = max(1, round(image.shape[1] / 400))
+    for x0, y0, x1, y1 in boxes:
+        corners = (round(float(x0)), round(float(y0))), (round(float(x1)) - 1, round(float(y1)) - 1)
+        cv2.rectangle(drawn, *corners, colour, thick)
+    return drawn
+
+
+def _small(image: Image) -> Image:
+    scale = min(1.0, WIDEST / image.shape[1])
+    if scale == 1:
+        return image
+    return np.asarray(cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _read(path: Path) -> Image:
+    pixels = cv2.imread(str(path), cv2.IMREAD_COLOR)
+    if pixels is None:
+        raise _gone(path)
+    return np.asarray(pixels[..., ::-1], np.uint8)
+
+
+def _map(path: Path) -> NDArray[Any]:
+    pixels = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise _gone(path)
+    return np.asarray(pixels)
+
+
+def _gone(path: Path) -> StoreError:
+    return StoreError(
+        "a picture of the campaign is missing",
+        where=str(path),
+        fix="Run the campaign again in the same folder: what is missing is made anew.",
+    )
+
+
+def _png(image: Image) -> bytes:
+    return bytes(cv2.imencode(".png", image[..., ::-1])[1].tobytes())
+
+
+def _jpeg(image: Image) -> bytes:
+    made = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1]
+    return bytes(made.tobytes())

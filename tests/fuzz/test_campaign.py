@@ -1,0 +1,307 @@
+"""Whole campaigns: the same bytes however they are run, only failures kept, faults and bad input told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adverse.errors import AdverseError, DataError, StoreError, StudyError
+from adverse.fuzz.compare import compare
+from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
+from adverse.fuzz.outcome import read_outcome
+from adverse.fuzz.run import Ran, run_campaign
+from adverse.processes import python_path
+from adverse.report.fuzz_page import write_fuzz_page
+from adverse.semantic import Recipe
+from adverse.study.engines import Engine, Stop
+from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import LocalEngine
+from adverse.study.spec import read_study
+from small_campaign import write_campaign
+
+TESTS = 96
+
+
+class Quiet:
+    """Watches, and can ask for a stop after some units were kept."""
+
+    def __init__(self, stop: Stop | None = None, *, at: int = 0) -> None:
+        self.notes: list[str] = []
+        self.stop, self.at, self.done = stop, at, 0
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def begin(self, total: int, done: int) -> None:
+        pass
+
+    def advance(self, statuses: Counter[str]) -> None:
+        self.done += statuses.total()
+        if self.stop is not None and self.done >= self.at:
+            self.stop.soft = True
+
+    def end(self) -> None:
+        pass
+
+
+def fuzz(
+    study: Path,
+    out: Path,
+    *,
+    tests: int = TESTS,
+    engine: Engine | None = None,
+    watch: Quiet | None = None,
+    guided: bool = False,
+    seed: int | None = None,
+) -> Ran:
+    watch = watch or Quiet()
+    ran = run_campaign(
+        read_study(study),
+        out,
+        engine or InlineEngine(),
+        tests=tests,
+        watch=watch,
+        stop=watch.stop or Stop(),
+        guided=guided,
+        seed=seed,
+    )
+    if ran.status != "interrupted":
+        write_fuzz_page(ran.folder, read_outcome(ran.folder))
+    return ran
+
+
+def content(folder: Path) -> dict[str, str]:
+    """Everything that must not depend on how a campaign was run."""
+    kept = [folder / "fuzz.html", folder / "manifest.json"]
+    kept += [path for name in ("results", "failures", "bases") for path in sorted((folder / name).rglob("*"))]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in kept
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_campaign(tmp_path_factory.mktemp("campaign"))
+
+
+@pytest.fixture(scope="module")
+def plain(study: Path) -> Path:
+    """An unguided campaign done in this process."""
+    ran = fuzz(study, study.parent / "plain")
+    assert (ran.status, ran.tests) == ("complete", TESTS)
+    return ran.folder.path
+
+
+def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> None:
+    outcome = read_outcome(CampaignFolder(plain))
+    counts = {row["mutation"]: row for row in outcome.counts()}
+    assert counts["change_color"]["inconsistencies"] > 15, "a repainted car is not red any more"
+    assert counts["change_color"]["published_scorer"] == 0, "which never looked at cars"
+    assert counts["all"]["tests"] == TESTS == outcome.count
+    assert counts["add_car"]["inconsistencies"] == 0, "another red car is found like the first"
+
+
+def test_only_what_failed_is_kept_and_replays_to_the_same_drop(plain: Path, study: Path) -> None:
+    outcome = read_outcome(CampaignFolder(plain))
+    failed = {test.key: test for test in outcome.tests["colour 0"] if test.bin}
+    units = CampaignFolder(plain).units()[0]
+    all_failed = {row["key"] for unit in units for row in unit.rows if row.get("kept")}
+    assert {path.name for path in (plain / "failures").iterdir()} == all_failed >= set(failed)
+    key, test = next(iter(failed.items()))
+    folder = plain / failure_file(key, "")
+    stem = sut_stem("colour 0")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"image.png", "labels.png", "instances.png", "recipe.json", f"{stem}.png"}
+    recipe = Recipe.from_json((folder / "recipe.json").read_text())
+    assert (recipe.key(), recipe.base) == (key, test.base)
+    scores = []
+    for where in (plain / base_file(test.base, ""), folder):
+        true = cv2.imread(str(where / "labels.png"), cv2.IMREAD_UNCHANGED)
+        said = cv2.imread(str(where / f"{stem}.png"), cv2.IMREAD_UNCHANGED)
+        assert true is not None
+        assert said is not None
+        wanted = np.array([255] * 256)
+        wanted[[7, 11, 26, 24]] = [0, 1, 2, 3]
+        scores.append(100 * (wanted[true] == said).mean())
+    assert test.drop == pytest.approx(scores[0] - scores[1], abs=1e-9)
+    data = study.parent / "data" / "leftImg8bit" / "val" / "aachen" / f"{test.base}_leftImg8bit.png"
+    original = cv2.imread(str(data))
+    kept = cv2.imread(str(plain / base_file(test.base, "image.png")))
+    assert original is not None
+    assert np.array_equal(original, kept)  # type: ignore[arg-type]
+
+
+def test_workers_stops_and_resumes_change_nothing(plain: Path, study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    stop = Stop()
+    stopped = fuzz(study, out, engine=LocalEngine(2, out / "logs"), watch=Quiet(stop, at=1), tests=600)
+    assert stopped.status == "interrupted"
+    with pytest.raises(StoreError, match="not finished"):
+        read_outcome(stopped.folder)
+    watch = Quiet()
+    assert fuzz(study, out, engine=LocalEngine(2, out / "logs"), watch=watch).status == "complete"
+    assert any("done before" in note for note in watch.notes)
+    mine, wanted = content(out), content(plain)
+    extra = {name for name in mine if name not in wanted}
+    assert {name: mine[name] for name in mine if name not in extra} == wanted
+    assert all(name.startswith(("failures/", "bases/")) for name in extra), "of tests beyond those asked for"
+
+
+def test_a_longer_campaign_begins_with_the_shorter_one(plain: Path, study: Path) -> None:
+    before = read_outcome(CampaignFolder(plain))
+    longer = fuzz(study, study.parent / "longer", tests=TESTS + 40)
+    after = read_outcome(longer.folder)
+    assert after.rows[:TESTS] == before.rows
+    assert len({row["key"] for row in after.rows}) == TESTS + 40
+
+
+def test_killed_campaigns_go_on(plain: Path, tmp_path: Path) -> None:
+    slow = write_campaign(tmp_path, sleep_s=0.01)
+    out = tmp_path / "run"
+    options = ["--tests", str(TESTS), "--out", str(out), "--workers", "1"]
+    command = [sys.executable, "-m", "adverse", "fuzz", str(slow), *options]
+    env = {**os.environ, "PYTHONPATH": python_path()}
+    process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
+    log = out / "log"
+    while process.poll() is None and (not log.exists() or log.read_bytes().count(b'"tests"') < 2):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = CampaignFolder(out).units()[0]
+    assert sum(unit.phase == "tests" for unit in done) >= 2
+    assert read_manifest(out)["status"] == "running"
+    with log.open("ab") as file:
+        file.write(b"0123 a line that was never fini")  # what a power cut leaves
+    ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "never finished" in ended.stdout
+    assert read_manifest(out)["status"] == "complete"
+    tests = json.loads((out / "results" / "tests.json").read_text())
+    wanted = json.loads((plain / "results" / "tests.json").read_text())
+    assert tests == wanted, "the slow system answers as the quick one does"
+
+
+def read_manifest(out: Path) -> dict[str, object]:
+    return CampaignFolder(out).read_manifest()
+
+
+def test_guided_campaigns_are_the_same_too_and_are_compared(plain: Path, study: Path, tmp_path: Path) -> None:
+    first = fuzz(study, tmp_path / "a", guided=True)
+    second = fuzz(study, tmp_path / "b", guided=True, engine=LocalEngine(2, tmp_path / "b" / "logs"))
+    assert content(first.folder.path) == content(second.folder.path)
+    guided, unguided = read_outcome(first.folder), read_outcome(CampaignFolder(plain))
+    (row,) = compare(guided, unguided)
+    assert row["guided_per_1000"] == pytest.approx(
+        1000 * sum(test.bin is not None for test in guided.tests["colour 0"]) / TESTS
+    )
+    assert row["difference"] == pytest.approx(row["guided_per_1000"] - row["unguided_per_1000"])
+    assert row["difference_low"] <= row["difference"] <= row["difference_high"]
+    with pytest.raises(StoreError, match="cannot be compared"):
+        compare(guided, replace(unguided, manifest={**unguided.manifest, "seed": 77}))
+
+
+def test_a_system_that_crashes_costs_answers_not_the_campaign(tmp_path: Path) -> None:
+    study = write_campaign(
+        tmp_path, crash_on="some", frames=2, fuzz={"mutations": ["change_color"], "prune_below": 0}
+    )
+    out = tmp_path / "run"
+    watch = Quiet()
+    ran = fuzz(study, out, tests=25, engine=LocalEngine(1, out / "logs"), watch=watch)
+    assert ran.status == "complete"
+    assert any("process of its own" in note for note in watch.notes)
+    outcome = read_outcome(ran.folder)
+    faults = [test for test in outcome.tests["colour 0"] if test.fault]
+    assert faults
+    assert all(test.drop is None for test in faults)
+    assert outcome.counts()[-1]["faults"] == len(faults)
+    assert outcome.counts()[-1]["scored"] == 25 - len(faults)
+
+
+def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
+    study = write_campaign(
+        tmp_path,
+        task="detection",
+        targets=["car"],
+        suts=0,
+        fuzz={"mutations": ["change_color", "add_car"], "prune_below": 90},
+    )
+    text = study.read_text().replace("suts: []", "suts:\n- {name: boxes, adapter: boxes-by-colour}")
+    study.write_text(text)
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=40).folder)
+    counts = {row["mutation"]: row for row in outcome.counts()}
+    assert counts["change_color"]["extreme"] > 0, "no box where the car is not red"
+    assert counts["add_car"]["extreme"] > 0, "one box around two cars finds neither"
+
+
+def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
+    section = {"mutations": ["add_car"], "prune_below": 80, "options": {}}
+    study = write_campaign(tmp_path, frames=2, fuzz=section)
+    watch = Quiet()
+    ran = fuzz(study, tmp_path / "run", tests=500, watch=watch)
+    assert ran.status == "saturated"
+    assert ran.tests < 500
+    outcome = read_outcome(ran.folder)
+    assert outcome.count == ran.tests
+    assert outcome.refusals()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"fuzz": {"mutations": ["add_cow"]}}, StudyError, "no semantic mutation 'add_cow'"),
+        ({"fuzz": {"options": {"shadows": True}}}, StudyError, "no fuzz option 'shadows'"),
+        ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "value it cannot take"),
+        ({"fuzz": {"scorer": "ap"}}, StudyError, "does not score a segmentation study"),
+        ({"fuzz": {"judged_as": {"cow": "x"}}}, StudyError, "'cow'"),
+        ({"task": "classification"}, StudyError, "only segmenters and detectors"),
+        ({"fuzz": {"judged_as": {"road": "car", "building": "road"}}}, DataError, "no frame is good enough"),
+    ],
+)
+def test_bad_input_is_told(
+    tmp_path: Path, change: dict[str, Any], kind: type[AdverseError], words: str
+) -> None:
+    study = write_campaign(tmp_path, frames=2, **change)
+    with pytest.raises(kind, match=words):
+        fuzz(study, tmp_path / "run", tests=5)
+
+
+def test_a_folder_keeps_to_its_campaign(plain: Path, study: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="another campaign"):
+        fuzz(study, plain, seed=99)
+    with pytest.raises(StoreError, match="guided or not"):
+        fuzz(study, plain, guided=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("hello")
+    with pytest.raises(StoreError, match="not a fuzz campaign"):
+        fuzz(study, tmp_path / "mine")
+
+
+def test_lost_pictures_are_made_again(study: Path, tmp_path: Path) -> None:
+    out = fuzz(study, tmp_path / "run", tests=60).folder.path
+    before = content(out)
+    lost = next((out / "failures").rglob("image.png"))
+    lost.unlink()
+    watch = Quiet()
+    fuzz(study, out, tests=60, watch=watch)
+    assert any("lost files" in note for note in watch.notes)
+    assert content(out) == before
