@@ -87,8 +87,8 @@ def test_scores_stand_in_the_answer_with_their_interval(segmented: Path) -> None
     text, page = page_of(segmented)
     rows = rows_of(segmented)
     best = max((row for row in rows if row["group"] == "baseline"), key=lambda row: row["scores"]["mean_iou"])
-    assert f"{best['sut']} has mean_iou {best['scores']['mean_iou']:.3f}" in text
-    table = table_of(page, "mean_iou, shaded")
+    assert f"{best['sut']} has mean IoU {best['scores']['mean_iou']:.3f}" in text
+    table = table_of(page, "mean IoU, shaded")
     assert table[0][1:] == ["low", "high"]
 
 

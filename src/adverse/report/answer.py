@@ -8,7 +8,7 @@ from typing import Any
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.report.tables import span
-from adverse.report.words import shown
+from adverse.report.words import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
 LEVEL_WORDS = {
@@ -92,7 +92,7 @@ def _of_task(summary: Summary) -> Iterator[str]:
         worst = min(mine, key=lambda one: one["share"])
         flat = {metric: row["scores"][metric], f"{metric}_interval": row.get(f"{metric}_interval")}
         yield (
-            f"{shown(row['sut'])} has {metric} {_value(flat, metric)}; at worst, under "
+            f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}; at worst, under "
             f"{shown(worst['setting'])}, {worst['share']:.0%} of that is left."
         )
 

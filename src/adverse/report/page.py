@@ -86,6 +86,7 @@ def render(store: Store, summary: Summary) -> str:
         benchmark=benchmark_tables(store),
         no_benchmark=_could_be_benchmarked(store),
         classes=class_tables(summary),
+        class_suts=store.suts,
         remarks=[line.removeprefix("- ") for line in remarks(summary)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),

@@ -10,13 +10,12 @@ from rich.text import Text
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.report.words import shown
+from adverse.report.words import SCORE_WORDS, shown
 
 Row = Mapping[str, Any]
 SHOWN_CHANGES = 4
 GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
 """The parts of a table, in order, with the words that head them."""
-WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
 SHOWN = 5
 """Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
 
@@ -128,7 +127,7 @@ def _task_table(summary: Summary) -> Table:
         {**row, "area": row["scores"][metric], "robustness": row["share"], "level": metric}
         for row in summary.rows
     ]
-    return _table(f"{WORDS[metric]}, and share of the baseline that survives", rows)
+    return _table(f"{SCORE_WORDS[metric]}, and share of the baseline that survives", rows)
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:

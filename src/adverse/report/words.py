@@ -11,6 +11,8 @@ import unicodedata
 LONGEST = 120
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
+SCORE_WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
+"""What the scores of segmenters and classifiers are called."""
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories that are invisible or act on what stands around them."""
 
