@@ -24,11 +24,11 @@ from adverse.cli.app import app
 from adverse.cli.console import Console
 from adverse.data.write import write_image
 from adverse.errors import AdverseError
+from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables
 from adverse.report.comparison_page import render_comparison
 from adverse.report.gate import verdict_table
 from adverse.report.page import render
-from adverse.report.requirements import requirement_answers, requirement_tables
 from adverse.report.terminal import tables
 from adverse.report.words import HIDDEN
 from adverse.study.store.read import open_store

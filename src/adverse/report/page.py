@@ -18,11 +18,11 @@ from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
 from adverse.errors import AdverseError
 from adverse.report.answer import answers, untested
+from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.closed_loop import drives
 from adverse.report.figures import MARKED, Curve, curves_svg, style_of
 from adverse.report.galleries import failures, mutation_gallery
 from adverse.report.pictures import Looker
-from adverse.report.requirements import requirement_answers, requirement_tables
 from adverse.report.scores import benchmark_tables, class_tables
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
