@@ -15,10 +15,12 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
 from adverse.errors import AdverseError
+from adverse.reliability.hazards import hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.closed_loop import drives
 from adverse.report.figures import MARKED, Curve, curves_svg, style_of
 from adverse.report.galleries import failures, mutation_gallery
+from adverse.report.hazards import hazard_table
 from adverse.report.pictures import Looker
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
@@ -49,7 +51,7 @@ def write_report(run: Path) -> Path:
     """Write report.html into the run folder, beside it every table as CSV and JSON; return its path."""
     store = open_store(run)
     summary = read_summary(store)
-    tables = _tables(summary)
+    tables = [*_tables(summary), hazard_table(hazard_coverage(store.settings))]
     folder = store.folder.path / TABLES
     folder.mkdir(exist_ok=True)
     for table in tables:
@@ -66,12 +68,14 @@ def render(store: Store, summary: Summary) -> str:
     looker = Looker(store)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
+    hazards = hazard_coverage(store.settings)
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
         manifest=store.manifest,
         answers=answers(summary),
-        untested=untested(summary, LEVELS),
+        untested=[*untested(summary, LEVELS), *hazards.sentences()],
+        hazards=hazard_table(hazards),
         remarks=[line.removeprefix("- ") for line in remarks(summary)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
