@@ -25,6 +25,7 @@ from adverse.report.pictures import Looker
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
 from adverse.report.terminal import remarks
+from adverse.report.visual import visual_change_table
 from adverse.report.words import shown
 from adverse.study.spec import LEVELS
 from adverse.study.store.durable import write_file
@@ -76,6 +77,7 @@ def render(store: Store, summary: Summary) -> str:
         answers=answers(summary),
         untested=[*untested(summary, LEVELS), *hazards.sentences()],
         hazards=hazard_table(hazards),
+        seen=visual_change_table(summary),
         remarks=[line.removeprefix("- ") for line in remarks(summary)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
@@ -94,7 +96,8 @@ def render(store: Store, summary: Summary) -> str:
 def _tables(summary: Summary) -> list[Table]:
     rankings = ranking_table(summary)
     predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
-    return [*level_tables(summary), *([rankings] if rankings else []), *predicted]
+    found = (rankings, visual_change_table(summary))
+    return [*level_tables(summary), *(table for table in found if table), *predicted]
 
 
 def prediction_tables(summary: Summary) -> Iterator[Table]:
