@@ -6,7 +6,7 @@ fails where it fails for the SUT too. Whatever is there is reported, as `located
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,21 +33,23 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class _Truth:
+class TruePlaces:
+    """Where the true objects are, and how far along the path the robot must stop and is too close."""
+
     places: Places
     distance_m: NDArray[np.float64]
     too_close_m: NDArray[np.float64]
 
 
 class Context:
-    """The context levels that a study asks for, over one run."""
+    """The context levels that a study asks for, over one run or some of its logs (their numbers)."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, logs: Collection[int] | None = None) -> None:
         statistics = store.manifest["statistics"]
         self.store = store
         self.levels = [level for level in statistics["levels"] if level != "image"]
         self.robot = Robot(**statistics["robot"]) if statistics.get("robot") else None
-        self.paths = log_paths(store.frames) if self.robot else {}
+        self.paths = log_paths(store.frames, logs) if self.robot else {}
         self.stations = stations_m(store.frames, self.paths)
         self.with_path = np.isin(store.frames.log, list(self.paths))
         unknown = np.full(len(store.truth.frame), np.nan, np.float32)
@@ -132,11 +134,11 @@ class Context:
         known = {name: places for name, places in kinds.items() if np.isfinite(places.points_m).any()}
         return known or {LOCALIZED: localized}
 
-    def _truth(self, places: Places) -> _Truth:
+    def _truth(self, places: Places) -> TruePlaces:
         if self.robot is None:
             nowhere = np.full(len(places.frame), np.nan)
-            return _Truth(places, nowhere, nowhere)
-        return _Truth(
+            return TruePlaces(places, nowhere, nowhere)
+        return TruePlaces(
             places,
             self._along(places, self.robot.control_radius_m),
             self._along(places, self.robot.safety_radius_m),

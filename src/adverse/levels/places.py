@@ -5,7 +5,7 @@ The rest of the context levels needs no boxes any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,10 +54,10 @@ class LogPath:
     path: Trajectory
 
 
-def log_paths(frames: Frames) -> Mapping[int, LogPath]:
-    """Return the path of every log of which all poses are known."""
+def log_paths(frames: Frames, logs: Iterable[int] | None = None) -> Mapping[int, LogPath]:
+    """Return the path of every log, or of some, of which all poses are known."""
     found = {}
-    for log in range(len(frames.logs)):
+    for log in range(len(frames.logs)) if logs is None else logs:
         rows = np.flatnonzero(frames.log == log)
         poses = frames.poses[rows]
         if len(rows) and not np.isnan(poses).any():

@@ -75,6 +75,7 @@ def open_door(host: str = LOOPBACK, port: int = 0, *, token: str | None = None) 
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen()  # whoever opens the address before the server is ready waits for it
     except (OSError, OverflowError) as error:
         bound.close()
         raise AdverseError(

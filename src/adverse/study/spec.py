@@ -60,6 +60,7 @@ class DataSection(_OpenSection):
 
     format: str
     negative_runs: NegativeRuns | None = None
+    test_frames: Annotated[int, Field(ge=1)] | None = None
 
 
 class SutSection(_OpenSection):
@@ -139,6 +140,7 @@ class Study(_Section):
     keep_label_maps: bool = False
     measure: Literal["visual_change"] | dict[Literal["visual_change"], Literal["vif", "vifp"]] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+    requirements: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
     @property

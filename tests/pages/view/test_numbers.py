@@ -126,7 +126,8 @@ def test_the_words_about_a_log_are_the_outcomes_of_the_results(guest: TestClient
             if row["truths"]:
                 parts.append(f"{row['hits'][k]} of {row['truths']} found")
             if row["exposure"]:
-                parts.append(f"{row['cost'][k]:g} false alarms on {row['exposure']:g} images")
+                plural = "" if row["cost"][k] == 1 else "s"
+                parts.append(f"{row['cost'][k]:g} false alarm{plural} on {row['exposure']:g} images")
             assert words == ", ".join(parts)
 
 
@@ -139,3 +140,19 @@ def test_the_page_and_its_twin_show_the_same(guest: TestClient) -> None:
         assert f">{line['safety_words'][70]}</td>" in html
     for side in page["frame"]["sides"].values():
         assert f">{counts_at(side, 70)}</span>" in html
+
+
+def test_answers_to_some_frames_are_those_among_all(driven: Path) -> None:
+    store = open_store(driven)
+    setting = list(store.settings)[1]
+    everything = store.answers("sut01", settings=[setting])[setting]
+    for log in store.frames.logs[-3:]:
+        rows = np.flatnonzero(store.frames.log == store.frames.logs.index(log))
+        some = store.answers("sut01", settings=[setting], frames=[store.frames.ids[row] for row in rows])[
+            setting
+        ]
+        np.testing.assert_array_equal(some.frame, rows)
+        kept = np.isin(np.repeat(everything.frame, np.diff(everything.offsets)), rows)
+        assert kept.any()
+        for name in ("boxes", "scores", "labels", "depths_m"):
+            np.testing.assert_array_equal(getattr(some, name), getattr(everything, name)[kept])

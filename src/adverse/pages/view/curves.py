@@ -13,6 +13,7 @@ import numpy as np
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.pages.view.opened import Grid, Opened
 from adverse.pages.view.picks import Pick
+from adverse.pages.view.words import counted
 from adverse.report.figures import BOTTOM, LEFT, SIZE, TOP, Charts, style_of
 from adverse.report.tables import span
 from adverse.report.words import shown
@@ -104,7 +105,9 @@ def _alarm_words(outcome: dict[str, Any], hits: int, cost: float, what: str) -> 
     if outcome["truths"]:
         parts.append(f"{hits} of {outcome['truths']} {what}")
     if outcome["exposure"]:
-        parts.append(f"{cost:g} false alarms on {outcome['exposure']:g} images")
+        parts.append(
+            f"{counted(round(cost), 'false alarm')} on {counted(round(outcome['exposure']), 'image')}"
+        )
     return ", ".join(parts)
 
 

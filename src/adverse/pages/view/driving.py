@@ -25,7 +25,8 @@ SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothin
 
 def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
     """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
-    if "loop" not in run.context.levels or run.context.robot is None:
+    context = run.context(pick.log)
+    if "loop" not in context.levels or context.robot is None:
         return {"why": NO_LOOP}
     try:
         driven = {side: _driven(run, pick, setting) for side, setting in pick.sides.items()}
@@ -43,7 +44,7 @@ def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
         Panel("position along the path, m", "time, s", [_line(*one, "position_m") for one in runs]),
     )
     charts = [Chart(panel, width=WIDTH) for panel in panels]
-    stations = run.context.stations[run.logs[pick.log].rows]
+    stations = context.stations[run.logs[pick.log].rows]
     passed = [[_passes(trace, float(place)) for place in stations] for *_, trace in runs]
     return {
         "why": None,
@@ -71,8 +72,9 @@ def _driven(run: Opened, pick: Pick, setting: str) -> Driven:
     grid = run.grid(pick.sut)
     told = Told(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
     kind = pick.level.partition("/")[2]
-    known = kind if kind in run.context.truths else None
-    return drive_seen(run.context, run.seen(pick.sut, setting), told, pick.log, kind=known)
+    context = run.context(pick.log)
+    known = kind if kind in context.truths else None
+    return drive_seen(context, run.seen(pick.sut, setting, pick.log), told, pick.log, kind=known)
 
 
 def _line(side: str, name: str, colour: str, trace: Trace, column: str) -> Line:

@@ -24,8 +24,8 @@ from adverse.report.figures import Curve
 from adverse.report.pictures import Looker
 from adverse.study.store.read import open_store
 
-ANSWERS = 8
-"""Answers of one SUT under one setting that are kept in memory: two are shown, the rest are likely next."""
+ANSWERS = 32
+"""Answers of one SUT under one setting to one log that are kept: two are shown, the rest are likely next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,8 @@ class Opened:
         self.detection = self.store.task == "detection"
         self.levels = list(dict.fromkeys(str(row["level"]) for row in self.summary.rows if "level" in row))
         self.judged = lru_cache(ANSWERS)(self._judged)
+        self.pixel_hashes = lru_cache(ANSWERS)(self._pixel_hashes)
+        self.context = lru_cache(ANSWERS)(self._context)
         self.seen = lru_cache(ANSWERS)(self._seen)
         self.curves = lru_cache(ANSWERS)(self._curves)
         self.grid = lru_cache(None)(self._grid)
@@ -76,11 +78,6 @@ class Opened:
         }
 
     @cached_property
-    def context(self) -> Context:
-        """What the levels with context know of the run."""
-        return Context(self.store)
-
-    @cached_property
     def troubles(self) -> dict[tuple[str, str, str], tuple[str, str]]:
         """What went wrong, by SUT, setting and frame: the status and the reason."""
         path = self.store.folder.results / "troubles.parquet"
@@ -88,11 +85,6 @@ class Opened:
         return {
             (row["sut"], row["setting"], row["frame"]): (row["status"], row["reason"] or "") for row in rows
         }
-
-    @cached_property
-    def pixel_hashes(self) -> dict[str, str]:
-        """The hash of each frame's pixels before mutation, as the run saw them."""
-        return self.store.pixel_hashes()
 
     def rows_of(self, level: str, sut: str) -> dict[str, dict[str, Any]]:
         """Return the figures of the results, by setting, of one SUT at one level."""
@@ -114,11 +106,23 @@ class Opened:
             None if found is None else dict(zip(("truths", "hits", "exposure", "cost"), found, strict=True))
         )
 
-    def _judged(self, sut: str, setting: str) -> Judged:
-        return judge(self.store.answers(sut, settings=[setting])[setting], self.store.truth)
+    def _ids(self, log: str) -> list[str]:
+        return [self.store.frames.ids[row] for row in self.logs[log].rows.tolist()]
 
-    def _seen(self, sut: str, setting: str) -> Seen:
-        return self.context.seen(self.judged(sut, setting).answers)
+    def _pixel_hashes(self, log: str) -> dict[str, str]:
+        """Return the hash of each frame's pixels before mutation, as the run saw them."""
+        return self.store.pixel_hashes(self._ids(log))
+
+    def _judged(self, sut: str, setting: str, log: str) -> Judged:
+        answers = self.store.answers(sut, settings=[setting], frames=self._ids(log))
+        return judge(answers[setting], self.store.truth)
+
+    def _seen(self, sut: str, setting: str, log: str) -> Seen:
+        return self.context(log).seen(self.judged(sut, setting, log).answers)
+
+    def _context(self, log: str) -> Context:
+        """Return what the levels with context know of one log."""
+        return Context(self.store, [self.logs[log].number])
 
     def _grid(self, sut: str) -> Grid:
         first = self._columns(sut, self.levels[0])

@@ -106,7 +106,7 @@ class Pages:
             "reason": without_paths(reason, *self.pictures.roots),
         }
         if run.detection:
-            return one | frame_boxes(run, pick.sut, setting, row)
+            return one | frame_boxes(run, pick, setting, row)
         answer = frame_answer(run, pick.sut, setting, row)
         labels = f"/labels.png?{urlencode({**place, 'sut': pick.sut})}" if answer.pop("labels") else None
         return one | answer | {"label_picture": labels}

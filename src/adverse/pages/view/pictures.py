@@ -70,7 +70,9 @@ class Pictures:
             return Shown(why=without_paths(str(error), *self.roots))
         image = np.asarray(version.image)
         png = cv2.imencode(".png", image[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, QUICK])[1].tobytes()
-        changed = version.pixels != self.run.pixel_hashes.get(name, version.pixels)
+        frames = self.run.store.frames
+        known = self.run.pixel_hashes(frames.logs[frames.log[frame]])
+        changed = version.pixels != known.get(name, version.pixels)
         return Shown(png, int(image.shape[1]), int(image.shape[0]), CHANGED if changed else None)
 
     def _tell(self, words: str) -> None:

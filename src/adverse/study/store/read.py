@@ -6,7 +6,8 @@ nothing downstream depends on how the work was cut or in which order it finished
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from adverse.errors import StoreError
 from adverse.study.store.folder import RunFolder, existing_run
 from adverse.study.store.manifest import FORMAT, read_manifest
-from adverse.study.store.records import OF_OTHER_TASKS
+from adverse.study.store.records import SCHEMA
 from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
@@ -185,6 +186,10 @@ class Store:
 
     def truth_depths_m(self) -> NDArray[np.float32]:
         """Return the depth of each true object as the Localizer sees it; NaN where that is not known."""
+        return self._truth_depths_m
+
+    @cached_property
+    def _truth_depths_m(self) -> NDArray[np.float32]:
         baseline = next(iter(self.settings))
         cells = self._cells.filter(pc.equal(self._cells["setting"], baseline))
         cells = cells.filter(pc.equal(cells["sut"], self.suts[0]))
@@ -200,15 +205,24 @@ class Store:
         return found
 
     def answers(
-        self, sut: str, *, classes: tuple[str, ...] | None = None, settings: Iterable[str] | None = None
+        self,
+        sut: str,
+        *,
+        classes: tuple[str, ...] | None = None,
+        settings: Iterable[str] | None = None,
+        frames: Sequence[str] | None = None,
     ) -> dict[str, Answers]:
-        """Return what a SUT said about the targets, or the given classes, by setting."""
+        """Return what a SUT said about the targets, or the given classes, by setting; of some frames only."""
         wanted = list(self.settings if settings is None else settings)
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
         cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(wanted, pa.string())))
+        if frames is not None:
+            cells = self._with_frames(cells, frames)
         table = self._select("d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths", cells, "")
         if table is None:
             return {}
+        if frames is not None:
+            table = table.filter(pc.is_in(table["frame"], value_set=pa.array(frames, pa.string())))
         setting = table["setting"].combine_chunks()
         known = self.targets if classes is None else classes
         return {name: self._answers(table.filter(pc.equal(setting, name)), known) for name in wanted}
@@ -306,21 +320,19 @@ class Store:
         )
         return [] if table is None else list(table.to_pylist())
 
-    def pixel_hashes(self) -> dict[str, str]:
-        """Return the hash of each frame's pixels before mutation, where somebody looked at it."""
+    def pixel_hashes(self, frames: Sequence[str]) -> dict[str, str]:
+        """Return the hash of the pixels before mutation of those of some frames that were looked at."""
         cells = self._cells.filter(pc.equal(self._cells["setting"], next(iter(self.settings))))
+        cells = self._with_frames(cells, frames)
         table = self._select("DISTINCT d.frame, d.pixels", cells, "WHERE d.pixels IS NOT NULL")
-        return (
-            {}
-            if table is None
-            else dict(zip(*(table[n].to_pylist() for n in ("frame", "pixels")), strict=True))
-        )
+        return {} if table is None else {row["frame"]: row["pixels"] for row in table.to_pylist()}
 
     def record(self, sut: str, setting: str, frame: str) -> dict[str, Any] | None:
         """Return all that was kept of one answer of a segmenter or classifier; None if it was not asked."""
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
         cells = cells.filter(pc.equal(cells["setting"], setting))
-        columns = ", ".join(f"d.{name}" for name in ("status", "reason", *OF_OTHER_TASKS))
+        columns = "d.status, d.reason, d.label_map, d.ranked, d.ranked_scores"
+        cells = self._with_frames(cells, [frame])
         table = self._select(columns, cells, "WHERE d.frame = $frame", frame=frame)
         return table.to_pylist()[0] if table is not None and table.num_rows else None
 
@@ -340,6 +352,28 @@ class Store:
             ", ".join(f"d.{name}" for name in columns), self._cells, "WHERE d.status <> 'ok' ORDER BY ALL"
         )
         return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
+
+    @cached_property
+    def _spans(self) -> dict[str, tuple[str, str]]:
+        """The first and last frame id, by their text, of every file of detections that tells."""
+        place = SCHEMA.get_field_index("frame")
+        spans: dict[str, tuple[str, str]] = {}
+        for file in dict.fromkeys(self._cells["file"].to_pylist()):
+            groups = pq.read_metadata(self.folder.detections / file)
+            known = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
+            if known and all(one is not None and one.has_min_max for one in known):
+                spans[file] = (min(one.min for one in known), max(one.max for one in known))
+        return spans
+
+    def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
+        """Return the cells whose files can hold one of some frames: few of many, where logs are long."""
+        known = sorted(frames)
+        kept = [
+            file
+            for file in dict.fromkeys(cells["file"].to_pylist())
+            if file not in self._spans or _between(known, *self._spans[file])
+        ]
+        return cells.filter(pc.is_in(cells["file"], value_set=pa.array(kept, pa.string())))
 
     def _select(self, columns: str, cells: pa.Table, tail: str, **named: str) -> pa.Table | None:
         """Query the rows of the given cells; None when there are no cells."""
@@ -388,6 +422,12 @@ class Store:
 def open_store(path: Path) -> Store:
     """Open a run folder for reading."""
     return Store(existing_run(path))
+
+
+def _between(known: Sequence[str], first: str, last: str) -> bool:
+    """Tell whether one of some sorted names lies between two others."""
+    at = bisect_left(known, first)
+    return at < len(known) and known[at] <= last
 
 
 def _vectors(column: Any, width: int) -> NDArray[np.float64]:

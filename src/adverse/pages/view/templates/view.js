@@ -85,8 +85,7 @@
     ["said", "boxes-table"].forEach((id) => {
       const fresh = found.getElementById(id);
       if (!fresh || !of(id)) return;
-      if (of(id).open) fresh.open = true;
-      of(id).replaceWith(document.adoptNode(fresh));
+      of(id).replaceChildren(...document.adoptNode(fresh).childNodes);
     });
     atLevel();
     atFrame();
@@ -161,7 +160,7 @@
   };
   const keys = (event) => {
     const free = document.activeElement === document.body || (of("stage-keys") && of("stage-keys").contains(document.activeElement));
-    if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, table, a, button")) return;
+    if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, .wide, a, button")) return;
     const act = {
       ArrowLeft: () => scrub(-1), ArrowRight: () => scrub(1), " ": () => play(playing === null),
       "+": () => sensitivity(1), "=": () => sensitivity(1), "-": () => sensitivity(-1),
