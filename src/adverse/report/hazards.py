@@ -14,14 +14,13 @@ def hazard_table(coverage: HazardCoverage) -> Table:
     """Return every hazard that a mutation of ours stands for, and what exercised it."""
     rows, data = [], []
     for row in coverage.rows:
-        more = ", ".join(row.settings)
         if row.settings:
             text = ", ".join(shown(name) for name in row.settings[:FEW])
             text += f" and {len(row.settings) - FEW} more" if len(row.settings) > FEW else ""
         else:
             text = f"not exercised; {', '.join(row.mutations)} would"
         place = (Cell(row.location), Cell(row.parameter), Cell(row.guide_word), Cell(row.words))
-        rows.append((*place, Cell(text, more=more if len(row.settings) > FEW else "")))
+        rows.append((*place, Cell(text, note=", ".join(row.settings))))
         data.append(
             {
                 "location": row.location,
