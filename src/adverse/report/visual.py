@@ -23,11 +23,11 @@ def visual_change_table(summary: Summary) -> Table | None:
                 Cell(f"{row['unseen']:.0%}"),
                 Cell("infinite" if vsnr is None else f"{vsnr:.1f} dB"),
                 Cell(f"{row['ssim_median']:.3f}"),
-                Cell(f"{row['mse_median']:.4g}"),
+                Cell(f"{row['mse_median']:.1f}"),
                 Cell(str(row["frames"])),
             )
         )
     backends = " and ".join(sorted({row["backend"] for row in found}))
     title = f"Visual change by {backends}: 0 is no worse to see, 1 is nothing left"
-    columns = ("setting", "median", "range", "frames unseen", "VSNR", "SSIM", "MSE", "frames")
+    columns = ("setting", "median", "range", "not seen in", "VSNR", "SSIM", "MSE", "frames")
     return Table("visual change", title, columns, tuple(rows), tuple(found))
