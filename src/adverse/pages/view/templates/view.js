@@ -134,6 +134,7 @@
       event.preventDefault();
       scrub(by);
     }));
+    if (of("labels")) of("labels").addEventListener("change", (event) => of("stage").classList.toggle("unlabelled", !event.target.checked));
     of("play").hidden = false;
     of("play").addEventListener("click", () => play(playing === null));
     of("stage").addEventListener("pointerdown", (event) => {
@@ -160,7 +161,7 @@
   };
   const keys = (event) => {
     const free = document.activeElement === document.body || (of("stage-keys") && of("stage-keys").contains(document.activeElement));
-    if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, .wide, a, button")) return;
+    if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, .wide, a, button, input")) return;
     const act = {
       ArrowLeft: () => scrub(-1), ArrowRight: () => scrub(1), " ": () => play(playing === null),
       "+": () => sensitivity(1), "=": () => sensitivity(1), "-": () => sensitivity(-1),
