@@ -68,7 +68,7 @@ def check_data(
     from adverse.data.check_words import words
 
     registry = plugins.load(plugin or ())
-    dataset, section, title = _read(path, format_name, option or [], registry)
+    dataset, section, title = read_place(path, format_name, option or [], registry)
     console = Console(stderr=True)
     with console.status("looking") as status:
         found = check(
@@ -86,7 +86,7 @@ def check_data(
         raise typer.Exit(EXIT_GATE_FAILED)
 
 
-def _read(
+def read_place(
     path: Path, format_name: str | None, given: list[str], registry: Registry
 ) -> tuple[Dataset, Mapping[str, Any] | None, str]:
     """Return the data set, the data section that reads it, and how it was told."""
