@@ -19,6 +19,9 @@ from adverse.pages.view.opened import Opened
 from browsing import NAMES
 
 MILD = "brightness(scale=0.9)"
+PATIENCE_MS = 300_000
+"""What a busy machine may take; nothing waits longer than it must."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 class Served:
@@ -58,6 +61,7 @@ def served_drive(browser: Browser, driven: Path) -> Iterator[Served]:
 
 def enter(browser: Browser, door: Door, query: str, *, width: int = 1280) -> tuple[Page, list[str]]:
     page = browser.new_page(viewport={"width": width, "height": 900}, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -236,6 +240,7 @@ def test_picking_keeps_the_focus_and_the_sensitivity(opened: tuple[Page, list[st
 def test_it_works_without_its_script(browser: Browser, served: Served) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     page.goto(served.door.address)
     page.locator("select[name=sut]").select_option("dull")
     page.locator("select[name=right]").select_option(MILD)
