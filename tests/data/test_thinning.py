@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from hypothesis import given
@@ -38,7 +39,7 @@ def test_so_many_frames_are_left_evenly_spaced_in_their_order(sizes: list[int], 
     assert len(after) == min(wanted, len(before))
     places = [before.index(name) for name in after]
     assert places == sorted(places)
-    gaps = {b - a for a, b in zip(places, places[1:], strict=False)}
+    gaps = {b - a for a, b in itertools.pairwise(places)}
     assert not gaps or max(gaps) - min(gaps) <= 1
     assert names(part, "validation") == names(whole, "validation")
     assert len(after) == len(before) or all(log.frames for log in part.logs)
