@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from starlette.testclient import TestClient
 
 import adverse
 from adverse.data.write import write_image
+from adverse.errors import StoreError
+from adverse.pages.view.opened import Opened
 from adverse.types import Image
 
 HOSTILE = (
@@ -37,7 +40,7 @@ class Moody:
 
 
 def write_run(folder: Path, logs: Sequence[str], *, category: str, broken: bool = False) -> Path:
-    entries = []
+    entries: list[dict[str, Any]] = []
     for log in logs:
         (folder / "data" / log).mkdir(parents=True)
         name = f"{log}/0.png"
@@ -100,3 +103,15 @@ def test_names_to_fear_are_shown_and_looked_up_as_they_are(
         assert guest.get(page["frame"]["sides"]["left"]["picture"]).status_code == 200
     as_a_form_sends_it = {"log": "a\r\nb"}
     assert guest.get("/frame.json", params=as_a_form_sends_it).json()["id"] == "a\nb/0"
+
+
+def test_results_that_are_gone_are_said(tmp_path: Path, guest_of: Callable[[Path], TestClient]) -> None:
+    run = write_run(tmp_path, ["a", "b"], category="person")
+    guest = guest_of(run)
+    outcomes = run / "results" / "outcomes.parquet"
+    outcomes.write_bytes(b"not any more")
+    answer = guest.get("/explore.json")
+    assert (answer.status_code, answer.json()) == (409, {"error": "a part of the results cannot be read"})
+    outcomes.unlink()
+    with pytest.raises(StoreError, match="a part of the results"):
+        Opened(run)

@@ -56,7 +56,8 @@ class Pages:
             (table,) = level_tables(run.summary)
             metric = str(run.summary.data["metric"]).replace("_", " ")
             scores = {"metric": metric, "columns": table.columns, "rows": _texts(table.rows)}
-            return page | {"scores": scores, "label_names": label_names(run, pick.sut)}
+            laid_over = any(side["label_picture"] for side in page["frame"]["sides"].values())
+            return page | {"scores": scores, "label_names": label_names(run, pick.sut) if laid_over else []}
         grid = run.grid(pick.sut)
         return page | {
             "sensitivity": {
