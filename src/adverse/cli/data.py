@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from adverse.cli import say
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def check_data(
         typer.echo(json.dumps({**_plain(found), "data": section, "usable": found.usable}, indent=1))
     else:
         for line in words(found, title, section):
-            typer.echo(line)
+            say(line)
     if not found.usable:
         raise typer.Exit(EXIT_GATE_FAILED)
 
