@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.outcome import Outcome, Test
+from adverse.fuzz.outcome import Case, Outcome
 from adverse.fuzz.votes import Votes, false_positives
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, View
 from adverse.report.fuzz_tables import Row, discovery_svg, tables_of, times_of, write_results
@@ -35,7 +35,7 @@ class Shown:
     """A failure as the page shows it."""
 
     sut: str
-    test: Test
+    test: Case
     views: tuple[View, ...]
 
 
@@ -131,9 +131,9 @@ def summary_words(outcome: Outcome) -> list[str]:
     return lines
 
 
-def in_turns(outcome: Outcome, count: int) -> list[tuple[str, Test]]:
+def in_turns(outcome: Outcome, count: int) -> list[tuple[str, Case]]:
     """Return failures to look at: SUTs and mutations take turns, each with its worst first."""
-    turns: list[tuple[int, int, str, Test]] = []
+    turns: list[tuple[int, int, str, Case]] = []
     for order, sut in enumerate(outcome.suts):
         for mutation in outcome.manifest["mutations"]:
             mine = [test for test in outcome.tests[sut] if test.bin and test.mutation == mutation]
