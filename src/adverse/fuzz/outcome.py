@@ -147,7 +147,7 @@ class Outcome:
             {"mutation": mutation, "reason": reason, "refused": count}
             for mutation in self.manifest["mutations"]
             for reason, count in sorted(
-                self.refused_by_mutation.get(mutation, Counter()).items(),
+                (+self.refused_by_mutation.get(mutation, Counter())).items(),
                 key=lambda item: (-item[1], item[0]),
             )
         ]

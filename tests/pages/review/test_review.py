@@ -178,3 +178,20 @@ def test_without_failures_there_is_nothing_to_review(tmp_path: Path) -> None:
     run = campaign(tmp_path, fuzz={"mutations": ["add_car"], "options": {"off": ["perspective", "light"]}})
     with pytest.raises(StoreError, match="nothing to review"):
         routes_of(run)
+
+
+def test_the_page_of_a_campaign_is_whole(page: tuple[Page, list[str]], fuzzed: Path) -> None:
+    opened, complaints = page
+    outcome = read_outcome(CampaignFolder(fuzzed))
+    written = write_fuzz_page(CampaignFolder(fuzzed), outcome)
+    for width in (1280, 400):
+        opened.set_viewport_size({"width": width, "height": 900})
+        opened.goto(written.as_uri())
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    failed = {case.base for case in outcome.tests["colour 0"] if case.bin}
+    assert opened.locator("figure").count() == len(failed)
+    assert opened.locator("figure img").count() == 5 * len(failed)
+    for image in opened.locator("figure img").all():
+        assert image.evaluate("one => one.complete && one.naturalWidth > 0")
+    assert "default-src &#39;none&#39;" in written.read_text()
+    assert complaints == []
