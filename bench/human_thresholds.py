@@ -15,20 +15,21 @@ from adverse.reliability.estimate import Options, estimate
 from adverse.reliability.judgments import COLUMNS, judgments_of
 from adverse.reliability.planning import plan
 from adverse.reliability.simulate import Onset, People, simulate
-from adverse.reliability.thresholds import KINDS
+from adverse.reliability.thresholds import KINDS, SYMBOLS
 
 
 def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    print("| onset | answers | kind | found | typical threshold | interval covers the drop (0.35) | width |")
+    print("| onset | answers (people) | kind | threshold | interval covers | its width | spread covers |")
     print("|---|---|---|---|---|---|---|")
     for onset, (count, people), kind in itertools.product(
         get_args(Onset), ((1500, 30), (2500, 50), (10_000, 100)), KINDS
     ):
         made = People(onset=onset, drop=0.35, answers=count, participants=people)
         found = plan(made, studies, kind, Options(resamples=200))
-        row = (onset, count, kind, f"{found.found:.1%}", f"{found.threshold:.2f}")
-        print("|", *row, f"{found.covered:.1%}", f"{found.width:.2f}", sep=" | ", flush=True)
+        assert found.found == 1
+        row = (onset, f"{count} ({people})", SYMBOLS[kind], f"{found.threshold:.2f}", f"{found.covered:.1%}")
+        print("|", " | ".join((*row, f"{found.width:.2f}", f"{found.spread_covered:.1%}")), "|", flush=True)
     one = People(answers=2500, participants=100)
     rows = [
         row

@@ -55,6 +55,8 @@ class Size:
     validation_logs: int = 24
     detections: float = 5.0
     bootstrap: int = 1000
+    mutations: tuple[str, ...] = ()
+    """Settings besides the baseline; made up if none are given."""
 
 
 class _NoImage:
@@ -67,19 +69,23 @@ class _NoImage:
         return np.zeros((1, 1, 3), np.uint8)
 
 
-def write_run(path: Path, size: Size, *, seed: int = 1) -> None:
-    """Write the whole run folder."""
+NO_STUDY = b"name: scale\ndata: {format: folder, root: there-are-no-images}\n"
+
+
+def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY) -> None:
+    """Write the whole run folder; `study` is what its pictures are found by, if there are any."""
     folder = RunFolder(path)
     folder.create()
     logs = list(_logs(size, seed))
-    names = {"settings": _settings(size.conditions), "suts": [f"sut{k:02d}" for k in range(size.suts)]}
-    write_file(folder.study, b"name: scale\ndata: {format: folder, root: there-are-no-images}\n")
+    settings = ["identity", *size.mutations] if size.mutations else _settings(size.conditions)
+    names = {"settings": settings, "suts": [f"sut{k:02d}" for k in range(size.suts)]}
+    write_file(folder.study, study)
     write_file(folder.frames, frames_table(logs, ("person",)))
     write_file(folder.truth, truth_table(logs, ("person",)))
     write_file(folder.inputs, table_bytes(INPUTS.empty_table()))
     journal = Journal(folder.journal)
     cells: list[pa.Table] = []
-    skill = generator(seed, "skill").uniform(0.5, 1.0, (size.suts, size.conditions))
+    skill = generator(seed, "skill").uniform(0.5, 1.0, (size.suts, len(settings)))
     for log in logs:
         settings = names["settings"] if log.split == "test" else names["settings"][:1]
         for start in range(0, len(log.frames), UNIT_FRAMES):
@@ -97,7 +103,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1) -> None:
 
 
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:
-    groups = ["baseline", *("mild" if n % 3 else "severe" for n in range(1, size.conditions))]
+    groups = ["baseline", *("mild" if n % 3 else "severe" for n in range(1, len(names["settings"])))]
     return {
         "study": {"name": "scale", "task": "detection", "seed": seed, "file": "study.yaml", "folder": "."},
         "adverse": {"version": adverse.__version__, "commit": None},

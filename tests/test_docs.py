@@ -15,6 +15,8 @@ from adverse.data.kitti_layouts import Layout
 from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
+from adverse.reliability.checking import derived
+from adverse.reliability.requirements import MEASURES, Distribution, Required, Requirements, read_requirements
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.spec import LEVELS, Study, SutSection, study_from
 
@@ -82,3 +84,15 @@ def test_every_dependency_has_its_reason() -> None:
     declared = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     names = [re.split(r"[<>=]", entry)[0].lower() for entry in declared]
     assert [name for name in names if not name.startswith("types-") and name not in page] == []
+
+
+def test_the_requirements_of_the_page_are_valid(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "requirements.md").read_text()
+    (tmp_path / "requirements.yaml").write_text(blocks("docs/requirements.md", "yaml")[0])
+    (tmp_path / "study.yaml").write_text("{name: x, data: {format: folder, root: data}}")
+    _, versions = derived(read_requirements(tmp_path / "requirements.yaml"))
+    assert len(versions) == 4
+    for model in (Requirements, Required, Distribution):
+        assert [key for key in model.model_fields if f"`{key}" not in page and f"{key}:" not in page] == []
+    for names in MEASURES.values():
+        assert [name for name in names if f"`{name}`" not in page] == []

@@ -30,7 +30,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "mutations": GROUND,
     "suts": GROUND,
     "depth": GROUND,
-    "semantic": GROUND,
     SEAM: GROUND,
     VISUAL: ("mutations", *GROUND),
     "study": ("data", "mutations", "suts", "depth", "robot", VISUAL, SEAM, *GROUND),
@@ -51,6 +50,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
+    "semantic": GROUND,
     "fuzz": ("semantic", "benchmarks", "curves", "data", "suts", "study", SEAM, *GROUND),
     "report": (
         "analysis",
@@ -95,7 +95,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "study",
         "data",
         "mutations",
-        "semantic",
         "suts",
         "depth",
         SEAM,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,59 @@ def test_injected_script_cannot_run(opened: tuple[Page, list[str]]) -> None:
     page.wait_for_timeout(200)
     assert page.evaluate("window.hit") is None
     assert any("Content Security Policy" in text for text in complaints)
+
+
+PAINTED = """() => new Promise(done => new PerformanceObserver(list => {
+    if (list.getEntriesByName("first-contentful-paint").length) done(true);
+}).observe({type: "paint", buffered: true}))"""
+
+
+@pytest.fixture
+def slow_address(run: Path) -> Iterator[tuple[str, threading.Event]]:
+    """Serve the report up to its pictures; the rest comes when the event is set."""
+    text = (run / "report.html").read_bytes()
+    first, mark, rest = text.partition(b'<section id="failures">')
+    assert mark
+    go_on = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(first)
+            self.wfile.flush()
+            go_on.wait()
+            self.wfile.write(mark + rest)
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/report.html", go_on
+    go_on.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_the_first_paint_does_not_wait_for_the_pictures(
+    browser: Browser, slow_address: tuple[str, threading.Event]
+) -> None:
+    address, go_on = slow_address
+    page = browser.new_page()
+    page.goto(address, wait_until="commit")
+    page.evaluate(PAINTED)  # in vain, if painting waited for what has not been sent
+    assert page.locator("#table table").first.is_visible()
+    assert page.locator("#rankings table").first.is_visible()
+    assert page.locator("image").count() == 0
+    go_on.set()
+    page.wait_for_load_state("load")
+    assert page.locator("#failures image").count() >= 2
+    page.close()
+
+
+def test_pictures_out_of_sight_are_not_drawn(opened: tuple[Page, list[str]]) -> None:
+    page, _ = opened
+    script = "all => all.map(e => getComputedStyle(e).contentVisibility)"
+    assert set(page.eval_on_selector_all(".pair, .gallery figure", script)) == {"auto"}

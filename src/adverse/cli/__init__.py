@@ -43,8 +43,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(EXIT_CANNOT_RUN)
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print text that may hold foreign names: what would act on a terminal is spelt out."""
+    from adverse.report.words import seen
+
+    print(seen(text), file=sys.stderr if err else sys.stdout)
+
+
 def show_error(error: AdverseError) -> None:
     """Print an error: what, then where, got, wanted and fix, one line each."""
-    print(f"error: {error.what}", file=sys.stderr)  # noqa: T201
+    say(f"error: {error.what}", err=True)
     for label, text in error.details():
-        print(f"  {label:7} {text}", file=sys.stderr)  # noqa: T201
+        say(f"  {label:7} {text}", err=True)

@@ -24,6 +24,7 @@ from adverse.cli import (
     mutate,
     predict,
     report,
+    requirements,
     runs,
     view,
     world,
@@ -42,6 +43,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse view RUN                      explore it: frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, log by log: regressions first
     adverse bench-table RUN               P, mPC and rPC, as the literature has them
+    adverse requirements check FILE       what people do not mind must not affect the SUT
     adverse verify RUN                    re-check every hash
     adverse export RUN OUT                its answers as COCO results
     adverse list mutations                what there is to choose from
@@ -84,6 +86,7 @@ app.command("check")(check.check)
 app.command("view")(view.view)
 app.command("compare")(compare.compare)
 app.command("bench-table")(benchtable.bench_table)
+app.add_typer(requirements.requirements, name="requirements")
 app.command("drive")(drive.drive)
 app.command("export")(export.export)
 app.command("verify")(runs.verify)

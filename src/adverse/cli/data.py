@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from adverse.cli import say
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def check_data(
     from adverse.data.check_words import words
 
     registry = plugins.load(plugin or ())
-    dataset, section, title = _read(path, format_name, option or [], registry)
+    dataset, section, title = read_place(path, format_name, option or [], registry)
     console = Console(stderr=True)
     with console.status("looking") as status:
         found = check(
@@ -81,12 +82,12 @@ def check_data(
         typer.echo(json.dumps({**_plain(found), "data": section, "usable": found.usable}, indent=1))
     else:
         for line in words(found, title, section):
-            typer.echo(line)
+            say(line)
     if not found.usable:
         raise typer.Exit(EXIT_GATE_FAILED)
 
 
-def _read(
+def read_place(
     path: Path, format_name: str | None, given: list[str], registry: Registry
 ) -> tuple[Dataset, Mapping[str, Any] | None, str]:
     """Return the data set, the data section that reads it, and how it was told."""

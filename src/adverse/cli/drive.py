@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from adverse.cli import say
+
 RunPath = Annotated[Path, typer.Argument(help="A run folder with the level loop.")]
 LogName = Annotated[str, typer.Option("--log", help="The log to drive.")]
 SutName = Annotated[str, typer.Option("--sut", help="The SUT that tells the robot what is there.")]
@@ -38,7 +40,5 @@ def drive(
     drawing.write_text(picture(driven))
     words = {True: "safe", False: "NOT SAFE", None: "nothing to stop for"}[driven.safe]
     stops = int(driven.by_sut.stopped.sum())
-    typer.echo(
-        f"{words}: {stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m"
-    )
-    typer.echo(f"every step: {table}\npicture:    {drawing}")
+    say(f"{words}: {stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m")
+    say(f"every step: {table}\npicture:    {drawing}")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from adverse.cli import say
 from adverse.cli.runs import RunPath
 
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")]
@@ -28,5 +29,5 @@ def export(folder: RunPath, out: Target, sut: Suts = None, setting: Settings = N
     for one in written:
         failed = f", {len(one.faults)} faults" if one.faults else ""
         unusable = f", {len(one.quarantined)} images could not be used" if one.quarantined else ""
-        typer.echo(f"{out / one.file}: {one.detections} detections{failed}{unusable}")
-    typer.echo(f"{out / ANNOTATIONS}: the truth")
+        say(f"{out / one.file}: {one.detections} detections{failed}{unusable}")
+    say(f"{out / ANNOTATIONS}: the truth")

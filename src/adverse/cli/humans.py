@@ -15,10 +15,23 @@ humans = typer.Typer(
     help="""Find out how much change people tolerate: show them images, and estimate from what they say.
 
 \b
+    adverse humans serve study.yaml                the experiment, in the browser
+    adverse humans export study.yaml > answers.csv the answers that count
+    adverse humans erase study.yaml NUMBER         forget a participant
     adverse humans simulate answers.csv            made-up answers, to see what comes of them
     adverse humans estimate answers.csv            thresholds with intervals, and the picture
 """,
 )
+
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of a human study (YAML).")]
+Host = Annotated[
+    str, typer.Option("--host", help="Where to listen; others than 127.0.0.1 open it to a network.")
+]
+Port = Annotated[int, typer.Option("--port", "-p", help="0: the one it had before, or any that is free.")]
+Number = Annotated[str, typer.Argument(metavar="NUMBER", help="The participant's number.")]
+LeftOut = Annotated[
+    Path | None, typer.Option("--excluded", help="Write the trials that were left out (CSV).")
+]
 
 Answers = Annotated[
     Path, typer.Argument(metavar="ANSWERS.csv", help="Answers, as export or simulate wrote them.")
@@ -59,6 +72,74 @@ Repeat = Annotated[
     int | None, typer.Option(min=1, help="Instead of answers: how this many studies would do.")
 ]
 Target = Annotated[Path | None, typer.Argument(metavar="[OUT.csv]", help="Where to write the answers.")]
+
+
+@humans.command("serve")
+def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
+    """Show images to people and keep what they say they saw, until Ctrl-C.
+
+    Everybody with the printed address can take part, each under a random number. Answers are kept beside the
+    file, in the folder STUDY-answers; start it again to go on, at the same address.
+
+    \b
+    Examples:
+        adverse humans serve cars.yaml
+        adverse humans serve cars.yaml --host 192.168.1.20 --port 8000      for others in the room
+    """
+    from adverse.pages.humans.experiment import Experiment
+    from adverse.pages.humans.opening import door_of, held, warm_up
+    from adverse.pages.humans.routes import routes
+    from adverse.pages.humans.spec import read_human_study
+    from adverse.pages.serving import LOOPBACK
+    from adverse.pages.serving import serve as answer_requests
+
+    file = read_human_study(study)
+    with held(file):
+        experiment = Experiment(file)
+        typer.echo("making the first images ...", err=True)
+        warm_up(experiment)
+        door, bound = door_of(file, host, port)
+        if host != LOOPBACK:
+            typer.echo(f"warning: {host} can be reached from other machines; the address lets in", err=True)
+        typer.echo(f"participants open: {door.address}\nanswers: {file.folder}\nCtrl-C ends it")
+        answer_requests(door, bound, routes(experiment, door))
+
+
+@humans.command("export")
+def export(study: StudyPath, excluded: LeftOut = None) -> None:
+    """Print the answers that count as CSV; say what was left out, and why.
+
+    \b
+    Example:
+        adverse humans export cars.yaml --excluded left-out.csv > answers.csv
+    """
+    from adverse.pages.humans.export import export as answers_of
+    from adverse.pages.humans.opening import past
+    from adverse.pages.humans.spec import read_human_study
+    from adverse.study.store.durable import write_file
+
+    file = read_human_study(study)
+    found = answers_of(past(file), file.study)
+    typer.echo(found.csv(), nl=False)
+    for line in found.words():
+        typer.echo(line, err=True)
+    if excluded is not None:
+        write_file(excluded, found.excluded_csv().encode())
+
+
+@humans.command("erase")
+def erase(study: StudyPath, participant: Number) -> None:
+    """Erase all that is kept of one participant; while the study is served, their own page can do it.
+
+    \b
+    Example:
+        adverse humans erase cars.yaml 3f2a9c0d11e4b7a8
+    """
+    from adverse.pages.humans.opening import erase as forget
+    from adverse.pages.humans.spec import read_human_study
+
+    forget(read_human_study(study), participant)
+    typer.echo(f"erased: {participant}")
 
 
 @humans.command("estimate")

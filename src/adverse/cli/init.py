@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from adverse.cli import say
+
 Data = Annotated[Path, typer.Argument(help="The data set's folder, or its annotation file.")]
 Model = Annotated[Path | None, typer.Argument(help="An ONNX model. [default: OpenCV's HOG]")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")]
@@ -28,9 +30,9 @@ def init(data: Data, model: Model = None, out: Out = Path("study.yaml")) -> None
     made = starter(data, model, out.resolve().parent, plugins.load())
     picture = out.with_suffix(".png")
     write_starter(made, out, picture)
-    typer.echo(f"{out} is written. Assumed:")
+    say(f"{out} is written. Assumed:")
     for line in made.assumed:
-        typer.echo(f"- {line}")
+        say(f"- {line}")
     if made.picture is not None:
-        typer.echo(f"look at {picture}: white is what is there, orange what the model finds")
-    typer.echo(f"then:   adverse run {out}")
+        say(f"look at {picture}: white is what is there, orange what the model finds")
+    say(f"then:   adverse run {out}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from adverse.cli import say
 from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
 from adverse.errors import EXIT_INCOMPLETE, StudyError
@@ -125,7 +126,7 @@ def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> No
     done = export(dataset, job, target, suffix=suffix, workers=workers or all_cores(), watch=watch)
     typer.echo(f"{done.files} files in {target}, {done.made} of them made now")
     for frame, reason in done.refused[:10]:
-        typer.echo(f"- left out {frame}: {reason}")
+        say(f"- left out {frame}: {reason}")
     if done.refused:
         raise typer.Exit(EXIT_INCOMPLETE)
 

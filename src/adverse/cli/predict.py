@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from adverse.cli import say
+
 Table = Annotated[
     Path,
     typer.Argument(help="CSV: first column the setting's id, one column per SUT, a row called baseline."),
@@ -33,13 +35,11 @@ def predict(table: Table, simple: Simple, contextual: Contextual, as_json: Json 
     if as_json:
         typer.echo(json.dumps(found.plain(), indent=1))
         return
-    typer.echo(
-        f"{contextual} ({len(found.contextual)} settings) from {simple} ({len(found.simple)} settings)"
-    )
+    say(f"{contextual} ({len(found.contextual)} settings) from {simple} ({len(found.simple)} settings)")
     width = max(len(sut) for sut in found.suts)
-    typer.echo(f"{'SUT':{width}}      R2  squared correlation")
+    say(f"{'SUT':{width}}      R2  squared correlation")
     for sut, one in found.suts.items():
-        typer.echo(f"{sut:{width}}  {_figure(one.r2)}  {_figure(one.squared_correlation)}")
+        say(f"{sut:{width}}  {_figure(one.r2)}  {_figure(one.squared_correlation)}")
 
 
 def _figure(value: float | None) -> str:

@@ -43,18 +43,24 @@ def parse(text: str, registry: Registry, *, where: str = "mutation", group: Grou
         tree, coherent = _without_log(tree)
         calls = [_call(node) for node in _terms(tree)]
     except (SyntaxError, ValueError) as error:
-        raise StudyError(
-            "a mutation cannot be read",
-            where=where,
-            got=repr(text),
-            wanted="name(option=value, ...), as in gaussian_blur(sigma_px=2)",
-            fix=SEE_LIST,
-        ) from error
+        raise _unreadable(text, where) from error
     steps = []
     for name, options in calls:
         plugin = registry.get("mutation", name, where=where)
         steps.append(Step(name, plugins.bind(plugin, options, where=f"{where} {name}")))
     return _setting(tuple(steps), registry, where, group, coherent=coherent)
+
+
+def call_of(text: str, *, where: str = "mutation") -> tuple[str, dict[str, Any]]:
+    """Return the name and the options of one mutation as it is written, without checking either.
+
+    >>> call_of("defocus(focus_m=2)")
+    ('defocus', {'focus_m': 2})
+    """
+    try:
+        return _call(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError) as error:
+        raise _unreadable(text, where) from error
 
 
 def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
@@ -189,6 +195,16 @@ def apply(
     registry = plugins.load()
     setting = parse(mutation, registry)
     return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+
+
+def _unreadable(text: str, where: str) -> StudyError:
+    return StudyError(
+        "a mutation cannot be read",
+        where=where,
+        got=repr(text),
+        wanted="name(option=value, ...), as in gaussian_blur(sigma_px=2)",
+        fix=SEE_LIST,
+    )
 
 
 def _setting(

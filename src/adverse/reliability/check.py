@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy import optimize, special
 
+from adverse.curves.holm import holm
 from adverse.reliability.batches import Batches, batches_of_images, batches_of_logs, whole
 from adverse.reliability.tally import Evidence
 from adverse.verdicts import Outcome
@@ -127,34 +128,18 @@ def unseen(images: float, risk: float) -> float:
     return float(1 - risk ** (1 / images))
 
 
-def decide(findings: Sequence[Finding], plans: Sequence[Plan]) -> list[Outcome]:
+def decide(findings: Sequence[Finding], risk: float) -> list[Outcome]:
     """Return the outcome of each requirement of one SUT, corrected by Holm for how many there are.
 
     Claims that requirements are met and claims that they are missed are corrected each among themselves, so
     that of all the PASSes the chance that any is wrong is at most the risk, and of all the FAILs too.
     """
-    risks = [plan.risk for plan in plans]
-    met = holm([finding.p_met for finding in findings], risks)
-    missed = holm([finding.p_missed for finding in findings], risks)
+    met = holm([finding.p_met for finding in findings], alpha=risk)
+    missed = holm([finding.p_missed for finding in findings], alpha=risk)
     return [
         Outcome.PASS if yes else Outcome.FAIL if no else Outcome.INCONCLUSIVE
         for yes, no in zip(met, missed, strict=True)
     ]
-
-
-def holm(p_values: Sequence[float], risks: Sequence[float]) -> list[bool]:
-    """Tell which claims hold when all are made at once (Holm 1979); each may have a risk of its own.
-
-    >>> holm([0.001, 0.03, 0.04], [0.05] * 3)
-    [True, False, False]
-    """
-    found = [False] * len(p_values)
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index] / risks[index])
-    for place, index in enumerate(order):
-        if p_values[index] > risks[index] / (len(order) - place):
-            break
-        found[index] = True
-    return found
 
 
 def _alike(together: Batches, singly: Batches, *, at_most: float) -> float:

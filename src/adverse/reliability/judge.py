@@ -24,9 +24,9 @@ class Judged:
 
 
 def judge(evidence: Sequence[Evidence], plans: Sequence[Plan]) -> list[Judged]:
-    """Judge all requirements of one SUT together: Holm corrects for how many they are."""
+    """Judge all requirements of one SUT together, at one confidence: Holm corrects for how many they are."""
     found = [[find(one, plan, run=run) for one, plan in zip(evidence, plans, strict=True)] for run in RUNS]
-    outcomes = [decide(findings, plans) for findings in found]
+    outcomes = [decide(findings, max(plan.risk for plan in plans)) for findings in found] if plans else []
     return [
         _judged(finding, plan, first, second, among=len(plans))
         for finding, plan, first, second in zip(found[0], plans, *outcomes, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.report.tables import span
-from adverse.report.words import shown
+from adverse.report.words import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
 LEVEL_WORDS = {
@@ -90,8 +90,9 @@ def _of_task(summary: Summary) -> Iterator[str]:
     for row in sorted(plain, key=lambda row: -row["scores"][metric]):
         mine = [one for one in summary.rows if one["sut"] == row["sut"] and one["share"] is not None]
         worst = min(mine, key=lambda one: one["share"])
+        flat = {metric: row["scores"][metric], f"{metric}_interval": row.get(f"{metric}_interval")}
         yield (
-            f"{shown(row['sut'])} has {metric} {row['scores'][metric]:.3f}; at worst, under "
+            f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}; at worst, under "
             f"{shown(worst['setting'])}, {worst['share']:.0%} of that is left."
         )
 

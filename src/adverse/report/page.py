@@ -12,24 +12,33 @@ import pyarrow.parquet as pq
 
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
+from adverse.benchmarks.table import cells_of
 from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
 from adverse.errors import AdverseError
 from adverse.report.answer import answers, untested
+from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.closed_loop import drives
 from adverse.report.figures import MARKED, Curve, curves_svg, style_of
 from adverse.report.galleries import failures, mutation_gallery
 from adverse.report.pictures import Looker
+from adverse.report.scores import benchmark_tables, class_tables
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
 from adverse.report.terminal import remarks
 from adverse.report.words import shown
 from adverse.study.spec import LEVELS
 from adverse.study.store.durable import write_file
+from adverse.study.store.folder import BENCHMARK
 from adverse.study.store.read import Store, open_store
+from adverse.study.store.verdict_files import read_verdicts
 
 FILE, TABLES = "report.html", "report_tables"
 """Beside the results rather than among them: those are sealed, and a page can be written again."""
+UNCHECKED = (
+    "No requirement was checked; adverse check with --save does, and its verdicts are then shown here."
+)
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
@@ -49,7 +58,7 @@ def write_report(run: Path) -> Path:
     """Write report.html into the run folder, beside it every table as CSV and JSON; return its path."""
     store = open_store(run)
     summary = read_summary(store)
-    tables = _tables(summary)
+    tables = _tables(store, summary)
     folder = store.folder.path / TABLES
     folder.mkdir(exist_ok=True)
     for table in tables:
@@ -64,14 +73,20 @@ def write_report(run: Path) -> Path:
 def render(store: Store, summary: Summary) -> str:
     """Return the whole page."""
     looker = Looker(store)
+    verdicts = read_verdicts(store.folder)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
         manifest=store.manifest,
-        answers=answers(summary),
-        untested=untested(summary, LEVELS),
+        answers=[*answers(summary), *requirement_answers(verdicts)],
+        untested=[*untested(summary, LEVELS), *([] if verdicts else [UNCHECKED])],
+        requirements=requirement_tables(verdicts),
+        benchmark=benchmark_tables(store),
+        no_benchmark=_could_be_benchmarked(store),
+        classes=class_tables(summary),
+        class_suts=store.suts,
         remarks=[line.removeprefix("- ") for line in remarks(summary)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
@@ -87,10 +102,23 @@ def render(store: Store, summary: Summary) -> str:
     )
 
 
-def _tables(summary: Summary) -> list[Table]:
+def _tables(store: Store, summary: Summary) -> list[Table]:
     rankings = ranking_table(summary)
     predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
-    return [*level_tables(summary), *([rankings] if rankings else []), *predicted]
+    return [
+        *level_tables(summary),
+        *([rankings] if rankings else []),
+        *predicted,
+        *benchmark_tables(store),
+        *class_tables(summary),
+        *requirement_tables(read_verdicts(store.folder)),
+    ]
+
+
+def _could_be_benchmarked(store: Store) -> bool:
+    """Tell whether a run has the whole battery of the corruption benchmark, but not its numbers."""
+    whole = len(cells_of(store)) == len(CORRUPTIONS) * len(SEVERITIES)
+    return whole and not (store.folder.results / f"{BENCHMARK}.json").exists()
 
 
 def prediction_tables(summary: Summary) -> Iterator[Table]:

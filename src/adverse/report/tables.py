@@ -11,7 +11,7 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.report.words import cell, shown
+from adverse.report.words import SCORE_WORDS, cell, shown
 
 Row = Mapping[str, Any]
 SHADES = 10
@@ -116,7 +116,7 @@ def _level_table(level: str, rows: list[Row]) -> Table:
 def _task_table(summary: Summary) -> Table:
     metric = str(summary.data["metric"])
     rows = [{**row, **row["scores"]} for row in summary.rows]
-    title = f"{metric}, shaded by the share of the SUT's own baseline that survives"
+    title = f"{SCORE_WORDS[metric]}, shaded by the share of the SUT's own baseline that survives"
     return _matrix(metric, title, rows, metric, "share")
 
 

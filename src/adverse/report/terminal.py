@@ -10,12 +10,12 @@ from rich.text import Text
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.report.words import SCORE_WORDS, shown
 
 Row = Mapping[str, Any]
 SHOWN_CHANGES = 4
 GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
 """The parts of a table, in order, with the words that head them."""
-WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
 SHOWN = 5
 """Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
 
@@ -127,22 +127,22 @@ def _task_table(summary: Summary) -> Table:
         {**row, "area": row["scores"][metric], "robustness": row["share"], "level": metric}
         for row in summary.rows
     ]
-    return _table(f"{WORDS[metric]}, and share of the baseline that survives", rows)
+    return _table(f"{SCORE_WORDS[metric]}, and share of the baseline that survives", rows)
 
 
 def _table(title: str, rows: Sequence[Row]) -> Table:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
-    table = Table(title=title, title_justify="left")
+    table = Table(title=Text(title, style="table.title"), title_justify="left")
     table.add_column("mutation", overflow="fold")
     for sut in suts:
-        table.add_column(sut, justify="right", overflow="fold")
+        table.add_column(Text(shown(sut)), justify="right", overflow="fold")
     for group, words in GROUPS.items():
         mine = dict.fromkeys(str(row["setting"]) for row in rows if _group(row) == group)
         if words and mine:
             table.add_row(Text(words, style="italic dim"))
         for number, setting in enumerate(mine, start=1):
             cells = {row["sut"]: row for row in rows if row["setting"] == setting}
-            name = Text(setting, style="" if words else "bold")
+            name = Text(shown(setting, longest=None), style="" if words else "bold")
             table.add_row(name, *(_cell(cells.get(sut)) for sut in suts), end_section=number == len(mine))
     return table
 

@@ -11,6 +11,8 @@ import unicodedata
 LONGEST = 120
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the start of a formula."""
+SCORE_WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
+"""What the scores of segmenters and classifiers are called."""
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 """Unicode categories that are invisible or act on what stands around them."""
 
@@ -23,14 +25,27 @@ def shown(text: object, *, longest: int | None = LONGEST) -> str:
     >>> shown("a" * 9, longest=5)
     'aa…aa'
     """
-    spelt = "".join(
-        char if unicodedata.category(char) not in HIDDEN else char.encode("unicode_escape").decode()
-        for char in str(text)
-    )
+    spelt = "".join(map(_spelt, str(text)))
     if longest is None or len(spelt) <= longest:
         return spelt
     half = (longest - 1) // 2
     return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
+
+
+def seen(text: str) -> str:
+    r"""Return text of any number of lines with what cannot be seen written out, whole.
+
+    >>> print(seen("a\x1b[31m\nb"))
+    a\x1b[31m
+    b
+    """
+    return "".join(char if char == "\n" else _spelt(char) for char in text)
+
+
+def _spelt(char: str) -> str:
+    if unicodedata.category(char) not in HIDDEN:
+        return char
+    return char.encode("unicode_escape").decode()
 
 
 def cell(value: object) -> str:

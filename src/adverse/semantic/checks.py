@@ -20,6 +20,17 @@ from adverse.semantic.resources import Index
 from adverse.semantic.scenes import Mask, Scene
 
 Yes = NDArray[np.bool_]
+LENGTH_M = {
+    "person": 0.6,
+    "bicycle": 1.8,
+    "motorcycle": 2.2,
+    "car": 4.5,
+    "truck": 8.0,
+    "bus": 12.0,
+    "train": 20.0,
+}
+LENGTH_OF_OTHERS_M = 1.0
+"""How far a thing may go on behind what is seen of it; of a car from behind one sees only its back."""
 
 
 class Asked(NamedTuple):
@@ -36,6 +47,7 @@ class Place(NamedTuple):
     """What the questions about one place are about: a cut-out at its place, its donor's light and depth."""
 
     scene: Scene
+    class_name: str
     patch: Patch
     median_value: float
     depth_range_m: tuple[float, float] | None
@@ -55,7 +67,12 @@ def is_unoccluded(asked: Asked) -> Yes:
 
 def is_whole(asked: Asked) -> Yes:
     """Tell which objects are in one piece."""
-    return np.asarray(asked.donors.components == 1)
+    return np.asarray(asked.donors.largest_part >= asked.options.least_in_one_piece)
+
+
+def is_of_same_frame(asked: Asked) -> Yes:
+    """Tell which come from images of the scene's size, as from the same camera."""
+    return np.asarray((asked.donors.frame_size == asked.scene.size).all(axis=1))
 
 
 def has_same_perspective(asked: Asked) -> Yes:
@@ -90,21 +107,27 @@ def is_apart(place: Place) -> bool:
     """Tell whether nothing whose pixels it shares is as far away as it is; else two would be in one place."""
     if place.depth_range_m is None or place.scene.depth_m is None:
         return False
-    near, far = place.depth_range_m
+    near, far = _extent(place.class_name, *place.depth_range_m)
     x0, y0, x1, y1 = place.patch.box
     here, depth_m = place.scene.instances[y0:y1, x0:x1], place.scene.depth_m
     for number in np.unique(here[place.patch.mask]).tolist():
         if number:
-            left, top, right, bottom = place.scene.things[number].box
+            thing = place.scene.things[number]
+            left, top, right, bottom = thing.box
             own = place.scene.instances[top:bottom, left:right] == number
             depth = depth_m[top:bottom, left:right][own]
             known = depth[np.isfinite(depth)]
             if not known.size:
                 return False
-            theirs = np.percentile(known, (5, 95))
-            if near <= theirs[1] and theirs[0] <= far:
+            begins, ends = _extent(place.scene.class_of(thing), *np.percentile(known, (5, 95)))
+            if near <= ends and begins <= far:
                 return False
     return True
+
+
+def _extent(class_name: str | None, near: float, far: float) -> tuple[float, float]:
+    """Return from where to where a thing reaches in depth, if what is seen of it begins and ends there."""
+    return near, max(far, near + LENGTH_M.get(class_name or "", LENGTH_OF_OTHERS_M))
 
 
 def is_visible(place: Place) -> bool:
@@ -117,6 +140,7 @@ INDEX_CHECKS: dict[str, Callable[[Asked], Yes]] = {
     "size": is_large_enough,
     "unoccluded": is_unoccluded,
     "whole": is_whole,
+    "frame": is_of_same_frame,
     "perspective": has_same_perspective,
     "road": stands_on_road,
 }

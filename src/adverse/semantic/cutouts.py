@@ -32,6 +32,8 @@ class Cutout(NamedTuple):
     depth_m: NDArray[np.float32] | None
     occluded: bool
     components: int
+    largest_part: float
+    """The share of its pixels that its largest component has."""
     cut: bool
     """Whether it touches the border of the image, and so may go on beyond it."""
     median_value: float
@@ -84,6 +86,8 @@ def _cutout(scene: Scene, thing: Thing, front: _Regions | None) -> Cutout:
     inside = np.s_[y0:y1, x0:x1]
     mask = scene.instances[inside] == thing.instance
     depth = None if scene.depth_m is None else np.where(mask, scene.depth_m[inside], np.float32(np.nan))
+    _, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
+    parts = stats[1:, cv2.CC_STAT_AREA]
     ground = scene.ground
     width, height = scene.size
     return Cutout(
@@ -93,7 +97,8 @@ def _cutout(scene: Scene, thing: Thing, front: _Regions | None) -> Cutout:
         np.where(mask[..., None], scene.image[inside], np.uint8(0)),
         depth,
         _occluded(scene, thing, front),
-        cv2.connectedComponents(mask.astype(np.uint8), connectivity=8)[0] - 1,
+        len(parts),
+        float(parts.max() / parts.sum()),
         x0 == 0 or y0 == 0 or x1 == width or y1 == height,
         float(np.median(scene.value[inside][mask])),
         None if depth is None else _range(depth),
@@ -195,6 +200,7 @@ def in_rows(scene: Scene, made: list[Cutout], notes: Counter[str]) -> Iterator[d
             "median_value": one.median_value,
             "occluded": one.occluded,
             "components": one.components,
+            "largest_part": one.largest_part,
             "cut": one.cut,
             "depth_near_m": near,
             "depth_far_m": far,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from adverse.errors import MutationError, suggestion
 
-PAPER_CHECKS = ("size", "unoccluded", "whole", "perspective", "road", "light")
+PAPER_CHECKS = ("size", "unoccluded", "whole", "frame", "perspective", "road", "light")
 """The conformity checks of the paper, in the order they are made."""
 DEPTH_CHECKS = ("apart", "visible")
 """Checks that need depth, made when `occlusion` is on."""
@@ -31,9 +31,10 @@ class Cell:
 class Options:
     """How mutations are proposed. The defaults are the paper's; `off` names checks to leave out.
 
-    `min_side_px` is the least longest side of the box of a donor, by class. `vanishing_grid` is columns x
-    rows. `light_within` is the greatest difference of median HSV values. `tries` bounds the candidates that
-    are looked at pixel by pixel.
+    `min_side_px` is the least longest side of the box of a donor, by class. `least_in_one_piece` is the share
+    of its pixels that must hang together. `vanishing_grid` is columns x rows.
+    `light_within` is the greatest difference of median HSV values. `tries` bounds the candidates that are
+    looked at pixel by pixel.
 
     The extensions: `occlusion` lets what is nearer hide what is added, and refuses what would be in the same
     place (needs depth). `shadow` darkens the ground under it, `feather_px` blends its edge inwards,
@@ -42,6 +43,7 @@ class Options:
     """
 
     min_side_px: Mapping[str, int] = field(default_factory=lambda: {"car": 100, "person": 50})
+    least_in_one_piece: float = 1.0
     vanishing_grid: tuple[int, int] = (2, 2)
     light_within: float = 5.0
     off: frozenset[str] = frozenset()

@@ -63,8 +63,10 @@ def resized(patch: Patch, box: Box, closer: float) -> Patch:
     weighed = cv2.resize(patch.rgb.astype(np.float32) * patch.mask[..., None], size, interpolation=how)
     rgb = np.rint(np.clip(weighed / np.maximum(alpha / 255, 1e-6)[..., None], 0, 255)).astype(np.uint8)
     depth = patch.depth_m
-    if depth is not None:
-        depth = cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST) / np.float32(closer)
+    if depth is not None and not np.isnan(depth).all():
+        nearest = cv2.resize(depth, size, interpolation=cv2.INTER_NEAREST)
+        filled = np.where(np.isnan(nearest), np.nanmedian(depth), nearest)
+        depth = (filled / closer).astype(np.float32)
     return Patch(box, alpha >= SOLID, rgb, depth)
 
 
@@ -79,7 +81,7 @@ def harmonised(rgb: Image, before: tuple[float, float, float], after: tuple[floa
 def feathered(base: Image, patch: Patch, feather_px: int) -> Image:
     """Return the patch's colours blended, from its edge inwards, with the base's (of its box)."""
     padded = np.pad(patch.mask, 1).astype(np.uint8)
-    inwards = cv2.distanceTransform(padded, cv2.DIST_L2, 3)[1:-1, 1:-1]
+    inwards = cv2.distanceTransform(padded, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)[1:-1, 1:-1]
     alpha = np.minimum(inwards / (feather_px + 1), 1)[..., None]
     mixed = patch.rgb * alpha + base * (1 - alpha)
     return np.asarray(np.rint(mixed), np.uint8)

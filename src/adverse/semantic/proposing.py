@@ -30,7 +30,9 @@ NO_POINT = "no vanishing point"
 NO_DEPTH = "no depth"
 NO_GROUND = "no ground plane"
 OWN_LOG = "from the scene's own log"
-OTHER_SIZE = "from an image of another size"
+OUTSIDE = "outside the frame"
+CUT = "cut by the border"
+NO_ROOM = "no room where it was moved to"
 OTHER_CELL = "outside the wanted cell"
 TRIES = "tries used up"
 
@@ -116,15 +118,14 @@ def _impossible(asked: Asked, where: Cell) -> str | None:
 def _first_refusals(asked: Asked, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
     """Return names of refusals, and for each object the number of the first that applies to it, or -1."""
     index, scene, options = asked.donors, asked.scene, asked.options
-    width, height = scene.size
     skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
     refusals = {name: ~check(asked) for name, check in INDEX_CHECKS.items() if name not in skipped}
     refusals[OWN_LOG] = (index.scene == scene.id) | (index.log == scene.log_id)
-    refusals[OTHER_SIZE] = (index.frame_size != (width, height)).any(axis=1)
     if not options.moves:
+        refusals[OUTSIDE] = np.asarray((index.box[:, 2:] > scene.size).any(axis=1))
         refusals[OTHER_CELL] = ~_in_cell(index.box, where, scene.size)
     else:
-        refusals["cut by the border"] = index.cut
+        refusals[CUT] = index.cut
     first = np.full(len(index.number), -1)
     for number, refusal in reversed(list(enumerate(refusals.values()))):
         first[refusal] = number
@@ -141,7 +142,7 @@ def _accepted(
     if options.moves:
         move = moved(donor, scene, rng)
         if move is None:
-            return (), "no room where it was moved to"
+            return (), NO_ROOM
         patch, closer = move
         x0, y0, x1, y1 = patch.box
         numbers |= {"x": x0, "y": y0, "width": x1 - x0, "height": y1 - y0, "closer": closer}
@@ -150,7 +151,7 @@ def _accepted(
             return (), "size"
         if not _in_cell(np.array([patch.box]), where, scene.size)[0]:
             return (), OTHER_CELL
-    place = Place(scene, patch, donor.median_value, reach, options)
+    place = Place(scene, donor.class_name, patch, donor.median_value, reach, options)
     skipped = options.off if options.occlusion else options.off | set(DEPTH_CHECKS)
     for name, check in PLACE_CHECKS.items():
         if name not in skipped and not check(place):

@@ -19,7 +19,7 @@ from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same data would make another file."""
 KEY = b"adverse.resources"
 NUMBERS = {
@@ -33,6 +33,7 @@ NUMBERS = {
     "frame_width": "int32",
     "frame_height": "int32",
     "median_value": "float32",
+    "largest_part": "float64",
     "vanishing_x": "float64",
     "vanishing_y": "float64",
     "depth_near_m": "float32",

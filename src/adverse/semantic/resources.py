@@ -53,6 +53,8 @@ class Entity:
     """Of its source image, in fractions of width and height."""
     occluded: bool
     components: int
+    largest_part: float
+    """The share of its pixels that its largest component has."""
     cut: bool
     """Whether it touches the border of its image, and so may go on beyond it."""
     depth_range_m: tuple[float, float] | None
@@ -81,8 +83,9 @@ class Index(NamedTuple):
     vanishing: NDArray[np.float64]
     """(N,2) in fractions of the frame, NaN where none was found."""
     occluded: NDArray[np.bool_]
-    components: NDArray[np.int32]
+    largest_part: NDArray[np.float64]
     cut: NDArray[np.bool_]
+    with_depth: NDArray[np.bool_]
     frame_size: NDArray[np.int32]
 
 
@@ -172,6 +175,7 @@ class Resources:
             vanishing=None if np.isnan(point[0]) else point,
             occluded=bool(value["occluded"]),
             components=int(value["components"]),
+            largest_part=float(value["largest_part"]),
             cut=bool(value["cut"]),
             depth_range_m=None if np.isnan(near) else (near, far),
             nearness=None if np.isnan(nearness) else nearness,
@@ -208,8 +212,9 @@ class Resources:
                 column["median_value"],
                 np.stack([column["vanishing_x"], column["vanishing_y"]], axis=1),
                 column["occluded"],
-                column["components"],
+                column["largest_part"],
                 column["cut"],
+                ~np.isnan(column["depth_near_m"]),
                 np.stack([column["frame_width"], column["frame_height"]], axis=1),
             )
         return self._indexes[class_name]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from adverse import plugins
 from adverse.data.reading import read_format
 from adverse.data.runs import cut_negative_runs
+from adverse.data.thinning import thinned
 from adverse.depth.validity import Policy
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.hashes import digest
@@ -207,7 +208,8 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
                 fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
             )
     runs = section.negative_runs
-    return cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+    cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+    return cut if section.test_frames is None else thinned(cut, section.test_frames)
 
 
 def sut_tasks(file: StudyFile, registry: Registry) -> tuple[SutTask, ...]:

@@ -60,6 +60,7 @@ class DataSection(_OpenSection):
 
     format: str
     negative_runs: NegativeRuns | None = None
+    test_frames: Annotated[int, Field(ge=1)] | None = None
 
 
 class SutSection(_OpenSection):
@@ -138,6 +139,7 @@ class Study(_Section):
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+    requirements: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
     @field_validator("name")

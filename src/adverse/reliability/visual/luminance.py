@@ -74,7 +74,7 @@ def check_sizes(reference: Luminance, changed: Luminance) -> None:
         )
 
 
-@kernel("(u1[:, :, ::1], f8[:, ::1])")
+@kernel("(Array(u1, 3, 'C', readonly=True), f8[:, ::1])")
 def mix_channels(image: Image, out: Luminance) -> None:
     """Fill in the luminance of every pixel."""
     for row in range(out.shape[0]):

@@ -1,0 +1,82 @@
+"""requirements: check what a SUT must keep up under changes that people tolerate."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adverse.cli.console import Console
+from adverse.cli.progress import ProgressWatcher
+from adverse.cli.runs import Fresh, Workers, interrupts
+from adverse.errors import EXIT_INTERRUPTED
+
+requirements = typer.Typer(
+    help="Requirements on reliability: what people do not mind must not affect the system.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+FilePath = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="A requirements file, or a study with requirements: in it.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The folder. [default: runs/NAME-requirements beside the study]"),
+]
+
+
+@requirements.callback()
+def _main() -> None:
+    pass
+
+
+@requirements.command("check")
+def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fresh = False) -> None:  # noqa: FBT002
+    """Run the SUTs on images changed as far as people tolerate, and say whether they keep up.
+
+    \b
+    Examples:
+        adverse requirements check requirements.yaml
+        adverse requirements check study.yaml --out runs/reliability --workers 4
+
+    Prints the reliability distance (required less measured, 0 or less is good) of every requirement and SUT
+    with its bounds and a verdict, and writes them with a page into the folder. What is answered already is
+    not asked again. docs/requirements.md tells how to write requirements and what a verdict means.
+
+    Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
+    """
+    from adverse.processes import all_cores
+    from adverse.reliability.checking import run_check
+    from adverse.reliability.requirements import read_requirements
+    from adverse.reliability.written import as_data, as_verdict, save
+    from adverse.report.requirements import requirement_lines, requirement_tables
+    from adverse.report.requirements_page import write_requirements_page
+    from adverse.study.engines import Engine, Stop
+    from adverse.study.engines.inline import InlineEngine
+    from adverse.study.engines.local import LocalEngine
+    from adverse.verdicts import exit_code
+
+    file = read_requirements(study)
+    folder = out or file.study.folder / "runs" / f"{file.study.study.name}-requirements"
+    console = Console()
+    watch, stop = ProgressWatcher(console), Stop()
+    count = all_cores() if workers is None else workers
+    engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
+    found = None
+    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
+        found = run_check(file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+    if found is None:
+        watch.note(f"stopped; what is finished is kept in {folder}. Run the same command to go on.")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    data = as_data(found)
+    for table in requirement_tables(data):
+        console.print(table)
+    for line in requirement_lines(data):
+        console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
+    for name, path in zip(("results", "verdicts"), save(found), strict=True):
+        console.print(f"{name + ':':10}{path}", highlight=False, markup=False, soft_wrap=True)
+    page = write_requirements_page(folder)
+    console.print(f"{'page:':10}{page}", highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(exit_code(as_verdict(one) for one in found.results))

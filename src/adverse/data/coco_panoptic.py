@@ -1,0 +1,210 @@
+"""The `coco-panoptic` format: COCO's panoptic annotations, a JSON file and a PNG for each image.
+
+root/
+  panoptic_val2017.json           images, annotations with segments_info, categories with isthing
+  panoptic_val2017/000123.png     the segment of each pixel: red + 256 green + 65536 blue, 0 is void
+  val2017/000123.jpg
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated as An
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from adverse.data import coco, codecs
+from adverse.data.files import absent, inside, read_bytes
+from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy
+from adverse.data.objects import Annotated, Truths
+from adverse.data.strict_json import read_json, read_model
+from adverse.data.truth import CocoImage
+from adverse.errors import AdverseError, DataError
+from adverse.plugins import Positive, dataset
+from adverse.types import Dataset, Frame, Log
+
+NO_PIXELS = "segments without pixels"
+_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 3 + 2**20
+
+
+def looks_like(path: Path) -> dict[str, Any] | None:
+    """Recognise a panoptic JSON file, or a folder that holds one and no boxes that `coco` would read."""
+    if path.is_dir() and coco.looks_like(path) is not None:
+        return None
+    root = path.parent if path.is_file() else path
+    found = [path] if path.is_file() else sorted(root.glob("*panoptic*.json"))
+    for file in (file for file in found if file.suffix == ".json"):
+        options = _guessed(file, root)
+        if options is not None:
+            return options
+    return None
+
+
+@dataset(name="coco-panoptic", looks_like=looks_like)
+def coco_panoptic(
+    root: Path,
+    *,
+    annotations: str,
+    images: str = "images",
+    masks: str | None = None,
+    exif: Exif = "refuse",
+    scale_16bit: Positive | None = None,
+    max_megapixels: Positive = MAX_MEGAPIXELS,
+) -> Dataset:
+    """Read images with COCO panoptic annotations: labels and instances for each pixel, boxes of things.
+
+    `annotations`, `images` and `masks` (the PNG files; the name of the annotations without .json) are
+    relative to root. A frame's id is its file name without the ending. Everything is the test split.
+    """
+    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
+    path = root / annotations
+    file = read_model(path, "annotation", _Panoptic)
+    names = {one.id: one.name for one in file.categories}
+    things = {one.id for one in file.categories if one.isthing}
+    truths = Truths(tuple(names[key] for key in sorted(things)), Counter())
+    described = {one.id: one for one in file.images}
+    folder = root / (annotations.removesuffix(".json") if masks is None else masks)
+    logs = []
+    for at, one in enumerate(file.annotations):
+        where = f"{path}, field annotations[{at}]"
+        image = described.get(one.image_id)
+        unknown = next((s.category_id for s in one.segments_info if s.category_id not in names), None)
+        if image is None or unknown is not None:
+            got = f"image_id {one.image_id}" if image is None else f"category_id {unknown}"
+            raise DataError("an annotation leads nowhere", where=where, got=got, fix="Add what it names.")
+        source = ImageFile(inside(root / images, image.file_name, where=where), policy, image.size)
+        mask = inside(folder, one.file_name, where=where)
+        objects = [
+            Annotated(names[segment.category_id], segment.box, where, ignore=bool(segment.iscrowd))
+            for segment in one.segments_info
+            if segment.category_id in things and segment.area > 0
+        ]
+        truths.notes[NO_PIXELS] += sum(segment.area == 0 for segment in one.segments_info)
+        truth, fault = truths.of(objects, source)
+        missing = absent(source.path, "image")
+        classes = tuple((segment.id, segment.category_id) for segment in one.segments_info)
+        separate = tuple(
+            (segment.id, segment.id if segment.category_id in things and not segment.iscrowd else 0)
+            for segment in one.segments_info
+        )
+        frame_id = Path(image.file_name).with_suffix("").as_posix()
+        frame = Frame(
+            id=frame_id,
+            log_id=frame_id,
+            index=0,
+            image=source,
+            truth=truth,
+            image_id=image.id,
+            labels=SegmentFile(mask, source, classes, "uint8"),
+            fault=fault if missing is None else str(missing),
+            instances=SegmentFile(mask, source, separate, "int32"),
+        )
+        logs.append(Log(frame_id, (frame,)))
+    if not logs:
+        fix = "Check the annotations option."
+        raise DataError("the data set has no images", where=str(path), got="no annotations", fix=fix)
+    notes = dict(+truths.notes)
+    name = root.resolve().name
+    return Dataset(name, truths.categories, tuple(logs), (path,), notes, pixel_classes=names)
+
+
+@dataclass(frozen=True)
+class SegmentFile:
+    """A panoptic PNG; call it to get (H,W) of a number for each pixel: what `meaning` says of its segment."""
+
+    path: Path
+    image: ImageFile
+    meaning: tuple[tuple[int, int], ...]
+    kind: str
+
+    @property
+    def recipe(self) -> str:
+        """How the bytes become numbers."""
+        return f"panoptic {self.kind} {self.meaning} {self.image.recipe}"
+
+    def __call__(self) -> NDArray[Any]:
+        """Read and check the file."""
+        where = f"panoptic file {self.path}"
+        data = read_bytes(self.path, what="panoptic", limit=_LIMIT_BYTES)
+        header = codecs.inspect(data, where=where)
+        size = header.width, header.height
+        if header.format != "PNG" or header.bits != 8 or header.notes or size != self.image.measure():
+            got = (
+                f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'} of {size[0]}x{size[1]}"
+            )
+            wanted = f"8-bit RGB PNG of {'x'.join(map(str, self.image.measure()))}, as the image"
+            raise _refused("the panoptic map does not fit", got, wanted, where)
+        colour = codecs.decode(data, header, where=where).astype(np.int32)
+        segments = colour[..., 0] | colour[..., 1] << 8 | colour[..., 2] << 16
+        found, index = np.unique(segments, return_inverse=True)
+        known = dict(self.meaning) | {0: 0}
+        unknown = next((number for number in found.tolist() if number not in known), None)
+        if unknown is not None:
+            got = f"segment {unknown}"
+            raise _refused("a pixel is of a segment nobody lists", got, "segments of segments_info", where)
+        table = np.array([known[number] for number in found.tolist()], self.kind)
+        return np.ascontiguousarray(table[index.reshape(segments.shape)])
+
+
+_Id = An[int, Field(gt=0, lt=2**24)]
+
+
+class _Segment(BaseModel):
+    id: _Id
+    category_id: int
+    bbox: An[list[float], Field(min_length=4, max_length=4)]
+    area: An[float, Field(ge=0, allow_inf_nan=False)]
+    iscrowd: int | bool = 0
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        x, y, width, height = self.bbox
+        return x, y, x + width, y + height
+
+
+class _Annotation(BaseModel):
+    image_id: int | str
+    file_name: str
+    segments_info: list[_Segment]
+
+
+class _Category(BaseModel):
+    id: An[int, Field(gt=0, le=255)]
+    name: An[str, Field(min_length=1)]
+    isthing: int | bool
+
+
+class _Panoptic(BaseModel):
+    images: list[CocoImage]
+    annotations: list[_Annotation]
+    categories: list[_Category]
+
+
+def _guessed(file: Path, root: Path) -> dict[str, Any] | None:
+    if file.stat().st_size > coco.GUESS_LIMIT_BYTES:
+        return None
+    try:
+        data = read_json(file, "annotation")
+        first, image = data["annotations"][0], str(data["images"][0]["file_name"])
+        mask = str(first["file_name"])
+        if "segments_info" not in first:
+            return None
+    except (AdverseError, TypeError, ValueError, LookupError):
+        return None
+    folders = sorted(child for child in root.iterdir() if child.is_dir())
+    held = {name: [f.name for f in folders if (f / name).is_file()] for name in (image, mask)}
+    if not held[image] or not held[mask]:
+        return None
+    masks = held[mask][0]
+    pictures = next((name for name in held[image] if name != masks), masks)
+    return {"root": str(root), "annotations": file.name, "images": pictures, "masks": masks}
+
+
+def _refused(what: str, got: str, wanted: str, where: str) -> DataError:
+    fix = "Fetch the file again, or take the image out of the annotations."
+    return DataError(what, where=where, got=got, wanted=wanted, fix=fix)

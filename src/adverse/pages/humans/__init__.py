@@ -1,0 +1,1 @@
+"""The experiment in the browser: what people see, and what they say it is."""

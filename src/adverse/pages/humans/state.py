@@ -1,0 +1,124 @@
+"""What has happened in a study so far, rebuilt from its records: who takes part, what they saw and said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from adverse.pages.humans.records import Record
+from adverse.pages.humans.spec import HumanStudy
+
+Role = Literal["qualification", "sanity", "original", "changed"]
+
+
+CLOCK_MS = 0.5
+"""How exactly a browser tells when a frame began."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One image for one participant; `wanted` is the visual change that was aimed at, `dv` the one it has."""
+
+    id: str
+    image: str
+    role: Role
+    truth: str
+    exposure_ms: int
+    transformation: str = ""
+    wanted: float = 0.0
+    dv: float = 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """Return the trial as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said, how long the image was really visible, and how long one frame of the screen lasts."""
+
+    answer: str
+    shown_ms: float
+    frame_ms: float
+    response_ms: float
+
+
+@dataclass
+class Person:
+    """A participant: what they agreed to, and the batches they were given."""
+
+    id: str
+    consent: str
+    batches: list[list[Trial]] = field(default_factory=list)
+
+    @property
+    def trials(self) -> Iterator[Trial]:
+        """All trials, in the order they are shown."""
+        return (trial for batch in self.batches for trial in batch)
+
+
+class State:
+    """Everything that the records say."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.people: dict[str, Person] = {}
+        self.trials: dict[str, Trial] = {}
+        self.owner: dict[str, str] = {}
+        self.started: dict[str, str] = {}
+        """Which request started a trial; a started one is never shown again."""
+        self.answers: dict[str, Answer] = {}
+        for record in records:
+            self.take(record)
+
+    def take(self, record: Record) -> None:
+        """Follow one record."""
+        kind, person = record["kind"], str(record["participant"])
+        if kind == "joined":
+            known = self.people.setdefault(person, Person(person, record["consent"]))
+            known.consent = record["consent"]
+        elif kind == "batch":
+            trials = [Trial(**plain) for plain in record["trials"]]
+            self.people[person].batches.append(trials)
+            self.trials |= {trial.id: trial for trial in trials}
+            self.owner |= dict.fromkeys((trial.id for trial in trials), person)
+        elif kind == "started":
+            self.started[record["trial"]] = record["request"]
+        elif kind == "answered":
+            told = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
+            self.answers[record["trial"]] = Answer(**told)
+
+    def open_trial(self, person: Person) -> Trial | None:
+        """Return the next trial of the participant's last batch that was never shown."""
+        last = person.batches[-1] if person.batches else []
+        return next((trial for trial in last if trial.id not in self.started), None)
+
+
+def off_time(trial: Trial, answer: Answer) -> bool:
+    """Tell whether the image was visible for too long or too short: by more than one frame."""
+    return abs(answer.shown_ms - trial.exposure_ms) > answer.frame_ms + CLOCK_MS
+
+
+def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
+    """Tell whether a participant passed the first batch; None while it is not done."""
+    if not study.qualification.items:
+        return True
+    if not person.batches or (len(person.batches) == 1 and state.open_trial(person) is not None):
+        return None
+    first = person.batches[0]
+
+    return _judged(state, first, "qualification").count(True) >= min(study.qualification.right, len(first))
+
+
+def looked(state: State, batch: Iterable[Trial]) -> bool:
+    """Tell whether somebody looked at a batch: no easy image in it was answered wrongly."""
+    return all(_judged(state, batch, "sanity"))
+
+
+def _judged(state: State, batch: Iterable[Trial], role: Role) -> list[bool]:
+    """Return for the answered trials of one role whether the answer was right."""
+    return [
+        state.answers[trial.id].answer == trial.truth
+        for trial in batch
+        if trial.role == role and trial.id in state.answers
+    ]

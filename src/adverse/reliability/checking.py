@@ -1,0 +1,200 @@
+"""Check the requirements of a file: run the SUTs on the versions, then judge what they answered.
+
+The run is a run like any other, in a folder of its own: decoded once, each version made once and shown to
+every SUT, faults isolated, resumable. Judging is a pure function of that folder.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adverse import plugins
+from adverse.errors import StudyError, suggestion
+from adverse.plugins import Registry
+from adverse.reliability.check import Plan
+from adverse.reliability.evidence import Answers, Reach
+from adverse.reliability.judge import Judged, judge
+from adverse.reliability.measures import Detected, answered
+from adverse.reliability.requirements import (
+    AT_A_SCORE,
+    MEASURES,
+    SIMILARITY,
+    Requirements,
+    RequirementsFile,
+)
+from adverse.reliability.thresholds import Threshold
+from adverse.reliability.versions import PLUGIN, Versions, versions_of
+from adverse.study.engines import Engine, Stop
+from adverse.study.run import Watcher, run_study
+from adverse.study.spec import StudyFile
+from adverse.study.store.finished import finished
+from adverse.study.store.read import Store
+
+SENSITIVITY = 0.1
+"""False positives per un-mutated image at which detections count, unless told otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """One requirement of one SUT: what it asks for, what was found, and how its versions were made."""
+
+    name: str
+    sut: str
+    kind: str
+    measure: str
+    transformation: str
+    threshold: Threshold
+    plan: Plan
+    judged: Judged
+    within: Reach
+    barely: Reach | None
+    battery: str | None
+    battery_mean: float | None
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """All that a check came to, and what it rests on."""
+
+    file: RequirementsFile
+    folder: Path
+    results: tuple[Checked, ...]
+    faults: dict[str, int]
+    score_thresholds: dict[str, tuple[float, str]]
+
+
+def run_check(
+    file: RequirementsFile, out: Path, engine: Engine, *, watch: Watcher, stop: Stop, fresh: bool = False
+) -> Check | None:
+    """Run what is not done yet of a check and judge it; None when it was interrupted."""
+    study, versions = derived(file)
+    ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
+    return judge_run(file, out, versions) if ran.status == "complete" else None
+
+
+def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
+    """Return the study that answers a requirements file, and the versions of each requirement."""
+    study, asked = file.study.study, file.asked
+    known = [sut.name for sut in study.suts]
+    for number, name in enumerate(asked.suts):
+        if name not in known:
+            raise StudyError(
+                f"the study has no SUT {name!r}",
+                where=file.where("suts", number),
+                fix=suggestion(name, known),
+            )
+    made = copy.copy(file.study)
+    made.study = study.model_copy(update={"plugins": (*study.plugins, str(PLUGIN))})
+    registry = plugins.load(made.plugin_files)
+    versions = _versions(file, registry)
+    settings = [(*one.within, *one.barely, *one.battery) for one in versions]
+    segmented = study.task == "segmentation" and any(one.barely for one in versions)
+    made.study = made.study.model_copy(
+        update={
+            "suts": tuple(sut for sut in study.suts if not asked.suts or sut.name in asked.suts),
+            "mutations": tuple(dict.fromkeys(name for group in settings for name in group)),
+            "levels": ("image",),
+            "robot": None,
+            "robustness": study.robustness.model_copy(update={"conditions": {}}),
+            "keep_label_maps": study.keep_label_maps or segmented,
+            "data": study.data.model_copy(update={"test_frames": asked.frames or study.data.test_frames}),
+            "requirements": None,
+        }
+    )
+    return made, versions
+
+
+def judge_run(file: RequirementsFile, out: Path, versions: list[Versions]) -> Check:
+    """Judge every SUT of a finished run on all requirements."""
+    store = finished(out)
+    numbers = range(len(file.asked.require))
+    plans = [file.plan(number) for number in numbers]
+    measures = [file.measure(number) for number in numbers]
+    results: list[Checked] = []
+    thresholds: dict[str, tuple[float, str]] = {}
+    for sut in store.suts:
+        level = _level(file.asked)
+        found = answered(store, sut, sensitivity=level, score=file.asked.score)
+        if isinstance(found, Detected):
+            thresholds[sut] = (float(found.threshold), found.source)
+        answers = Answers(store, sut, found)
+        kinds = [one.kind for one in file.asked.require]
+        evidence = [answers.evidence(*one) for one in zip(kinds, measures, versions, strict=True)]
+        for number, judged in enumerate(judge(evidence, plans)):
+            results.append(_checked(file, number, answers, versions[number], judged))
+    return Check(file, out, tuple(results), _faults(store), thresholds)
+
+
+def _checked(
+    file: RequirementsFile, number: int, answers: Answers, versions: Versions, judged: Judged
+) -> Checked:
+    one, measure, plan = file.asked.require[number], file.measure(number), file.plan(number)
+    first = next(iter(MEASURES[file.study.study.task]))
+    accuracy = measure if one.kind == "correctness" else first
+    return Checked(
+        name=file.names()[number],
+        sut=answers.sut,
+        kind=one.kind,
+        measure=measure,
+        transformation=one.transformation,
+        threshold=versions.threshold,
+        plan=plan,
+        judged=judged,
+        within=answers.reach(versions.within),
+        barely=answers.reach(versions.barely) if versions.barely else None,
+        battery=versions.battery[0].partition("(")[0] if versions.battery else None,
+        battery_mean=answers.mean(accuracy, versions.battery),
+        words=_words(file, number, versions, answers.sut),
+    )
+
+
+def _words(file: RequirementsFile, number: int, versions: Versions, sut: str) -> str:
+    """Return a requirement as a sentence that a reviewer reads."""
+    one, plan, task = file.asked.require[number], file.plan(number), file.study.study.task
+    limit = versions.threshold.tolerated_to
+    measure = file.measure(number)
+    drawn = " drawn from its distribution" if one.parameters else ""
+    change = f"{one.transformation}{drawn} up to visual change {limit:g} ({versions.threshold.words})"
+    fall = "does not fall" if plan.margin == 0 else f"falls by at most {plan.margin:g}"
+    sure = f"with {100 * plan.confidence:g} % confidence"
+    if one.kind == "correctness":
+        at = _at(file.asked, measure)
+        return f"{measure}{at} of {sut} {fall} under {change}, {sure}"
+    alike = SIMILARITY[task][1]
+    barely = f"for barely changed images (up to {file.asked.barely * limit:.3g})"
+    return f"{alike} of {sut} {fall} under {change} from what it is {barely}, {sure}"
+
+
+def _at(asked: Requirements, measure: str) -> str:
+    if measure not in AT_A_SCORE:
+        return ""
+    return (
+        f" from score {asked.score:g}"
+        if asked.score is not None
+        else f" at {_level(asked):g} alarms per image"
+    )
+
+
+def _level(asked: Requirements) -> float | None:
+    if asked.score is not None:
+        return None
+    return SENSITIVITY if asked.sensitivity is None else asked.sensitivity
+
+
+def _versions(file: RequirementsFile, registry: Registry) -> list[Versions]:
+    for number in range(len(file.asked.require)):
+        file.measure(number)  # raises where there is no such measure
+    return [versions_of(file, number, registry) for number in range(len(file.asked.require))]
+
+
+def _faults(store: Store) -> dict[str, int]:
+    faults: dict[str, int] = dict.fromkeys(store.suts, 0)
+    row: dict[str, Any]
+    for row in store.counts():
+        if row["status"] == "fault":
+            faults[row["sut"]] += row["n"]
+    return faults

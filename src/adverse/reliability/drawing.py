@@ -1,0 +1,153 @@
+"""Versions of an image whose visual change is what was asked for: by search, or by drawing again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adverse.errors import MutationError
+from adverse.mutations.settings import apply_step
+from adverse.plugins import Registry
+from adverse.reliability.search import DRAWS, Searchable
+from adverse.reliability.transformation import Transformation
+from adverse.reliability.visual import Backend, Reference
+from adverse.seeds import generator
+from adverse.types import Depth, Image
+
+Range = tuple[float, float]
+NEAR = 0.25
+"""How near a visual change must come to the place that was drawn: this share of the range."""
+OUTSIDE = "none of the draws has a visual change within the range"
+REASONS = {
+    "even": "the visual change is never so large",
+    "it jumps": "the visual change jumps over the range",
+    "not within": "the visual change was not found in so many tries",
+}
+"""Why a search ends without what it looks for, by how its reason begins."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is asked for: a transformation, the range of visual change, and how often it may be tried.
+
+    Without `parameters` a place in the range is drawn evenly and the strength searched for. With them,
+    options are drawn from their distributions until the visual change is within the range.
+    """
+
+    transformation: Transformation
+    wanted: Range
+    tries: int
+    backend: Backend
+    parameters: Mapping[str, Mapping[str, Any]]
+
+    def draw(
+        self,
+        image: Image,
+        rng: np.random.Generator,
+        registry: Registry,
+        depth_m: Depth | None,
+        told: dict[str, float],
+    ) -> Image:
+        """Return a version of an image, or raise MutationError when the tries are used up."""
+        if self.parameters:
+            return self._redrawn(image, rng, registry, depth_m, told)
+        return self._searched(image, rng, registry, depth_m, told)
+
+    def _searched(
+        self,
+        image: Image,
+        rng: np.random.Generator,
+        registry: Registry,
+        depth_m: Depth | None,
+        told: dict[str, float],
+    ) -> Image:
+        low, high = self.wanted
+        aim = float(rng.uniform(low, high))
+        within = max(low, aim - NEAR * (high - low)), min(high, aim + NEAR * (high - low))
+        seed = int(rng.integers(2**62))
+        reason = ""
+        for draw in range(DRAWS):
+            searchable = Searchable(
+                image,
+                self.transformation.name,
+                options=self.transformation.fixed,
+                seed=seed,
+                draw=draw,
+                depth_m=depth_m,
+                backend=self.backend,
+                registry=registry,
+            )
+            found = searchable.find(aim, within=within, tries=self.tries)
+            told["tries"] = told.get("tries", 0) + found.tries
+            if found.reached:
+                told["visual_change"] = found.visual_change
+                told[found.option] = found.value
+                return found.image
+            reason = found.reason or ""
+            if not searchable.random:
+                break
+        what = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)
+        raise self._unreached(what, reason)
+
+    def _redrawn(
+        self,
+        image: Image,
+        rng: np.random.Generator,
+        registry: Registry,
+        depth_m: Depth | None,
+        told: dict[str, float],
+    ) -> Image:
+        reference = Reference(image, backend=self.backend)
+        seen = []
+        for number in range(self.tries):
+            options = {name: value_of(one, rng) for name, one in self.parameters.items()}
+            stream = generator(int(rng.integers(2**62)), "draw")
+            given: dict[str, Any] = {
+                "depth_m": depth_m,
+                "labels": None,
+                "rng": stream,
+                "registry": registry,
+                "told": {},
+            }
+            whole = {**self.transformation.fixed, **options}
+            changed = apply_step(image, self.transformation.plugin, whole, given, frame="")
+            seen.append(reference.visual_change(changed))
+            told["tries"] = number + 1
+            if self.wanted[0] <= seen[-1] <= self.wanted[1]:
+                told["visual_change"] = seen[-1]
+                told.update(options)
+                return changed
+        raise self._unreached(OUTSIDE, f"{self.tries} draws from {min(seen):.3f} to {max(seen):.3f}")
+
+    def _unreached(self, what: str, got: str) -> MutationError:
+        return MutationError(
+            what,
+            got=got,
+            wanted=f"{self.wanted[0]:.3f} to {self.wanted[1]:.3f} by {self.transformation.name}",
+            fix="Raise tries:, or lower the threshold.",
+        )
+
+
+def value_of(told: Mapping[str, Any], rng: np.random.Generator) -> float:
+    """Draw an option from its distribution.
+
+    >>> value_of({"choice": [3]}, generator(0, ""))
+    3.0
+    """
+    ((kind, values),) = told.items()
+    if kind == "choice":
+        return float(values[int(rng.integers(len(values)))])
+    low, high = values
+    if kind == "loguniform":
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+    return float(rng.uniform(low, high))
+
+
+def value_within(told: Mapping[str, Any]) -> float:
+    """Return a value that an option may get from its distribution."""
+    ((_, values),) = told.items()
+    return float(values[0])

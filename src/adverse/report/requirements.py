@@ -1,0 +1,166 @@
+"""The verdicts of a requirements check, for the terminal and as tables with their twins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from adverse.report.tables import Cell, Table
+from adverse.report.words import shown
+
+Row = Mapping[str, Any]
+STYLES = {"PASS": "green", "FAIL": "red", "INCONCLUSIVE": "yellow"}
+ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
+COLUMNS = ("SUT", "required", "measured", "distance", "from", "to", "verdict")
+
+
+def requirement_tables(data: Mapping[str, Any]) -> Iterator[RichTable]:
+    """Yield a table for each requirement that 80 columns hold, with a line for each SUT."""
+    for name, rows in by_requirement(data).items():
+        first = rows[0]
+        limit = f"visual change up to {first['threshold']:g}, margin {first['margin']:g}"
+        title = Text(f"{shown(name, longest=60)}\n", style="bold").append(
+            f"{first['measure']}, {limit}, {_percent(data)} bounds", style="not bold"
+        )
+        table = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="")
+        for column in COLUMNS:
+            left = column in ("SUT", "verdict")
+            table.add_column(column, overflow="fold", justify="left" if left else "right", min_width=7)
+        for row in rows:
+            numbers = (row[column] for column in ("required", "measured", "distance", "low", "high"))
+            verdict = Text(row["outcome"], style=STYLES[row["outcome"]])
+            table.add_row(Text(shown(row["sut"])), *(Text(_number(value)) for value in numbers), verdict)
+        yield table
+
+
+def requirement_lines(data: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must know besides: the count, what is open and why, what could not be made."""
+    lines = [headline(data), method(data)]
+    lines += [
+        f"{shown(row['sut'])}, {shown(row['requirement'])}: {row['reason']}"
+        for row in data["results"]
+        if row["reason"]
+    ]
+    for rows in by_requirement(data).values():
+        lines += _rejected(rows[0])
+    lines += [
+        f"{shown(one['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
+        f"{one['battery']}: {shown(one['words'], longest=400)}"
+        for one in data["rankings"]
+    ]
+    lines += [
+        f"{shown(sut)}: failed on {n} images, which count as missed" for sut, n in data["faults"].items() if n
+    ]
+    return lines
+
+
+def headline(data: Mapping[str, Any]) -> str:
+    """Return the answer in one line."""
+    count = Counter(row["outcome"] for row in data["results"])
+    words = ", ".join(f"{count[outcome]} {outcome}" for outcome in ORDER if count[outcome])
+    many = len(by_requirement(data))
+    return f"{words} of {many} requirement{'s' if many > 1 else ''} on {len(data['faults'])} SUTs"
+
+
+def method(data: Mapping[str, Any]) -> str:
+    """Return how sure the verdicts are, in one line."""
+    effects = [row["detectable"] for row in data["results"] if row["detectable"] is not None]
+    worst = f"; a miss of {max(effects):.2f} beyond the margin is found in 9 of 10" if effects else ""
+    many = len(by_requirement(data))
+    holm = f", Holm over the {many} requirements of a SUT" if many > 1 else ""
+    return f"rule {data['rule']}, {data['batches']} batches, {_percent(data)} confidence{holm}{worst}"
+
+
+def by_requirement(data: Mapping[str, Any]) -> dict[str, list[Row]]:
+    """Return the results of each requirement, in the order of the file."""
+    found: dict[str, list[Row]] = {}
+    for row in data["results"]:
+        found.setdefault(row["requirement"], []).append(row)
+    return found
+
+
+def results_table(name: str, rows: Sequence[Row]) -> Table:
+    """Return the results of one requirement, or of all, as a table with its twins."""
+    lines = tuple(
+        (
+            Cell(shown(row["sut"])),
+            Cell(row["outcome"], more=shown(row["reason"], longest=300)),
+            Cell(_number(row["distance"]), more=_between(row)),
+            Cell(_number(row["required"])),
+            Cell(_number(row["measured"])),
+            Cell(_number(row["detectable"])),
+            Cell(str(row["images"]), more=f"{row['logs']} logs" if row["logs"] < row["images"] else ""),
+            Cell(
+                str(row["versions"]),
+                more=f"{row['versions_rejected']} not made" if row["versions_rejected"] else "",
+            ),
+        )
+        for row in rows
+    )
+    columns = ("SUT", "verdict", "distance", "required", "measured", "detectable", "images", "versions")
+    return Table(name, name, columns, lines, tuple(_plain(row) for row in rows))
+
+
+def rankings_table(data: Mapping[str, Any]) -> Table | None:
+    """Return the order of the SUTs by reliability beside that by the battery; None: not asked for."""
+    rows: list[tuple[Cell, ...]] = []
+    plain: list[Row] = []
+    for one in data["rankings"]:
+        for place in sorted(one["places"], key=lambda place: place["by_accuracy"]):
+            gap = place["by_reliability"] - place["by_accuracy"]
+            note = (
+                ""
+                if gap == 0
+                else "less reliable than it seems"
+                if gap > 0
+                else "more reliable than it seems"
+            )
+            rows.append(
+                (
+                    Cell(shown(one["requirement"])),
+                    Cell(shown(place["sut"])),
+                    Cell(_number(place["battery_mean"]), more=one["battery"]),
+                    Cell(str(place["by_accuracy"])),
+                    Cell(_number(place["distance"])),
+                    Cell(str(place["by_reliability"]), more=note),
+                )
+            )
+            plain.append({"requirement": one["requirement"], "battery": one["battery"], **place})
+    if not rows:
+        return None
+    columns = ("requirement", "SUT", "mean over severities", "place", "distance", "place by reliability")
+    title = "Order by mean accuracy over severities 1 to 5, and by reliability distance"
+    return Table("rankings", title, columns, tuple(rows), tuple(plain))
+
+
+def _rejected(row: Row) -> list[str]:
+    """Say which versions could not be made; the same for all SUTs."""
+    lines = []
+    for part, words in (("versions", "versions"), ("barely", "barely changed versions")):
+        if row.get(f"{part}_rejected"):
+            why = ", ".join(f"{count} x {shown(text)}" for text, count in row[f"{part}_rejected_why"].items())
+            total = row[part] + row[f"{part}_rejected"]
+            share = f"{row[f'{part}_rejected']} of {total} {words}"
+            lines.append(f"{shown(row['requirement'])}: {share} were rejected: {why}")
+    return lines
+
+
+def _between(row: Row) -> str:
+    return "" if row["low"] is None else f"{row['low']:+.3f} to {row['high']:+.3f}"
+
+
+def _percent(data: Mapping[str, Any]) -> str:
+    return f"{100 * data['confidence']:g} %"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not isinstance(value, list | dict)}

@@ -1,0 +1,132 @@
+"""A requirements check as a page: one file that opens from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adverse.reliability.written import NAME, read
+from adverse.report.requirements import (
+    by_requirement,
+    headline,
+    method,
+    rankings_table,
+    requirement_lines,
+    results_table,
+)
+from adverse.report.sheet import rendered
+from adverse.report.tables import Table
+from adverse.report.words import shown
+from adverse.study.store.durable import write_file
+from adverse.study.store.folder import existing_run
+from adverse.study.store.manifest import read_manifest
+
+WIDTH, HEIGHT = 160, 14
+
+
+@dataclass(frozen=True)
+class Part:
+    """One requirement: its sentence, its table, and every distance drawn."""
+
+    name: str
+    words: str
+    notes: tuple[str, ...]
+    table: Table
+    drawn: tuple[str, ...]
+
+
+def write_requirements_page(run: Path) -> Path:
+    """Write requirements.html and requirements.csv into the folder of a check; return the page's path."""
+    folder = existing_run(run)
+    data = read(folder)
+    write_file(run / f"{NAME}.csv", results_table(NAME, data["results"]).csv().encode())
+    path = run / f"{NAME}.html"
+    write_file(path, render(data, read_manifest(folder)).encode())
+    return path
+
+
+def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
+    """Return the whole page."""
+    reach = _reach(data)
+    parts = [
+        Part(
+            shown(name),
+            shown(rows[0]["words"].replace(f" of {rows[0]['sut']} ", " ", 1), longest=400),
+            _notes(rows[0]),
+            results_table(name, rows),
+            tuple(_distance_svg(row, reach) for row in rows),
+        )
+        for name, rows in by_requirement(data).items()
+    ]
+    return rendered(
+        "requirements.html",
+        title=shown(data["study"]),
+        headline=headline(data),
+        method=method(data),
+        parts=parts,
+        remarks=[shown(line, longest=500) for line in requirement_lines(data)[2:]],
+        rankings=rankings_table(data),
+        whole=results_table(NAME, data["results"]),
+        facts=_facts(data, manifest),
+        confidence=f"{100 * data['confidence']:g} %",
+    )
+
+
+def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
+    notes = [f"threshold {row['threshold']:g}: {row['threshold_source']}"]
+    for part, words in (("versions", "changed"), ("barely", "barely changed")):
+        seen = row.get(f"{part}_visual_change")
+        if seen:
+            spread = f"from {seen[0]:.2f} to {seen[-1]:.2f}, half below {seen[2]:.2f}"
+            notes.append(f"visual change of the {words} images {spread}")
+    return tuple(shown(note, longest=300) for note in notes)
+
+
+def _facts(data: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, str]]:
+    told = manifest["data"]
+    facts = [
+        ("adverse", str(manifest["adverse"]["version"])),
+        (
+            "data",
+            f"{told['format']}, {told['frames']['test']} test frames, fingerprint {told['fingerprint'][:16]}",
+        ),
+        ("seed", f"{data['seed']} for the batches, {manifest['study']['seed']} for the versions"),
+        ("visual change", str(data["backend"])),
+        *(
+            (f"SUT {name}", f"fingerprint {sut['fingerprint'][:16]}")
+            for name, sut in manifest["suts"].items()
+        ),
+        *(
+            (f"score of {sut}", f"{one['score']:.4g}, chosen on {one['chosen_on']} images")
+            for sut, one in data["score_thresholds"].items()
+            if one["score"] is not None
+        ),
+    ]
+    return [(shown(name), shown(value, longest=400)) for name, value in facts]
+
+
+def _reach(data: dict[str, Any]) -> float:
+    """Return how far from 0 any bound goes, which all are drawn to."""
+    ends = [abs(row[end]) for row in data["results"] for end in ("low", "high") if row[end] is not None]
+    return float(max([0.05, *(row["margin"] for row in data["results"]), *ends]))
+
+
+def _distance_svg(row: Mapping[str, Any], reach: float) -> str:
+    """Draw the bounds of a distance around 0, and the margin; nothing where there are none."""
+    if row["low"] is None:
+        return ""
+
+    def place(value: float) -> float:
+        return round(WIDTH * (0.5 + 0.48 * value / reach), 1)
+
+    middle = HEIGHT / 2
+    low, high, margin = place(row["low"]), place(row["high"]), place(row["margin"])
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">'
+        f'<line x1="{place(0)}" x2="{place(0)}" y1="0" y2="{HEIGHT}" class="zero"/>'
+        f'<line x1="{margin}" x2="{margin}" y1="0" y2="{HEIGHT}" class="zero" stroke-dasharray="2 2"/>'
+        f'<line x1="{low}" x2="{high}" y1="{middle}" y2="{middle}" class="reach"/>'
+        f'<circle cx="{place(row["distance"])}" cy="{middle}" r="3.5" class="value"/></svg>'
+    )

@@ -1,0 +1,134 @@
+"""What a report says of segmenters, classifiers, mPC and requirements equals what the run says."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adverse
+from adverse.benchmarks.table import bench_table
+from adverse.benchmarks.written import save
+from adverse.data.write import write_image
+from adverse.report.page import write_report
+from adverse.study.store.folder import RunFolder
+from adverse.study.store.verdict_files import write_verdicts
+from adverse.verdicts import Outcome, Verdict
+from html_reading import Read, read
+from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_scenes
+
+
+@pytest.fixture(scope="module")
+def classified(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a run of a classifier with the whole battery, and save its benchmark."""
+    folder = tmp_path_factory.mktemp("classified")
+    rng = np.random.default_rng(2)
+    for channel, name in enumerate(("red", "green", "blue")):
+        for number in range(2):
+            image = rng.integers(0, 150, (32, 32, 3)).astype(np.uint8)
+            image[..., channel] = rng.integers(60, 220, (32, 32))
+            path = folder / "data" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_image(path, image)
+    data = {"format": "class-folders", "root": str(folder / "data")}
+    study = {"name": "colours", "task": "classification", "data": data, "mutations": ["coco-c"]}
+    adverse.run(study, folder / "run", detectors={"colours": Colours()})
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def segmented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("segmented")
+    write_scenes(folder / "data")
+    study = segmentation(folder / "data", mutations=["brightness(scale=0.5)", "gaussian_blur(sigma_px=2)"])
+    suts = {"low": _mapped(Threshold(20)), "high": _mapped(Threshold(90))}
+    adverse.run(study, folder / "run", detectors=suts)
+    return folder / "run"
+
+
+def page_of(run: Path) -> tuple[str, Read]:
+    text = write_report(run).read_text()
+    return text, read(text)
+
+
+def table_of(page: Read, start: str) -> list[list[str]]:
+    (table,) = (rows for caption, rows in page.tables.items() if caption.startswith(start))
+    return table
+
+
+def rows_of(run: Path) -> list[dict[str, Any]]:
+    return list(json.loads((run / "results" / "summary.json").read_text())["rows"])
+
+
+def test_every_class_of_a_segmenter_is_shown(segmented: Path) -> None:
+    _, page = page_of(segmented)
+    for sut in ("low", "high"):
+        head, *lines = table_of(page, f"{sut}: IoU of each class")
+        rows = [row for row in rows_of(segmented) if row["sut"] == sut]
+        assert [line[0] for line in lines] == [row["setting"] for row in rows]
+        for line, row in zip(lines, rows, strict=True):
+            wanted = [row["per_class"][name] for name in head[1:]]
+            assert line[1:] == ["-" if value is None else f"{value:.3f}" for value in wanted]
+        with (segmented / "report_tables" / f"classes_{sut}.csv").open(newline="") as file:
+            written = {(r["setting"], r["class"]): r["mean_iou"] for r in csv.DictReader(file)}
+        assert {key: float(value) for key, value in written.items() if value} == {
+            (row["setting"], name): value
+            for row in rows
+            for name, value in row["per_class"].items()
+            if value is not None
+        }
+
+
+def test_scores_stand_in_the_answer_with_their_interval(segmented: Path) -> None:
+    text, page = page_of(segmented)
+    rows = rows_of(segmented)
+    best = max((row for row in rows if row["group"] == "baseline"), key=lambda row: row["scores"]["mean_iou"])
+    assert f"{best['sut']} has mean IoU {best['scores']['mean_iou']:.3f}" in text
+    table = table_of(page, "mean IoU, shaded")
+    assert table[0][1:] == ["low", "high"]
+
+
+def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) -> None:
+    text, page = page_of(classified)
+    assert "adverse bench-table RUN --save" in text
+    found = bench_table(classified)
+    save(found, classified)
+    _, page = page_of(classified)
+    (row,) = found.rows
+    head, line = table_of(page, "top-1 accuracy, in percent")
+    assert head == ["SUT", "P", "mPC", "rPC"]
+    numbers = (row.whole.clean, row.whole.corrupted, row.whole.relative)
+    assert line[1:] == [f"{100 * (value or 0):.1f}" for value in numbers]
+    _, *lines = table_of(page, "top-1 in percent, mean over severities")
+    assert [[name, f"{100 * value:.1f}"] for name, value in row.whole.by_corruption.items()] == lines
+    _, *lines = table_of(page, "top-1 of each class")
+    assert lines == [
+        [name, f"{100 * one.clean:.1f}", f"{100 * one.corrupted:.1f}"] for name, one in row.classes.items()
+    ]
+    (written,) = json.loads((classified / "report_tables" / "benchmark.json").read_text())
+    assert (written["P"], written["mPC"], written["rPC"]) == numbers
+
+
+def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path) -> None:
+    text, _ = page_of(segmented)
+    assert "No requirement was checked" in text
+    folder = RunFolder(segmented)
+    verdicts = [
+        Verdict("sees sky", "mean IoU of low is at least 0.5", 0.5, 0.75, (0.25, 0.875), outcome, "why not")
+        for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL)
+    ]
+    path = write_verdicts(folder, "check", verdicts)
+    try:
+        text, page = page_of(segmented)
+        assert "Requirements (check): 1 FAIL, 1 INCONCLUSIVE, 1 PASS." in text
+        assert "No requirement was checked" not in text
+        head, *lines = table_of(page, "Requirements: check")
+        assert [line[0].split()[1] for line in lines] == ["FAIL", "INCONCLUSIVE", "PASS"]
+        assert lines[0][2:] == ["0.5", "0.75", "why not"]
+        assert head[1] == "requirement"
+    finally:
+        path.unlink()
