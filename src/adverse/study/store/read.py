@@ -385,6 +385,7 @@ class Store:
             return None
         try:
             with duckdb.connect() as connection:
+                connection.execute("SET enable_progress_bar = false")  # it would print between our lines
                 connection.register("cells", cells)
                 paths = [str(self.folder.detections / name) for name in files]
                 sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
