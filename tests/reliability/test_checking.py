@@ -284,6 +284,13 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
     assert 'id="rankings"' in page
     assert (out / "requirements.csv").read_text().startswith("sut,requirement")
     assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
+    (out / "requirements.html").unlink()
+    assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
+    assert (out / "requirements.html").read_text() == page
+    (tmp_path / "gate.yaml").write_text("rules: [{measure: requirements}]")
+    gate = CliRunner().invoke(app, ["check", str(out), str(tmp_path / "gate.yaml")])
+    assert gate.exit_code == 1, gate.output
+    assert "contrast <b>" in gate.output
 
 
 def test_a_check_from_many_workers_is_the_same_to_the_byte(tmp_path: Path) -> None:

@@ -14,9 +14,13 @@ def report(folder: RunPath) -> None:
     """Write the report of a run: one HTML file that opens from disk, its tables beside it as CSV and JSON.
 
     \b
-    Example:
+    Examples:
         adverse report runs/orchard
+        adverse report runs/orchard-requirements     the page of a requirements check
     """
+    from adverse.reliability.written import is_check
     from adverse.report.page import write_report
+    from adverse.report.requirements_page import write_requirements_page
 
-    typer.echo(f"report: {write_report(folder)}")
+    write = write_requirements_page if is_check(folder) else write_report
+    typer.echo(f"report: {write(folder)}")

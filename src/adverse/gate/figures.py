@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from adverse.analysis.results import Summary, read_summary
@@ -38,8 +38,12 @@ class Measured:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.summary: Summary = read_summary(store)
         self.benchmark = cache(self._benchmark)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The results; verdicts that others left can be judged without any."""
+        return read_summary(self.store)
 
     def figures(self, rule: Rule) -> Iterator[Figure]:
         """Yield what a rule asks about: one figure for each SUT and level it covers, none left out."""

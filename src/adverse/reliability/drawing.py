@@ -19,6 +19,8 @@ from adverse.seeds import generator
 from adverse.types import Depth, Image
 
 Range = tuple[float, float]
+SEEN = 1e-6
+"""A visual change from here on is one: the image as it is does not count as a version."""
 NEAR = 0.25
 """How near a visual change must come to the place that was drawn: this share of the range."""
 OUTSIDE = "none of the draws has a visual change within the range"
@@ -34,8 +36,9 @@ REASONS = {
 class Drawing:
     """What is asked for: a transformation, the range of visual change, and how often it may be tried.
 
-    Without `parameters` a place in the range is drawn evenly and the strength searched for. With them,
-    options are drawn from their distributions until the visual change is within the range.
+    Without `parameters` a place in the range is drawn evenly and the strength searched for; where the visual
+    change jumps over the range, the least beyond it is taken, up to `beyond`. With them, options are drawn
+    from their distributions until the visual change is within the range.
     """
 
     transformation: Transformation
@@ -43,6 +46,7 @@ class Drawing:
     tries: int
     backend: Backend
     parameters: Mapping[str, Mapping[str, Any]]
+    beyond: float = 0.0
 
     def draw(
         self,
@@ -67,7 +71,8 @@ class Drawing:
     ) -> Image:
         low, high = self.wanted
         aim = float(rng.uniform(low, high))
-        within = max(low, aim - NEAR * (high - low)), min(high, aim + NEAR * (high - low))
+        near = NEAR * (high - low)
+        within = max(low, aim - near, SEEN), min(high, aim + near)
         seed = int(rng.integers(2**62))
         reason = ""
         for draw in range(DRAWS):
@@ -83,6 +88,8 @@ class Drawing:
             )
             found = searchable.find(aim, within=within, tries=self.tries)
             told["tries"] = told.get("tries", 0) + found.tries
+            if not found.reached and self.beyond > high:
+                found = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
             if found.reached:
                 told["visual_change"] = found.visual_change
                 told[found.option] = found.value

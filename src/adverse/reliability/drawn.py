@@ -34,13 +34,14 @@ def up_to(
     backend: Backend = "vifp",
     parameters: str = "{}",
     version: int = 0,
+    beyond: Fraction = 0.0,
     rng: np.random.Generator,
     registry: Registry,
     told: dict[str, float],
 ) -> Image:
     """Change an image by a transformation so that its visual change lies within a range."""
     del made_by, version  # they only tell versions apart
-    drawing = _drawing(transformation, lowest, highest, tries, backend, parameters, registry)
+    drawing = _drawing(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
     return drawing.draw(image, rng, registry, None, told)
 
 
@@ -56,6 +57,7 @@ def up_to_with_depth(
     backend: Backend = "vifp",
     parameters: str = "{}",
     version: int = 0,
+    beyond: Fraction = 0.0,
     depth_m: Depth,
     rng: np.random.Generator,
     registry: Registry,
@@ -63,14 +65,13 @@ def up_to_with_depth(
 ) -> Image:
     """Change an image by a transformation that needs depth, so that its visual change lies within a range."""
     del made_by, version
-    drawing = _drawing(transformation, lowest, highest, tries, backend, parameters, registry)
+    drawing = _drawing(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
     return drawing.draw(image, rng, registry, depth_m, told)
 
 
 def _drawing(
     transformation: str,
-    lowest: float,
-    highest: float,
+    wanted: tuple[float, float, float],
     tries: int,
     backend: Backend,
     parameters: str,
@@ -79,4 +80,4 @@ def _drawing(
     distributions = json.loads(parameters)
     some = {name: value_within(told) for name, told in distributions.items()}
     found = read_transformation(transformation, registry, drawn=some)
-    return Drawing(found, (lowest, highest), tries, backend, distributions)
+    return Drawing(found, wanted[:2], tries, backend, distributions, wanted[2])

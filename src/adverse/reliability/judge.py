@@ -10,6 +10,8 @@ from adverse.reliability.check import Finding, Plan, decide, find
 from adverse.reliability.tally import Evidence
 from adverse.verdicts import Outcome
 
+TOO_NEAR = 5
+"""Where the bounds would have to be so many times nearer, more images are no advice."""
 RUNS = (0, 1)
 """Every check is done twice with other random batches; only what both find is said."""
 
@@ -34,12 +36,12 @@ def judge(evidence: Sequence[Evidence], plans: Sequence[Plan]) -> list[Judged]:
 
 
 def images_needed(finding: Finding, plan: Plan) -> int | None:
-    """Return about how many images would settle it, if the distance stays what it is; None: no telling."""
+    """Return about how many images would settle it, if the distance stays what it is; None: too many."""
     if finding.distance is None or finding.high is None:
         return None
     gap = abs(plan.margin - finding.distance)
     reach = finding.high - finding.distance
-    return None if gap < reach / 100 else math.ceil(finding.images * (reach / gap) ** 2)
+    return None if gap < reach / TOO_NEAR else math.ceil(finding.images * (reach / gap) ** 2)
 
 
 def _judged(finding: Finding, plan: Plan, first: Outcome, second: Outcome, *, among: int) -> Judged:
@@ -57,5 +59,9 @@ def _judged(finding: Finding, plan: Plan, first: Outcome, second: Outcome, *, am
             finding, first, f"{claim} taken alone (p = {p_value:.2g}), not as one of {among} (Holm)"
         )
     needed = images_needed(finding, plan)
-    more = "" if needed is None else f"; about {needed} images would tell, {finding.images} there are"
-    return Judged(finding, first, f"the interval holds the margin {plan.margin:g}{more}")
+    if needed is None:
+        return Judged(
+            finding, first, f"the distance is too near the margin {plan.margin:g} to be told from it"
+        )
+    more = f"about {needed} images would tell, {finding.images} there are"
+    return Judged(finding, first, f"the bounds hold the margin {plan.margin:g}; {more}")

@@ -83,7 +83,7 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
     else:
         share = highest / asked.versions
         within = [setting(v * share, (v + 1) * share) for v in range(asked.versions)]
-    barely = [setting(0.0, asked.barely * highest)] if one.kind == "prediction" else []
+    barely = [setting(0.0, asked.barely * highest, beyond=highest)] if one.kind == "prediction" else []
     return Versions(limit, tuple(within), tuple(barely), _battery(file, number, transformation, registry))
 
 

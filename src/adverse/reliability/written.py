@@ -139,6 +139,11 @@ def save(check: Check) -> tuple[Path, Path]:
     return path, write_verdicts(folder, NAME, [as_verdict(one) for one in check.results])
 
 
+def is_check(run: Path) -> bool:
+    """Tell whether a folder is that of a requirements check."""
+    return (RunFolder(run).results / f"{NAME}.json").exists()
+
+
 def read(folder: RunFolder) -> dict[str, Any]:
     """Read what `save` wrote."""
     path = folder.results / f"{NAME}.json"

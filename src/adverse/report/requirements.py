@@ -16,6 +16,7 @@ from adverse.report.words import shown
 Row = Mapping[str, Any]
 STYLES = {"PASS": "green", "FAIL": "red", "INCONCLUSIVE": "yellow"}
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
+CHANCE = "distances whose bounds overlap may change places by chance; the orders are those of the numbers"
 COLUMNS = ("SUT", "required", "measured", "distance", "from", "to", "verdict")
 
 
@@ -27,10 +28,17 @@ def requirement_tables(data: Mapping[str, Any]) -> Iterator[RichTable]:
         title = Text(f"{shown(name, longest=60)}\n", style="bold").append(
             f"{first['measure']}, {limit}, {_percent(data)} bounds", style="not bold"
         )
-        table = RichTable(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="")
+        table = RichTable(
+            title=title,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 1),
+            pad_edge=False,
+            title_style="",
+        )
         for column in COLUMNS:
-            left = column in ("SUT", "verdict")
-            table.add_column(column, overflow="fold", justify="left" if left else "right", min_width=7)
+            left, last = column in ("SUT", "verdict"), column == "verdict"
+            table.add_column(column, overflow="fold", justify="left" if left else "right", no_wrap=last)
         for row in rows:
             numbers = (row[column] for column in ("required", "measured", "distance", "low", "high"))
             verdict = Text(row["outcome"], style=STYLES[row["outcome"]])
@@ -46,13 +54,18 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
         for row in data["results"]
         if row["reason"]
     ]
-    for rows in by_requirement(data).values():
-        lines += _rejected(rows[0])
+    lines += trouble_lines(data)
     lines += [
         f"{shown(one['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
         f"{one['battery']}: {shown(one['words'], longest=400)}"
         for one in data["rankings"]
     ]
+    return [*lines, *([CHANCE] if data["rankings"] else [])]
+
+
+def trouble_lines(data: Mapping[str, Any]) -> list[str]:
+    """Return which versions could not be made, and where SUTs failed."""
+    lines = [line for rows in by_requirement(data).values() for line in _rejected(rows[0])]
     lines += [
         f"{shown(sut)}: failed on {n} images, which count as missed" for sut, n in data["faults"].items() if n
     ]
@@ -63,8 +76,8 @@ def headline(data: Mapping[str, Any]) -> str:
     """Return the answer in one line."""
     count = Counter(row["outcome"] for row in data["results"])
     words = ", ".join(f"{count[outcome]} {outcome}" for outcome in ORDER if count[outcome])
-    many = len(by_requirement(data))
-    return f"{words} of {many} requirement{'s' if many > 1 else ''} on {len(data['faults'])} SUTs"
+    counts = ((len(by_requirement(data)), "requirement"), (len(data["faults"]), "SUT"))
+    return f"{words}: {', '.join(f'{n} {noun}' + 's' * (n > 1) for n, noun in counts)}"
 
 
 def method(data: Mapping[str, Any]) -> str:

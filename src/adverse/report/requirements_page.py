@@ -9,12 +9,13 @@ from typing import Any
 
 from adverse.reliability.written import NAME, read
 from adverse.report.requirements import (
+    CHANCE,
     by_requirement,
     headline,
     method,
     rankings_table,
-    requirement_lines,
     results_table,
+    trouble_lines,
 )
 from adverse.report.sheet import rendered
 from adverse.report.tables import Table
@@ -23,7 +24,7 @@ from adverse.study.store.durable import write_file
 from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import read_manifest
 
-WIDTH, HEIGHT = 160, 14
+WIDTH, HEIGHT, EDGE = 240, 18, 6
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ def write_requirements_page(run: Path) -> Path:
 
 def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
     """Return the whole page."""
-    reach = _reach(data)
+    span = _span(data)
     parts = [
         Part(
             shown(name),
             shown(rows[0]["words"].replace(f" of {rows[0]['sut']} ", " ", 1), longest=400),
             _notes(rows[0]),
             results_table(name, rows),
-            tuple(_distance_svg(row, reach) for row in rows),
+            tuple(_distance_svg(row, span) for row in rows),
         )
         for name, rows in by_requirement(data).items()
     ]
@@ -66,7 +67,9 @@ def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
         headline=headline(data),
         method=method(data),
         parts=parts,
-        remarks=[shown(line, longest=500) for line in requirement_lines(data)[2:]],
+        remarks=[shown(line, longest=500) for line in trouble_lines(data)],
+        gaps=[f"{shown(one['requirement'])}: {shown(one['words'], longest=500)}" for one in data["rankings"]],
+        chance=CHANCE,
         rankings=rankings_table(data),
         whole=results_table(NAME, data["results"]),
         facts=_facts(data, manifest),
@@ -107,19 +110,20 @@ def _facts(data: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, st
     return [(shown(name), shown(value, longest=400)) for name, value in facts]
 
 
-def _reach(data: dict[str, Any]) -> float:
-    """Return how far from 0 any bound goes, which all are drawn to."""
-    ends = [abs(row[end]) for row in data["results"] for end in ("low", "high") if row[end] is not None]
-    return float(max([0.05, *(row["margin"] for row in data["results"]), *ends]))
+def _span(data: dict[str, Any]) -> tuple[float, float]:
+    """Return from where to where all distances are drawn: all bounds, 0 and the margins."""
+    ends = [row[end] for row in data["results"] for end in ("low", "high") if row[end] is not None]
+    values = [0.0, *(row["margin"] for row in data["results"]), *ends]
+    return min(values), max(values) + 1e-6
 
 
-def _distance_svg(row: Mapping[str, Any], reach: float) -> str:
-    """Draw the bounds of a distance around 0, and the margin; nothing where there are none."""
+def _distance_svg(row: Mapping[str, Any], span: tuple[float, float]) -> str:
+    """Draw the bounds of a distance with 0 and the margin; nothing where there are none."""
     if row["low"] is None:
         return ""
 
     def place(value: float) -> float:
-        return round(WIDTH * (0.5 + 0.48 * value / reach), 1)
+        return round(EDGE + (WIDTH - 2 * EDGE) * (value - span[0]) / (span[1] - span[0]), 1)
 
     middle = HEIGHT / 2
     low, high, margin = place(row["low"]), place(row["high"]), place(row["margin"])
@@ -128,5 +132,5 @@ def _distance_svg(row: Mapping[str, Any], reach: float) -> str:
         f'<line x1="{place(0)}" x2="{place(0)}" y1="0" y2="{HEIGHT}" class="zero"/>'
         f'<line x1="{margin}" x2="{margin}" y1="0" y2="{HEIGHT}" class="zero" stroke-dasharray="2 2"/>'
         f'<line x1="{low}" x2="{high}" y1="{middle}" y2="{middle}" class="reach"/>'
-        f'<circle cx="{place(row["distance"])}" cy="{middle}" r="3.5" class="value"/></svg>'
+        f'<circle cx="{place(row["distance"])}" cy="{middle}" r="4" class="value"/></svg>'
     )
