@@ -19,6 +19,7 @@ from adverse.analysis.one_sut import Worked, work_out
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
+from adverse.analysis.visual import visual_change_rows
 from adverse.curves.ranking import Ranking, changes, rank
 from adverse.curves.resample import Resamples
 from adverse.errors import DataError, StoreError
@@ -30,7 +31,7 @@ from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.records import Growing, table_bytes
 
-IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences")
+IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences", "visual_change")
 """Further tables that summary.json holds too."""
 OPTIONAL = (
     "exact.parquet",
@@ -40,6 +41,7 @@ OPTIONAL = (
     "magnitudes.csv",
     "means.csv",
     "differences.csv",
+    "visual_change.csv",
 )
 """Files that not every analysis writes."""
 
@@ -99,6 +101,8 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
     ranked = _ranked(done, next(iter(store.settings)))
     if resamples is not None and len(done) > 1:
         lists["differences"] = _differences(done, ranked, next(iter(store.settings)), resamples)
+    seen = visual_change_rows(store)
+    lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), "troubles": _by_frame(troubles)}
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
@@ -130,8 +134,12 @@ def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
         "troubles": _by_frame(troubles),
     }
-    write_file(store.folder.results / "troubles.parquet", table_bytes(troubles))
-    write_file(store.folder.results / "summary.json", json.dumps(summary, indent=1).encode() + b"\n")
+    files = {"troubles.parquet": table_bytes(troubles)}
+    if seen := visual_change_rows(store):
+        summary["visual_change"] = seen
+        files["visual_change.csv"] = csv_bytes(seen)
+    files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
+    _write(store.folder.results, files)
     write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
     return Summary(summary)
 

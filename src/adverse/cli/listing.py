@@ -17,7 +17,7 @@ PluginFiles = Annotated[
 
 
 def list_known(kind: KindArgument, as_json: Json = False, plugin: PluginFiles = None) -> None:  # noqa: FBT002
-    """List what a study can name, with its options.
+    """List what a study can name, with its options; of mutations also the hazard each stands for.
 
     \b
     Examples:
@@ -34,6 +34,8 @@ def list_known(kind: KindArgument, as_json: Json = False, plugin: PluginFiles = 
         for option in entry.get("options", ()):
             default = "required" if option["required"] else f"default {option['default']}"
             typer.echo(f"      {option['name']}: {option['type']} ({default})")
+        if "hazard" in entry:
+            typer.echo(f"      hazard: {entry['hazard']}")
         for setting in entry.get("settings", ()):
             typer.echo(f"      {setting['id']} [{setting['group']}]")
 
@@ -41,6 +43,7 @@ def list_known(kind: KindArgument, as_json: Json = False, plugin: PluginFiles = 
 def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
     from adverse import plugins
     from adverse.mutations.batteries import BATTERIES
+    from adverse.reliability.hazards import hazard_words
     from adverse.study.spec import LEVELS
 
     if kind == "levels":
@@ -60,6 +63,7 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
             "name": plugin.name,
             "summary": plugin.summary,
             "needs": sorted(plugin.needs),
+            **({"hazard": hazard_words(plugin.name)} if kind == "mutations" else {}),
             "options": [
                 {
                     "name": name,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.parquet as pq
 
+from adverse.analysis.visual import RECORDED, visual_changes
 from adverse.errors import AdverseError
 from adverse.report.pictures import Box, Looker, Picture, box_of, picture, visible_change
 from adverse.study.store.read import Answers, Store
@@ -20,6 +21,8 @@ NEVER = 4.0
 """Powers of ten that a person nobody finds any more counts as."""
 LEAST_CHANGE = 1.0
 """Grey levels; a change below this is as good as none."""
+LEAST_VISUAL_CHANGE = 0.01
+"""The same where visual change was measured, which then decides."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,10 @@ class Fall:
 
 @dataclass(frozen=True)
 class Failure:
-    """A fall with its two pictures and how far the pixels moved, in grey levels."""
+    """A fall with its two pictures, and how much of the change can be seen, in words."""
 
     fall: Fall
-    change: float
+    change_words: str
     was: Picture
     now: Picture
 
@@ -76,15 +79,19 @@ def failures(store: Store, looker: Looker) -> list[Failure]:
     """Return the largest falls for the least visible change; SUTs and mutations take turns."""
     shown: list[tuple[float, Failure]] = []
     answers = _Cached(store)
+    seen = visual_changes(store)
     for fall in _in_turns(falls(store), TRIED):
         try:
             before, after = (looker.image(fall.frame, s) for s in (_baseline(store), fall.setting))
         except AdverseError:
             continue
-        change = visible_change(before, after)
+        dv = next((v for k, v in seen.get((fall.setting, fall.frame), {}).items() if RECORDED in k), None)
+        moved = visible_change(before, after)
+        least = max(dv, LEAST_VISUAL_CHANGE) if dv is not None else max(moved, LEAST_CHANGE) / 255
+        words = f"visual change {dv:.2f}" if dv is not None else f"pixels moved by {moved:.1f} of 255 levels"
         was = picture(before, answers.boxes(fall.sut, _baseline(store), fall.frame, before))
         now = picture(after, answers.boxes(fall.sut, fall.setting, fall.frame, after))
-        shown.append((fall.orders / max(change, LEAST_CHANGE), Failure(fall, change, was, now)))
+        shown.append((fall.orders / least, Failure(fall, words, was, now)))
     shown.sort(key=lambda pair: -pair[0])
     return [failure for _, failure in shown[:FAILURES]]
 

@@ -17,16 +17,19 @@ from adverse.benchmarks.table import cells_of
 from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
 from adverse.errors import AdverseError
+from adverse.reliability.hazards import hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.closed_loop import drives
 from adverse.report.figures import MARKED, Curve, curves_svg, style_of
 from adverse.report.galleries import failures, mutation_gallery
+from adverse.report.hazards import hazard_table
 from adverse.report.pictures import Looker
 from adverse.report.scores import benchmark_tables, class_tables
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
 from adverse.report.terminal import remarks
+from adverse.report.visual import visual_change_table
 from adverse.report.words import shown
 from adverse.study.spec import LEVELS
 from adverse.study.store.durable import write_file
@@ -76,12 +79,15 @@ def render(store: Store, summary: Summary) -> str:
     verdicts = read_verdicts(store.folder)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
+    hazards = hazard_coverage(store.settings)
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
         manifest=store.manifest,
         answers=[*answers(summary), *requirement_answers(verdicts)],
-        untested=[*untested(summary, LEVELS), *([] if verdicts else [UNCHECKED])],
+        untested=[*untested(summary, LEVELS), *hazards.sentences(), *([] if verdicts else [UNCHECKED])],
+        hazards=hazard_table(hazards),
+        seen=visual_change_table(summary),
         requirements=requirement_tables(verdicts),
         benchmark=benchmark_tables(store),
         no_benchmark=_could_be_benchmarked(store),
@@ -105,9 +111,11 @@ def render(store: Store, summary: Summary) -> str:
 def _tables(store: Store, summary: Summary) -> list[Table]:
     rankings = ranking_table(summary)
     predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
+    maybe = (rankings, visual_change_table(summary))
     return [
         *level_tables(summary),
-        *([rankings] if rankings else []),
+        *(table for table in maybe if table),
+        hazard_table(hazard_coverage(store.settings)),
         *predicted,
         *benchmark_tables(store),
         *class_tables(summary),

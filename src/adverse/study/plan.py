@@ -22,6 +22,7 @@ from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Registry
+from adverse.reliability.visual import Backend
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
@@ -72,6 +73,8 @@ class Job:
     task: Task = "detection"
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False
+    visual_change: Backend | None = None
+    """How the visual change of mutated frames is measured, if it is; no part of what decides an answer."""
 
     def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Worker:
         """Return what does this job's units in the process that this is called in."""
@@ -166,6 +169,7 @@ def job_of(
         task=file.study.task,
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
+        visual_change=file.study.visual_change,
     )
 
 

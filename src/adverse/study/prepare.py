@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.depth.validity import Policy, usable
-from adverse.errors import one_line
+from adverse.errors import AdverseError, one_line
 from adverse.hashes import digest
-from adverse.mutations.settings import apply_setting
+from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry
+from adverse.reliability.visual import Reference
 from adverse.study.plan import Job
 from adverse.study.stages import Avoid, Stage
 from adverse.types import Depth, Frame, Image, Setting
@@ -58,6 +59,7 @@ class Prepared:
         self._refused = frame.fault
         self._loaded: _Loaded | None = None
         self._depth_m: Depth | None = None
+        self._reference: Reference | None = None
 
     def version(self, setting: Setting) -> Version:
         """Return the frame under a setting, or why it cannot be had."""
@@ -81,10 +83,23 @@ class Prepared:
             )
         except Exception as error:  # noqa: BLE001
             return Version(self.frame, setting, refused=one_line(error), told=told)
+        told |= self._visual_change(loaded.image, image, setting)
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
         version = Version(self.frame, setting, image, None, loaded.pixels, notes, told=told)
         return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
+
+    def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:
+        """Return what a person sees of the mutation, if the study asks; nothing where it is not defined."""
+        if self.job.visual_change is None or setting.id == BASELINE:
+            return {}
+        self.tell(Stage("measuring the visual change", self.frame.id, setting.id))
+        try:
+            if self._reference is None:
+                self._reference = Reference(image, backend=self.job.visual_change)
+            return self._reference.measure(changed).numbers()
+        except AdverseError:  # constant, or too small for the scales
+            return {}
 
     def unseen(self, setting: Setting) -> Version:
         """Return the version without its image, for SUTs that answer from their records."""

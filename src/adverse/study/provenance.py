@@ -83,6 +83,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "bootstrap": study.robustness.bootstrap,
             "conditions": dict(conditions_of(plan.file, plan.job.settings)),
             "quarantine_budget": study.quarantine_budget,
+            "visual_change": study.visual_change,
         },
         "engine": {"name": engine, "workers": workers},
     }

@@ -138,9 +138,17 @@ class Study(_Section):
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
+    measure: Literal["visual_change"] | dict[Literal["visual_change"], Literal["vif", "vifp"]] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
     requirements: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
+
+    @property
+    def visual_change(self) -> Literal["vif", "vifp"] | None:
+        """The backend by which visual change is measured, if it is."""
+        if isinstance(self.measure, dict):
+            return self.measure.get("visual_change")
+        return "vif" if self.measure else None
 
     @field_validator("name")
     @classmethod

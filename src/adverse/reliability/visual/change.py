@@ -20,6 +20,8 @@ from adverse.reliability.visual.vifp import VifpReference
 from adverse.reliability.visual.vsnr import VsnrReference
 
 Backend = Literal["vif", "vifp"]
+RECORDED = "visual_change_"
+"""What dv is called in the records of a run, before the name of its backend."""
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 
@@ -33,6 +35,16 @@ class VisualChange:
     vsnr_db: float
     mse: float
     ssim: float
+
+    def numbers(self) -> dict[str, float]:
+        """Return it as a record of a run keeps it; the name of dv says by which backend."""
+        return {
+            f"{RECORDED}{self.backend}": self.dv,
+            self.backend: self.vif,
+            "vsnr_db": self.vsnr_db,
+            "mse": self.mse,
+            "ssim": self.ssim,
+        }
 
 
 class Reference:
