@@ -248,11 +248,12 @@ def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path
 
 
 def test_few_frames_are_inconclusive(tmp_path: Path) -> None:
-    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "correctness"}], frames=12)
+    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "correctness"}], frames=12, images=500)
     found, heard = checked(path, tmp_path / "out")
     assert heard.done == 12 * 2 * 3
     assert {one.judged.outcome for one in found.results} == {Outcome.INCONCLUSIVE}
     assert all("too few images" in one.judged.reason for one in found.results)
+    assert any("batches of 500 images" in line for line in requirement_lines(as_data(found)))
 
 
 def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) -> None:

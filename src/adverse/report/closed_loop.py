@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adverse.analysis.drive import drive_log
@@ -30,16 +31,14 @@ def drives(store: Store) -> list[Drive]:
     levels = store.manifest["statistics"]["levels"]
     if "loop" not in levels or not path.exists():
         return []
-    rows = [
-        row for row in pq.read_table(path).to_pylist() if row["level"].startswith("loop") and row["truths"]
-    ]
     grid = store.manifest["statistics"]["sensitivity"]
     k = _nearest(grid["lowest"], grid["highest"], grid["levels"])
+    table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
+    table = table.filter(pc.and_(pc.starts_with(table["level"], "loop"), pc.greater(table["truths"], 0)))
+    safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
     found = []
     for wanted in (True, False):
-        for row in rows:
-            if (row["hits"][k] == row["truths"]) != wanted:
-                continue
+        for row in table.filter(pc.equal(safe, wanted)).drop_columns(["hits"]).to_pylist():
             try:
                 driven = drive_log(
                     store, log=row["log"], sut=row["sut"], sensitivity=SENSITIVITY, setting=row["setting"]

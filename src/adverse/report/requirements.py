@@ -64,8 +64,13 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def trouble_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return which versions could not be made, and where SUTs failed."""
+    """Return which versions could not be made, where SUTs failed, and what was asked for in vain."""
     lines = [line for rows in by_requirement(data).values() for line in _rejected(rows[0])]
+    most, wanted = max(row["images"] for row in data["results"]), data["images_per_batch"]
+    if wanted is not None and wanted > most:
+        lines.append(
+            f"batches of {wanted} images were asked for; they hold no more than the images there are"
+        )
     lines += [
         f"{shown(sut)}: failed on {n} images, which count as missed" for sut, n in data["faults"].items() if n
     ]
