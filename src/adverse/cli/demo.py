@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,14 @@ from adverse.cli.console import Console
 from adverse.cli.progress import rendering
 from adverse.cli.runs import Workers, run_and_show
 
+if TYPE_CHECKING:
+    from adverse.types import Split
+
 Folder = Annotated[Path, typer.Option("--out", "-o", help="Where models, study and run are written.")]
 Full = Annotated[bool, typer.Option("--full", help="More logs, hog and riot-2018 too: over an hour.")]
-LOGS = {"validation": 8, "test": 16}
+LOGS: dict[Split, int] = {"validation": 8, "test": 16}
 """Validation frames are shown as they are, test frames under every mutation: the first cost little."""
-FULL_LOGS = {"validation": 12, "test": 40}
+FULL_LOGS: dict[Split, int] = {"validation": 12, "test": 40}
 """Twenty test logs of each kind are the fewest whose intervals carry no mark of few logs."""
 SEED = 1
 SIZE = (320, 240)
