@@ -30,6 +30,7 @@ bench: $(READY)
 	$(BIN)/python bench/contextual.py
 	$(BIN)/python bench/playback.py
 	$(BIN)/python bench/scale.py
+	$(BIN)/python bench/report_time.py
 	$(BIN)/python bench/ap.py
 	$(BIN)/python bench/worlds.py
 	$(BIN)/python bench/visual_change.py

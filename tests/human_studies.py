@@ -17,9 +17,10 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from adverse.pages.humans.experiment import Experiment
+from adverse.pages.humans.experiment import Experiment, participant_of
 from adverse.pages.humans.routes import routes
 from adverse.pages.humans.spec import HumanStudyFile, read_human_study
+from adverse.pages.humans.state import Answer
 from adverse.pages.humans.stimuli import Stimuli, Stimulus
 from adverse.pages.serving import Door, application
 
@@ -95,6 +96,17 @@ def participant(experiment: Experiment) -> TestClient:
     client = visitor(experiment)
     assert client.post("/join", data={"consent": experiment.study.consent.version}).status_code == 200
     return client
+
+
+def quick_batch(experiment: Experiment, secret: str) -> None:
+    """Go through a batch without the pages."""
+    number = participant_of(secret)
+    if number not in experiment.state.people:
+        experiment._write({"kind": "joined", "participant": number, "consent": "1"})
+    person = experiment.state.people[number]
+    experiment.next_batch(person)
+    while (trial := experiment.start(person, f"request-{len(experiment.state.started)}")) is not None:
+        experiment.answer(person, trial.id, Answer(trial.truth, 100, 16.7, 500))
 
 
 class Served:

@@ -12,6 +12,7 @@ from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.reliability.judgments import read_judgments
 from adverse.reliability.thresholds import threshold
+from human_studies import experiment_of, quick_batch, write_study
 
 
 def run(*arguments: object) -> str:
@@ -55,3 +56,21 @@ def test_answers_or_a_plan_but_not_both(tmp_path: Path) -> None:
         run("simulate")
     with pytest.raises(StudyError, match="either answers or a plan"):
         run("simulate", tmp_path / "x.csv", "--repeat", "3")
+
+
+def test_a_study_is_exported_and_a_participant_erased(tmp_path: Path) -> None:
+    study = write_study(tmp_path, images=12, batch=10, batches=1)
+    experiment = experiment_of(study)
+    for number in range(2):
+        quick_batch(experiment, f"secret {number}")
+    left_out = tmp_path / "left-out.csv"
+    result = CliRunner().invoke(app, ["humans", "export", str(study), "--excluded", str(left_out)])
+    (tmp_path / "answers.csv").write_text(result.stdout)
+    assert "answers on changed images, 0 trials left out" in result.stderr
+    found = read_judgments(tmp_path / "answers.csv")
+    assert left_out.read_text().startswith("participant,image,")
+    gone = found.participant[0]
+    assert run("erase", study, gone) == f"erased: {gone}\n"
+    again = CliRunner().invoke(app, ["humans", "export", str(study)]).stdout
+    assert gone not in again
+    assert again.count("\n") > 1

@@ -134,3 +134,12 @@ def test_a_free_port_and_a_token_are_made_up() -> None:
     with bound:
         assert door.address == f"http://127.0.0.1:{bound.getsockname()[1]}/?token={door.token}"
         assert len(door.token) >= 24
+
+
+def test_who_comes_from_another_site_is_let_ask_once_more(stranger: TestClient) -> None:
+    first = stranger.get("http://127.0.0.1:8123//evil.example/a?b=%22%3E")
+    assert first.status_code == 403
+    assert 'content="0; url=/evil.example/a?b=%22%3E&amp;again=1"' in first.text
+    assert "refresh" not in stranger.get("/a?again=1").text
+    assert "refresh" not in stranger.post("/a").text
+    assert "refresh" not in stranger.get("/a.json").text

@@ -37,13 +37,15 @@ class Driven:
     by_sut: Trace
     by_truth: Trace
     positive: bool
+    tolerance_m: float = 0.0
+    """How much later than the truth it may stop."""
 
     @property
     def safe(self) -> bool | None:
         """Whether the SUT stopped no later than the truth; None where there is nothing to stop for."""
         if not self.positive or not self.by_truth.stopped[-1]:
             return None
-        latest = self.by_truth.position_m[-1] + ROUNDING_M
+        latest = self.by_truth.position_m[-1] + ROUNDING_M + self.tolerance_m
         return bool(self.by_sut.stopped[-1] and self.by_sut.position_m[-1] <= latest)
 
 
@@ -53,8 +55,8 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     chosen = setting or next(iter(store.settings))
     _known("mutation", chosen, list(store.settings))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
-    context = Context(store)
-    answers = store.answers(sut)
+    context = Context(store, [store.frames.logs.index(log)])
+    answers = store.answers(sut, settings=dict.fromkeys((next(iter(store.settings)), chosen)))
     baseline = judge(answers[next(iter(store.settings))], store.truth)
     known, _ = sensitivity_of(store, baseline)
     k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
@@ -82,7 +84,8 @@ def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str 
         trace(run.stations, column, run.too_close_m, run.end_m, context.robot, positive=run.positive)
         for column in (run.obstacles_m[:, 0], run.true_m)
     )
-    return Driven(log, told.sut, told.setting, told.level, told.threshold, by_sut, by_truth, run.positive)
+    tolerance_m = context.robot.stop_tolerance_m
+    return Driven(log, *told, by_sut, by_truth, run.positive, tolerance_m)
 
 
 def _known(noun: str, name: str, names: list[str]) -> None:

@@ -102,6 +102,7 @@ def run(
 
     Only what fails is kept: the image, its truth, the recipe, and what SUTs said before and after.
     """
+    from adverse.fuzz.folder import UNGUIDED
     from adverse.processes import all_cores
     from adverse.study.engines import Stop
     from adverse.study.engines.inline import InlineEngine
@@ -115,7 +116,7 @@ def run(
     stop = Stop()
     campaigns = [(folder, guided)]
     if guided and against is None:
-        against = folder / "unguided"
+        against = folder / UNGUIDED
         campaigns.insert(0, (against, False))
     code = EXIT_PASS
     for path, is_guided in campaigns:

@@ -17,7 +17,7 @@ from scipy import special
 
 from adverse.curves.interval import Interval, given, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import Outcome, Test, rate
+from adverse.fuzz.outcome import Case, Outcome, rate
 
 METHOD = "linearised"
 SAME = ("key", "seed", "asked")
@@ -87,7 +87,7 @@ def difference_of_ratios(
     return given(value, value - reach, value + reach, level=level, method=METHOD, logs=logs)
 
 
-def _difference(mine: Sequence[Test], other: Sequence[Test]) -> Interval:
+def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
     logs = sorted({test.log for test in (*mine, *other)})
     columns = []
     for tests in (mine, other):
@@ -97,11 +97,11 @@ def _difference(mine: Sequence[Test], other: Sequence[Test]) -> Interval:
     return difference_of_ratios(*columns)
 
 
-def _scored(tests: Sequence[Test]) -> list[Test]:
+def _scored(tests: Sequence[Case]) -> list[Case]:
     return [test for test in tests if test.drop is not None]
 
 
-def _distinct(tests: Sequence[Test], what: str) -> int:
+def _distinct(tests: Sequence[Case], what: str) -> int:
     return len({getattr(test, what) for test in tests if test.bin})
 
 

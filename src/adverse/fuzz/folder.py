@@ -28,6 +28,8 @@ from adverse.study.store.durable import append_line, storage_errors, write_file
 from adverse.study.store.lines import checked, read_checked
 
 Row = Mapping[str, Any]
+UNGUIDED = "unguided"
+"""The folder, inside that of a guided campaign, of the unguided one that it is compared with."""
 
 
 def failure_file(key: str, name: str) -> str:
@@ -77,7 +79,7 @@ class CampaignFolder:
         """Make the folder, refusing to mix into one that holds something else."""
         if self.path.exists() and not self.path.is_dir():
             raise StoreError("the run folder is a file", where=str(self.path), fix="Give another --out.")
-        if self.path.is_dir() and not self.is_campaign() and any(self.path.iterdir()):
+        if self.path.is_dir() and not self.is_campaign() and self._holds_others():
             raise StoreError(
                 "the folder holds something that is not a fuzz campaign",
                 where=str(self.path),
@@ -86,6 +88,9 @@ class CampaignFolder:
         with storage_errors(self.path):
             for folder in (self.path, self.results, self.logs):
                 folder.mkdir(parents=True, exist_ok=True)
+
+    def _holds_others(self) -> bool:
+        return any(path.name != UNGUIDED for path in self.path.iterdir())
 
     def is_campaign(self) -> bool:
         """Tell whether the folder is one of ours."""

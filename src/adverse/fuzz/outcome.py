@@ -24,7 +24,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Test:
+class Case:
     """One test, for one SUT: what fell, and how far."""
 
     number: int
@@ -50,7 +50,7 @@ class Outcome:
     """The tests of a campaign by SUT, in their order, and what was refused on the way."""
 
     manifest: Mapping[str, Any]
-    tests: Mapping[str, tuple[Test, ...]]
+    tests: Mapping[str, tuple[Case, ...]]
     refused: Counter[str]
     refused_by_mutation: Mapping[str, Counter[str]]
     draws: int
@@ -147,7 +147,7 @@ class Outcome:
             {"mutation": mutation, "reason": reason, "refused": count}
             for mutation in self.manifest["mutations"]
             for reason, count in sorted(
-                self.refused_by_mutation.get(mutation, Counter()).items(),
+                (+self.refused_by_mutation.get(mutation, Counter())).items(),
                 key=lambda item: (-item[1], item[0]),
             )
         ]
@@ -174,7 +174,7 @@ def read_outcome(folder: CampaignFolder) -> Outcome:
     return Outcome(manifest, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests))
 
 
-def rate(tests: Sequence[Test]) -> Interval:
+def rate(tests: Sequence[Case]) -> Interval:
     """Return inconsistencies per test with its interval; tests of one log are alike, and taken as such."""
     hits, trials = Counter[str](), Counter[str]()
     for test in tests:
@@ -190,18 +190,18 @@ def per_thousand(found: Interval) -> dict[str, Any]:
     return {**dict(zip(names, scaled, strict=True)), "interval": found.status, "why": found.why or None}
 
 
-def _published(scored: Sequence[Test]) -> int | None:
+def _published(scored: Sequence[Case]) -> int | None:
     """Return how many tests the published scorer calls inconsistent; None where it says nothing."""
     drops = [test.compat_drop for test in scored if test.compat_drop is not None]
     return sum(bin_of(drop) is not None for drop in drops) if drops else None
 
 
-def _tests(rows: Sequence[Row], sut: str) -> list[Test]:
+def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
     found = []
     for number, row in enumerate(rows, start=1):
         said = row["suts"][sut]
         found.append(
-            Test(
+            Case(
                 number=number,
                 key=row["key"],
                 mutation=row["arm"][0],

@@ -75,7 +75,6 @@ def run_campaign(
         status: Status = "interrupted"
         found = 0
         try:
-            watch.begin(tests, 0)
             kept = doing.bases()
             status, found = doing.tests(kept, tests, guided=guided)
             facts = {
@@ -86,8 +85,6 @@ def run_campaign(
             _write_manifest(folder, manifest | facts | {"status": status, "asked": tests, "tests": found})
         except _InterruptedError:
             _write_manifest(folder, manifest | {"status": "interrupted", "asked": tests})
-        finally:
-            watch.end()
     return Ran(folder, status, found)
 
 
@@ -100,6 +97,7 @@ class _Doing:
         self.folder, self.campaign, self.engine = folder, campaign, engine
         self.watch, self.stop = watch, stop
         self.resources_key: str | None = None
+        self._left: int | None = None
         self.done: dict[tuple[str, str], Unit] = {}
         self._read_log()
 
@@ -128,12 +126,19 @@ class _Doing:
         rounds = Rounds(campaign.mutations, kept.places, campaign.seed, bandit)
         feed: deque[TestUnit] = deque()
         pump = self._pump(job, TESTS, feed)
-        while len(rounds.tests) < wanted and not rounds.spent(wanted):
-            finished = self._round(rounds, wanted, feed, pump)
-            before = len(rounds.tests)
-            rounds.take(finished, wanted)
-            self.watch.advance(Counter(ok=len(rounds.tests) - before))
+        try:
+            while len(rounds.tests) < wanted and not rounds.spent(wanted):
+                if self._left is None and self._to_do(rounds):
+                    self.watch.begin(wanted, len(rounds.tests))
+                    self._left = wanted - len(rounds.tests)
+                rounds.take(self._round(rounds, wanted, feed, pump), wanted)
+        finally:
+            if self._left is not None:
+                self.watch.end()
         return ("complete" if len(rounds.tests) >= wanted else "saturated"), len(rounds.tests)
+
+    def _to_do(self, rounds: Rounds) -> bool:
+        return any((TESTS, unit.id) not in self.done for unit in rounds.next_round())
 
     def _round(
         self, rounds: Rounds, wanted: int, feed: deque[TestUnit], pump: Iterator[Unit]
@@ -157,8 +162,18 @@ class _Doing:
         for unit, data in self.engine.run(job, feed, watch=self.watch, stop=self.stop):
             kept = self.folder.keep(phase, unit.id, unpack(data))
             self.done[phase, unit.id] = kept
+            self._advance(kept)
             yield kept
         raise _InterruptedError
+
+    def _advance(self, unit: Unit) -> None:
+        """Tell how many more tests are done, never more than are wanted."""
+        if self._left is None:
+            return
+        tests = [row for row in unit.rows if "key" in row][: self._left]
+        faults = sum(any(said["fault"] for said in row["suts"].values()) for row in tests)
+        self._left -= len(tests)
+        self.watch.advance(Counter(ok=len(tests) - faults, fault=faults))
 
     def _with_resources(self, kept: Pruned) -> FuzzJob:
         campaign = self.campaign

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from adverse.curves.rates import korn_graubard
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import Outcome, Test
+from adverse.fuzz.outcome import Case, Outcome
 from adverse.fuzz.scoring import BINS
 from adverse.seeds import generator
 from adverse.study.store.durable import append_line, write_file
@@ -131,7 +131,7 @@ def review_order(outcome: Outcome) -> list[str]:
     return order
 
 
-def failing(outcome: Outcome, key: str) -> Sequence[tuple[str, Test]]:
+def failing(outcome: Outcome, key: str) -> Sequence[tuple[str, Case]]:
     """Return the SUTs that a test fails, and the test as each of them saw it."""
     found = []
     for sut in outcome.suts:

@@ -40,6 +40,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+AGAIN = "again"
+"""Marks the address that a page asks for by itself, so that it does so once."""
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "png": "image/png"}
 
 
@@ -139,7 +141,7 @@ class Guard:
             answer.set_cookie(self.door.cookie, self.door.token, httponly=True, samesite="strict")
             return answer
         if not _same(request.cookies.get(self.door.cookie, ""), self.door.token):
-            return _short_page(403, "Open the address that was printed when the server started.", request)
+            return _stranger(request)
         origin = request.headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self.names:
             return _short_page(403, "That request came from another site.", request)
@@ -229,10 +231,25 @@ def _bug(request: Request, error: Exception) -> Response:
     return _short_page(500, "An error of our own making; the terminal says more.", request)
 
 
-def _short_page(status: int, words: str, request: Request) -> Response:
+def _stranger(request: Request) -> Response:
+    """Refuse, but let the page ask once more by itself.
+
+    Whoever follows the printed address from another site (a mail in the browser) arrives without the cookie
+    just set, which only requests that our own pages make may carry.
+    """
+    words = "Open the address that was printed when the server started."
+    query = _query(request)
+    if request.method != "GET" or (AGAIN, "1") in query or request.url.path.endswith(".json"):
+        return _short_page(403, words, request)
+    same = f"/{request.url.path.lstrip('/')}?{urlencode([*query, (AGAIN, '1')])}"
+    head = f'<meta http-equiv=refresh content="0; url={escape(same)}">'
+    return _short_page(403, words, request, head)
+
+
+def _short_page(status: int, words: str, request: Request, more: str = "") -> Response:
     if request.url.path.endswith(".json"):
         return json_answer({"error": words}, status=status)
-    head = "<!doctype html><html lang=en><meta charset=utf-8><title>Adverse</title>"
+    head = "<!doctype html><html lang=en><meta charset=utf-8><title>Adverse</title>" + more
     return HTMLResponse(f"{head}<p>{escape(words)}</p></html>", status_code=status)
 
 

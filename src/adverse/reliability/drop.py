@@ -1,8 +1,8 @@
 """Where the drop begins: an interval that means what it says, over participants.
 
 The threshold is the first bin in which a drop is *proven*. How early that is depends on how many people
-answered, so the spread of the threshold itself says little about where people begin to fail: over 200
-simulated studies it covered the true point in fewer than half. Here that point is asked for directly.
+answered, so the spread of the threshold itself says little about where people begin to fail: in simulated
+studies it mostly misses the true point (docs/human-study.md). Here that point is asked for directly.
 
 The rate is flat up to a drop point d and then falls as a power of the distance from it: at once, steeply,
 evenly or gently (POWERS). Only the onset is fitted, up to where half of the fall is done or the evidence is

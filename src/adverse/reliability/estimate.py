@@ -26,6 +26,8 @@ Weight = Literal["none", "answers"]
 
 FEW = 10
 """A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
+LEFT = 0.5
+"""Share of the draws that must be left with enough bins."""
 FEWEST_PEOPLE = 10
 """Fewer participants cannot be drawn anew in enough ways to tell how much people differ."""
 
@@ -147,10 +149,11 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
     if counted.participants >= FEWEST_PEOPLE:
         draws = draws_of(counted.participants, options, name, kind)
         again = _again(counted, draws, found, options)
-        share = float((again.first >= 0).mean())
-        bands = np.nanquantile(again.fitted[:, populated], _ends(options.confidence), axis=0)
+        if again is not None:
+            share = float((again.first >= 0).mean())
+            spread = None if value is None else _spread(again.first, options.confidence)
+            bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None:
-            spread = _spread(again.first, options.confidence)
             low, high = drop_interval(counted, draws, found.fitted[0], first, options.confidence)
             interval = (min(low, value), None if high is None else max(high, value))
             if value < low:
@@ -167,7 +170,7 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
             int(answers[b]),
             float(successes[b] / answers[b]),
             float(found.fitted[0, b]),
-            None if bands is None else (float(bands[0, i]), float(bands[1, i])),
+            None if bands is None else bands[i],
             float(bdtr(found.hits[0, b], int(answers[b]), base)),
         )
         for i, b in enumerate(populated)
@@ -249,8 +252,11 @@ def lacking(counted: Counted) -> str:
     return ""
 
 
-def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit:
-    """Fit once more for participants drawn anew, in the bins and with the smoothing of the data."""
+def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit | None:
+    """Fit once more for participants drawn anew, in the bins and with the smoothing of the data.
+
+    None where hardly any draw has enough bins left: then nothing can be said about other participants.
+    """
     populated = np.isfinite(found.fitted[0])
     answers = (draws @ counted.answers) * populated
     base_answers = draws @ counted.base_answers
@@ -258,6 +264,8 @@ def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit:
         base_answers > 0, (draws @ counted.base_successes) / np.maximum(base_answers, 1), counted.base_rate
     )
     enough = (answers > FEW).sum(axis=1) >= LEAST_POINTS
+    if enough.mean() < LEFT:
+        return None
     return fit(
         answers[enough],
         (draws @ counted.successes)[enough],
@@ -272,6 +280,16 @@ def _spread(first: NDArray[np.int64], confidence: float) -> tuple[float | None, 
     places = np.where(first < 0, BINS, first)
     low, high = np.quantile(places, _ends(confidence), method="inverted_cdf").astype(int)
     return tuple(None if end == BINS else float(EDGES[end]) for end in (low, high))  # type: ignore[return-value]
+
+
+def _bands(fitted: Array, confidence: float) -> list[tuple[float, float] | None]:
+    """Return between which values the curves of the draws lie in each bin; None where too few have it."""
+    told = np.isfinite(fitted).mean(axis=0) >= LEFT
+    ends = np.nanquantile(fitted[:, told], _ends(confidence), axis=0)
+    bands: list[tuple[float, float] | None] = [None] * len(told)
+    for place, low, high in zip(np.flatnonzero(told), *ends, strict=True):
+        bands[int(place)] = (float(low), float(high))
+    return bands
 
 
 def _ends(confidence: float) -> list[float]:

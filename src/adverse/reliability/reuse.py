@@ -73,11 +73,11 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Reuse
     )
     thresholds = (first.value, second.value)
     for part in (first, second):
-        if part.status == INSUFFICIENT or any(b.band is None for b in part.bins):
+        if part.status == INSUFFICIENT:
             return Reuse(name, kind, None, 0, thresholds, f"in a part of the images: {part.why}")
     shared = _bands(first).keys() & _bands(second).keys()
     if not shared:
-        return Reuse(name, kind, None, 0, thresholds, "the two parts have no bin in common")
+        return Reuse(name, kind, None, 0, thresholds, "the two parts have no bin with a band in common")
     overlapping = [
         max(low, other_low) <= min(high, other_high)
         for (low, high), (other_low, other_high) in ((_bands(first)[b], _bands(second)[b]) for b in shared)

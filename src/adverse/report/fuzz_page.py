@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.outcome import Outcome, Test
+from adverse.fuzz.outcome import Case, Outcome
 from adverse.fuzz.votes import Votes, false_positives
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, View
 from adverse.report.fuzz_tables import Row, discovery_svg, tables_of, times_of, write_results
@@ -35,7 +35,7 @@ class Shown:
     """A failure as the page shows it."""
 
     sut: str
-    test: Test
+    test: Case
     views: tuple[View, ...]
 
 
@@ -64,7 +64,7 @@ def write_fuzz_page(
         curves=discovery_svg(outcome),
         items=items,
         total=sum(any(test.bin for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
-        legend=pictures.legend([test.key for _, test in chosen]),
+        legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
         facts=_facts(outcome),
     )
     path = folder.path / FILE
@@ -109,9 +109,9 @@ def summary_words(outcome: Outcome) -> list[str]:
     """Return the campaign in a few sentences."""
     manifest, count = outcome.manifest, outcome.count
     kept = manifest["pruned"]
-    dropped = f"{kept['too_hard']} of {kept['frames']} were dropped"
-    why = f"{shown(kept['best'])} scores below {kept['below']:g} % on them un-mutated"
-    lines = [f"{count} tests on {kept['kept']} base frames ({dropped}: {why})."]
+    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % un-mutated"
+    dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
+    lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}."]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
@@ -131,20 +131,30 @@ def summary_words(outcome: Outcome) -> list[str]:
     return lines
 
 
-def in_turns(outcome: Outcome, count: int) -> list[tuple[str, Test]]:
+def in_turns(outcome: Outcome, count: int) -> list[tuple[str, Case]]:
     """Return failures to look at: SUTs and mutations take turns, each with its worst first."""
-    turns: list[tuple[int, int, str, Test]] = []
+    turns: list[tuple[int, int, str, Case]] = []
     for order, sut in enumerate(outcome.suts):
         for mutation in outcome.manifest["mutations"]:
             mine = [test for test in outcome.tests[sut] if test.bin and test.mutation == mutation]
             mine.sort(key=lambda test: (-(test.drop or 0.0), test.number))
-            seen: set[str] = set()
-            for test in mine:
-                if test.base not in seen:  # one failure of a frame tells as much as ten
-                    turns.append((len(seen), order, sut, test))
-                    seen.add(test.base)
+            turns += [(turn, order, sut, test) for turn, test in enumerate(_various(mine))]
     turns.sort(key=lambda one: (one[0], one[1], one[3].mutation, one[3].number))
     return [(sut, test) for _, _, sut, test in turns[:count]]
+
+
+def _various(tests: Sequence[Case]) -> list[Case]:
+    """Return one test of each frame; those with an object that was shown before come last."""
+    frames: set[str] = set()
+    things: set[str] = set()
+    first: list[Case] = []
+    later: list[Case] = []
+    for test in tests:
+        if test.base not in frames:
+            (later if test.thing in things else first).append(test)
+            frames.add(test.base)
+            things.add(test.thing)
+    return [*first, *later]
 
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:

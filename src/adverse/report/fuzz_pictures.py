@@ -93,12 +93,16 @@ class FailurePictures:
         """Return one of VIEWS of a failure as PNG."""
         return _png(self.image(key, base, sut, view))
 
-    def legend(self, keys: Sequence[str]) -> list[tuple[str, str]]:
-        """Return the classes that occur in the truth of some failures, with their colours."""
-        seen: set[int] = set()
-        for key in keys:
-            seen |= set(np.unique(_map(self._path(failure_file(key, "labels.png")))).tolist())
-        names = dict.fromkeys(self.classes[number] for number in sorted(seen) if number in self.classes)
+    def legend(self, failures: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Return the classes in truth and answers of some failures (key, SUT), with their colours."""
+        names: dict[str, None] = {}
+        if self.task != "segmentation":
+            return []
+        for key, sut in failures:
+            for file, meant in (("labels", self.classes), (sut_stem(sut), self._labels(sut))):
+                path = self._path(failure_file(key, f"{file}.png"))
+                found = np.unique(_map(path)).tolist() if path.exists() else []
+                names |= dict.fromkeys(meant[number] for number in found if number in meant)
         return [(name, "#{:02x}{:02x}{:02x}".format(*colour_of(name))) for name in names]
 
     def _truth(self, folder: Path) -> Image:

@@ -66,7 +66,7 @@ def discovery_table(outcome: Outcome) -> Table:
     """Return what is known after so many tests, at a few of them; all points are in the twins."""
     data = outcome.discovery()
     at = sorted({row["tests"] for row in data})
-    chosen = {at[round(part * (len(at) - 1) / 5)] for part in range(6)}
+    chosen = {at[round(part * (len(at) - 1) / 5)] for part in range(1, 6)}
     rows = [
         (
             Cell(shown(row["sut"])),

@@ -33,7 +33,7 @@ def counts_tables(outcome: Outcome) -> list[RichTable]:
                 str(row["tests"]),
                 *(str(row[name]) for name in BINS),
                 number(row["per_1000"]),
-                span(row["per_1000_low"], row["per_1000_high"]) or row["interval"],
+                span(row["per_1000_low"], row["per_1000_high"]) or "-",
                 "-" if published is None else str(published),
             )
         made.append(table)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adverse.analysis.visual import RECORDED, visual_changes
@@ -77,10 +78,11 @@ def falls(store: Store) -> list[Fall]:
 
 def failures(store: Store, looker: Looker) -> list[Failure]:
     """Return the largest falls for the least visible change; SUTs and mutations take turns."""
-    shown: list[tuple[float, Failure]] = []
+    shown: list[tuple[float, int, Failure]] = []
     answers = _Cached(store)
     seen = visual_changes(store)
-    for fall in _in_turns(falls(store), TRIED):
+    turns = list(enumerate(_in_turns(falls(store), TRIED)))
+    for turn, fall in sorted(turns, key=lambda one: one[1].sut):  # so that each SUT is read once
         try:
             before, after = (looker.image(fall.frame, s) for s in (_baseline(store), fall.setting))
         except AdverseError:
@@ -91,9 +93,9 @@ def failures(store: Store, looker: Looker) -> list[Failure]:
         words = f"visual change {dv:.2f}" if dv is not None else f"pixels moved by {moved:.1f} of 255 levels"
         was = picture(before, answers.boxes(fall.sut, _baseline(store), fall.frame, before))
         now = picture(after, answers.boxes(fall.sut, fall.setting, fall.frame, after))
-        shown.append((fall.orders / least, Failure(fall, words, was, now)))
-    shown.sort(key=lambda pair: -pair[0])
-    return [failure for _, failure in shown[:FAILURES]]
+        shown.append((fall.orders / least, turn, Failure(fall, words, was, now)))
+    shown.sort(key=lambda one: (-one[0], one[1]))
+    return [failure for _, _, failure in shown[:FAILURES]]
 
 
 def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
@@ -161,15 +163,14 @@ class _Cached:
 
 def _thresholds(store: Store) -> dict[str, float]:
     """Return for each SUT the threshold at which its expected false positives per image reach fpr_max."""
-    table = pq.read_table(
-        store.folder.results / "curves.parquet", columns=["sut", "setting", "sensitivity", "threshold"]
-    )
-    found: dict[str, float] = {}
-    fpr_max = float(store.manifest["statistics"]["fpr_max"])
-    columns = [table[name].to_pylist() for name in ("sut", "setting", "sensitivity", "threshold")]
-    nearest: dict[str, float] = {}
-    for sut, setting, sensitivity, threshold in zip(*columns, strict=True):
-        away = abs(np.log(sensitivity / fpr_max))
-        if setting == _baseline(store) and away < nearest.get(sut, np.inf):
-            nearest[sut], found[sut] = away, threshold
+    names = ["sut", "sensitivity", "threshold"]
+    plain = pc.field("setting") == _baseline(store)
+    table = pq.read_table(store.folder.results / "curves.parquet", columns=names, filters=plain)
+    suts = np.array(table["sut"].to_pylist(), object)
+    sensitivity, threshold = (table[name].to_numpy() for name in names[1:])
+    away = np.abs(np.log(sensitivity / float(store.manifest["statistics"]["fpr_max"])))
+    found = {}
+    for sut in dict.fromkeys(suts.tolist()):
+        mine = np.flatnonzero(suts == sut)
+        found[sut] = float(threshold[mine[np.argmin(away[mine])]])
     return found

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
@@ -21,14 +19,15 @@ from adverse.reliability.hazards import hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.closed_loop import drives
-from adverse.report.figures import MARKED, Curve, curves_svg, style_of
+from adverse.report.figures import MARKED
 from adverse.report.galleries import failures, mutation_gallery
 from adverse.report.hazards import hazard_table
 from adverse.report.pictures import Looker
 from adverse.report.scores import benchmark_tables, class_tables
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
-from adverse.report.terminal import remarks
+from adverse.report.terminal import quality
+from adverse.report.tradeoffs import figures
 from adverse.report.visual import visual_change_table
 from adverse.report.words import shown
 from adverse.study.spec import LEVELS
@@ -43,18 +42,6 @@ UNCHECKED = (
     "No requirement was checked; adverse check with --save does, and its verdicts are then shown here."
 )
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
-
-
-@dataclass(frozen=True)
-class Figure:
-    """The curves of one SUT at one level, and a legend that says what each line is."""
-
-    level: str
-    sut: str
-    svg: str
-    legend: tuple[tuple[str, str, str], ...]
-    """Name, colour and dashes of each line."""
-    numbers: Table
 
 
 def write_report(run: Path) -> Path:
@@ -93,12 +80,12 @@ def render(store: Store, summary: Summary) -> str:
         no_benchmark=_could_be_benchmarked(store),
         classes=class_tables(summary),
         class_suts=store.suts,
-        remarks=[line.removeprefix("- ") for line in remarks(summary)],
+        remarks=[line.removeprefix("- ") for line in quality(summary)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
         rankings=ranking_table(summary),
         predictions=list(prediction_tables(summary)) if detection else [],
-        figures=list(_figures(store)) if detection else [],
+        figures=list(figures(store)) if detection else [],
         marked=MARKED,
         failures=failures(store, looker) if detection and no_pictures is None else [],
         gallery=list(mutation_gallery(store, looker)) if no_pictures is None else [],
@@ -167,59 +154,6 @@ def _score_table(summary: Summary, level: str) -> ScoreTable | None:
     if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
         return None
     return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")
-
-
-def _figures(store: Store) -> Iterator[Figure]:
-    """Yield for every level and SUT: the baseline, the worst cases, the worst mild and severe mutation."""
-    path = store.folder.results / "curves.parquet"
-    if not path.exists():
-        return
-    table = pq.read_table(path)
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    for level in dict.fromkeys(columns["level"].tolist()):
-        for sut in dict.fromkeys(columns["sut"].tolist()):
-            mine = (columns["level"] == level) & (columns["sut"] == sut)
-            curves = list(_chosen({name: column[mine] for name, column in columns.items()}, store))
-            if curves:
-                legend = tuple((shown(curve.name), *style_of(n)[:2]) for n, curve in enumerate(curves))
-                title = f"{sut} at level {level}"
-                yield Figure(level, sut, curves_svg(title, curves), legend, _marked_table(title, curves))
-
-
-def _chosen(columns: dict[str, Any], store: Store) -> Iterator[Curve]:
-    baseline = next(iter(store.settings))
-    drawn: dict[str, Curve] = {}
-    for setting in dict.fromkeys(columns["setting"].tolist()):
-        rows = columns["setting"] == setting
-        parts = (columns[name][rows].astype(np.float64) for name in ("sensitivity", "safety", "efficiency"))
-        curve = Curve(setting, *parts)
-        if np.isfinite(curve.safety).all() and np.isfinite(curve.efficiency).all():
-            drawn[setting] = curve
-    yield from (drawn[name] for name in (baseline, ANY_MILD, ANY) if name in drawn)
-    for group in ("mild", "severe"):
-        mine = [drawn[name] for name, of in store.settings.items() if of == group and name in drawn]
-        if mine:
-            yield min(mine, key=lambda curve: float(np.mean(curve.safety * curve.efficiency)))
-
-
-def _marked_table(title: str, curves: list[Curve]) -> Table:
-    """Return safety and efficiency of each line at the marked sensitivities, for those who cannot see it."""
-    data = [
-        {"line": curve.name, "sensitivity": level, "efficiency": at[0], "safety": at[1]}
-        for curve in curves
-        for level in MARKED
-        if (at := curve.at(level)) is not None
-    ]
-    rows = tuple(
-        (
-            Cell(shown(row["line"])),
-            Cell(f"{row['sensitivity']:g}"),
-            Cell(f"{row['safety']:.3f}"),
-            Cell(f"{row['efficiency']:.3f}"),
-        )
-        for row in data
-    )
-    return Table(f"curves {title}", title, ("line", "sensitivity", "safety", "efficiency"), rows, tuple(data))
 
 
 def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:

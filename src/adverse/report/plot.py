@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 WIDTH, HEIGHT = 760, 220
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 26, 34
+LEFT, RIGHT, TOP, BOTTOM = 58, 26, 26, 34
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 """Okabe and Ito's, which colour-blind people can tell apart."""
 

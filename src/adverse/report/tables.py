@@ -51,7 +51,8 @@ class Table:
 
     def json(self) -> str:
         """Return the plain rows as JSON."""
-        return json.dumps(list(self.data), indent=1)
+        lines = ",\n".join(json.dumps(row) for row in self.data)
+        return f"[\n{lines}\n]" if lines else "[]"
 
 
 def level_tables(summary: Summary) -> list[Table]:

@@ -25,7 +25,7 @@ def shown(text: object, *, longest: int | None = LONGEST) -> str:
     >>> shown("a" * 9, longest=5)
     'aa…aa'
     """
-    spelt = "".join(map(_spelt, str(text)))
+    spelt = _in_one_line(str(text))
     if longest is None or len(spelt) <= longest:
         return spelt
     half = (longest - 1) // 2
@@ -39,13 +39,7 @@ def seen(text: str) -> str:
     a\x1b[31m
     b
     """
-    return "".join(char if char == "\n" else _spelt(char) for char in text)
-
-
-def _spelt(char: str) -> str:
-    if unicodedata.category(char) not in HIDDEN:
-        return char
-    return char.encode("unicode_escape").decode()
+    return "\n".join(map(_in_one_line, text.split("\n")))
 
 
 def cell(value: object) -> str:
@@ -62,3 +56,14 @@ def cell(value: object) -> str:
         return repr(value)
     text = shown(value, longest=None)
     return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _in_one_line(text: str) -> str:
+    """Return text with all that cannot be seen written out, line ends too."""
+    return text if text.isprintable() else "".join(map(_spelt, text))
+
+
+def _spelt(char: str) -> str:
+    if unicodedata.category(char) not in HIDDEN:
+        return char
+    return char.encode("unicode_escape").decode()

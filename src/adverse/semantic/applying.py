@@ -198,9 +198,7 @@ def _in_frame(mask: Mask, box: tuple[int, int, int, int], scene: Scene) -> Mask:
 def _shade(image: NDArray[np.uint8], patch: painting.Patch, seen: Mask, scene: Scene) -> Mask:
     """Darken the ground around the foot of what is added; return where."""
     shaded = np.zeros(scene.labels.shape, np.bool_)
-    shadow = painting.contact_shadow(patch.box, scene.size)
-    if shadow is None:
-        return shaded
+    shadow = painting.contact_shadow(patch, scene.size)
     x0, y0, x1, y1 = shadow.box
     inside = np.s_[y0:y1, x0:x1]
     ground = [number for number, name in scene.classes.items() if name in GROUND]

@@ -19,6 +19,10 @@ FADED = 50
 """Saturation below which a light pixel would show no hue."""
 GAIN_LIMITS = (0.75, 4 / 3)
 SHADOW_STRENGTH = 0.55
+SHADOW_REACH = 0.06
+"""How far a contact shadow goes beyond the object, as a share of its longest side."""
+LOW_PART, FEET = 0.45, 0.1
+"""The share of an object's height that is near the ground."""
 SOLID = 128
 """Alpha, of 255, from which on a pixel of a scaled cut-out belongs to it."""
 
@@ -94,18 +98,22 @@ class Shadow(NamedTuple):
     light: NDArray[np.float32]
 
 
-def contact_shadow(box: Box, size: tuple[int, int]) -> Shadow | None:
-    """Return the soft shadow on the ground under something with this box: an ellipse at its foot."""
-    x0, _, x1, y1 = box
-    half_width = 0.6 * (x1 - x0) + 1
-    half_height = 0.2 * half_width + 1
-    middle_x, middle_y = (x0 + x1 - 1) / 2, y1 - 1
-    left, top = max(int(middle_x - half_width), 0), max(int(middle_y - half_height), 0)
-    right = min(int(middle_x + half_width) + 1, size[0])
-    bottom = min(int(middle_y + half_height) + 1, size[1])
-    if left >= right or top >= bottom:
-        return None
-    across = ((np.arange(left, right) - middle_x) / half_width) ** 2
-    along = ((np.arange(top, bottom) - middle_y) / half_height) ** 2
-    dark = SHADOW_STRENGTH * np.clip(1 - (across[None] + along[:, None]), 0, 1)
-    return Shadow((left, top, right, bottom), (1 - dark).astype(np.float32))
+def contact_shadow(patch: Patch, size: tuple[int, int]) -> Shadow:
+    """Return the soft shadow on the ground under something: around the hull of its lower part.
+
+    The lower part of a thing that is wider than high (a car) reaches up to its far wheels; of one that is
+    higher than wide (a person) it is the feet.
+    """
+    x0, y0, x1, y1 = patch.box
+    width, height = x1 - x0, y1 - y0
+    reach = max(round(SHADOW_REACH * max(width, height)), 2)
+    lower = np.argwhere(patch.mask)[:, ::-1]
+    share = LOW_PART if width >= height else FEET
+    lower = lower[lower[:, 1] >= lower[:, 1].max() - share * height]
+    left, top, right, bottom = x0 - reach, y0 - reach, x1 + reach, y1 + reach
+    hull = np.zeros((bottom - top, right - left), np.float32)
+    cv2.fillConvexPoly(hull, cv2.convexHull(lower.astype(np.int32) + reach), SHADOW_STRENGTH)
+    soft = cv2.GaussianBlur(hull, (2 * reach + 1, 2 * reach + 1), reach / 3, borderType=cv2.BORDER_CONSTANT)
+    box = max(left, 0), max(top, 0), min(right, size[0]), min(bottom, size[1])
+    inside = soft[box[1] - top : box[3] - top, box[0] - left : box[2] - left]
+    return Shadow(box, (1 - inside).astype(np.float32))

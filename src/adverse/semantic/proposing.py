@@ -228,7 +228,8 @@ def _drawn_thing(
         return None
     fitting = _in_cell(np.array([one.box for one in found]), where, scene.size)
     chosen = [one for one, fits in zip(found, fitting.tolist(), strict=True) if fits]
-    refused[OTHER_CELL] += len(found) - len(chosen)
+    if len(chosen) < len(found):
+        refused[OTHER_CELL] += len(found) - len(chosen)
     return chosen[int(rng.integers(len(chosen)))] if chosen else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from collections import Counter
@@ -13,16 +14,25 @@ import pytest
 from starlette.testclient import TestClient
 
 from adverse.errors import DataError, LockedError, StoreError
-from adverse.pages.humans.experiment import Experiment, participant_of
+from adverse.pages.humans.experiment import Experiment
 from adverse.pages.humans.export import export
 from adverse.pages.humans.opening import door_of, erase, held, past
 from adverse.pages.humans.records import Records
 from adverse.pages.humans.sampling import population
 from adverse.pages.humans.spec import read_human_study
-from adverse.pages.humans.state import Answer, State
+from adverse.pages.humans.state import State
 from adverse.pages.humans.stimuli import Stimuli
 from adverse.reliability.judgments import read_judgments
-from human_studies import HOSTILE, QuickStimuli, experiment_of, happened, participant, visitor, write_study
+from human_studies import (
+    HOSTILE,
+    QuickStimuli,
+    experiment_of,
+    happened,
+    participant,
+    quick_batch,
+    visitor,
+    write_study,
+)
 
 ON_TIME: dict[str, Any] = {"shown_ms": 100.0, "frame_ms": 16.7, "response_ms": 500}
 
@@ -44,17 +54,6 @@ def whole_batch(client: TestClient, experiment: Experiment, *, right: bool = Tru
         assert said(client, trial, truth if right else 1 - truth, **times).json() == {"kept": True}
         done.append(trial)
     return done
-
-
-def quick_batch(experiment: Experiment, secret: str) -> None:
-    """Go through a batch without the pages."""
-    number = participant_of(secret)
-    if number not in experiment.state.people:
-        experiment._write({"kind": "joined", "participant": number, "consent": "1"})
-    person = experiment.state.people[number]
-    experiment.next_batch(person)
-    while (trial := experiment.start(person, f"request-{len(experiment.state.started)}")) is not None:
-        experiment.answer(person, trial.id, Answer(trial.truth, 100, 16.7, 500))
 
 
 def answered(study: Path) -> Counter[str]:
@@ -398,3 +397,24 @@ def test_records_are_read_while_the_study_is_served(tmp_path: Path) -> None:
         whole_batch(participant(experiment), experiment)
         assert len(State(Records(experiment.file.folder).read()).answers) == 4
     assert json.dumps(happened(study))
+
+
+def test_a_full_disk_is_asked_again_and_leaves_no_half_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = write_study(tmp_path)
+    experiment = experiment_of(study)
+    client = participant(experiment)
+    client.post("/batch.json")
+    trial = started(client)["trial"]
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("os.fsync", full)
+        assert said(client, trial).status_code == 503
+    assert answered(study) == {}
+    assert said(client, trial).json() == {"kept": True}
+    assert answered(study) == {trial: 1}
+    assert len(experiment_of(study).state.answers) == 1

@@ -158,3 +158,13 @@ def test_a_narrow_screen_a_hostile_name_and_the_button_that_erases(tab: Page, se
     expect(tab.locator("h1")).to_have_text("Your answers are erased")
     file = served.study.parent / "shapes-answers" / "answers.jsonl"
     assert number not in file.read_text()
+
+
+def test_the_address_works_from_a_mail_in_the_browser(browser: Browser, served: Served) -> None:
+    page = browser.new_page()
+    mail = f'<a href="{served.address}">take part</a>'
+    page.route("http://mail.example/", lambda route: route.fulfill(body=mail, content_type="text/html"))
+    page.goto("http://mail.example/")
+    page.locator("a").click()
+    expect(page.locator("h1")).to_have_text("Shapes", timeout=PATIENCE_MS)
+    page.context.close()

@@ -19,11 +19,11 @@ def test_it_serves_until_interrupted(run: Path) -> None:
         assert process.stdout is not None
         line = process.stdout.readline()
         (address,) = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
-        with httpx.Client(follow_redirects=True) as client:
+        with httpx.Client(follow_redirects=True, timeout=None) as client:
             assert client.get(address).status_code == 200
             assert "keen" in client.get(address).text
             assert client.get(address, headers={"host": "elsewhere.example"}).status_code == 421
-        assert httpx.get(address.partition("?")[0]).status_code == 403
+        assert httpx.get(address.partition("?")[0], timeout=None).status_code == 403
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate()
         assert process.returncode == 0

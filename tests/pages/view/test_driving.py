@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from adverse.analysis.drive import drive_log
+from adverse.analysis.results import analyze
+from adverse.study.store.folder import RunFolder
+from adverse.study.store.manifest import read_manifest, write_manifest
 from adverse.study.store.read import open_store
+from synthetic_run import Size, write_run
 
 KINDS = {"stops in time": True, "does NOT stop in time": False}
 
@@ -79,3 +84,34 @@ def test_without_images_there_is_a_reason_and_all_the_rest(driver: TestClient) -
     assert page["curves"]["lines"]
     assert driver.get("/picture.png").status_code == 404
     assert "No picture" in driver.get("/explore").text
+
+
+def test_a_robot_that_may_stop_later_is_judged_by_that(
+    tmp_path: Path, guest_of: Callable[[Path], TestClient]
+) -> None:
+    write_run(tmp_path / "run", Size(1, 2, 8, 24, 2, bootstrap=0))
+    folder = RunFolder(tmp_path / "run")
+    manifest = read_manifest(folder)
+    manifest["statistics"]["robot"]["stop_tolerance_m"] = 1.0
+    write_manifest(folder, manifest)
+    analyze(folder.path, workers=1)
+    guest = guest_of(folder.path)
+    level, right, late = "loop/annotated", 0, 0
+    for row in pq.read_table(folder.results / "outcomes.parquet").to_pylist():
+        if row["level"] != level or not row["truths"]:
+            continue
+        asked = {
+            "level": level,
+            "left": row["setting"],
+            "right": row["setting"],
+            "log": row["log"],
+            "k": "70",
+        }
+        (verdict,) = guest.get("/drive.json", params=asked).json()["verdicts"]
+        assert KINDS[verdict.removeprefix("both ")] is (row["hits"][70] == row["truths"])
+        one = drive_log(
+            open_store(folder.path), log=row["log"], sut="sut00", sensitivity=0.067, setting=row["setting"]
+        )
+        right += bool(one.safe)
+        late += bool(one.safe) and one.by_sut.position_m[-1] > one.by_truth.position_m[-1] + 0.01
+    assert right > late > 0

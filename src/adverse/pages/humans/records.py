@@ -8,6 +8,7 @@ address, no browser, no name, no time of day.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,14 @@ class Records:
         return found
 
     def add(self, record: Record) -> None:
-        """Write a line and wait until it is on the disk."""
-        append_line(self.path, _line(record))
+        """Write a line and wait until it is on the disk; where that fails, nothing of it stays behind."""
+        before = self.path.stat().st_size if self.path.exists() else 0
+        try:
+            append_line(self.path, _line(record))
+        except BaseException:
+            with storage_errors(self.path):
+                os.truncate(self.path, before)  # else the next line would be added to half of this one
+            raise
 
     def replace(self, records: Iterable[Record]) -> None:
         """Write the file anew."""

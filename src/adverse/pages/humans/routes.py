@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
@@ -16,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from adverse.errors import IncompleteError, StoreError
 from adverse.pages.humans.experiment import Experiment
 from adverse.pages.humans.state import Answer, Person
 from adverse.pages.serving import Door, assets, json_answer, templates_of
@@ -131,7 +133,11 @@ class _Pages:
                 told = json.loads(body or b"{}")
             except (ValueError, RecursionError):
                 raise HTTPException(400, "That is not JSON.") from None
-            return await run_in_threadpool(work, person, told if isinstance(told, dict) else {})
+            try:
+                return await run_in_threadpool(work, person, told if isinstance(told, dict) else {})
+            except (IncompleteError, StoreError) as error:
+                print(f"{request.url.path}: {error}", file=sys.stderr)  # noqa: T201
+                raise HTTPException(503, "That cannot be kept at the moment.") from error
 
         return endpoint
 

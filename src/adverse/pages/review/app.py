@@ -111,7 +111,7 @@ class _Review:
                 [f"/picture/{key}/{self.outcome.suts.index(sut)}/{view}.png" for view in VIEWS]
                 for sut, _ in suts
             ],
-            legend=self.pictures.legend([key]),
+            legend=self.pictures.legend([(key, sut) for sut, _ in suts]),
             before=_to(reviewer, at - 1) if at else None,
             after=_to(reviewer, at + 1) if at + 1 < len(self.order) else None,
         )

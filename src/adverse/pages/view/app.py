@@ -16,6 +16,7 @@ from adverse.pages.view.opened import Opened
 from adverse.pages.view.page import Pages, thinned
 from adverse.pages.view.picks import Pick, picked
 from adverse.pages.view.tasks import label_picture
+from adverse.pages.view.words import counted
 from adverse.report.words import shown
 
 PACKAGE = "adverse.pages.view"
@@ -103,7 +104,7 @@ def _grouped(setting: dict[str, str]) -> tuple[str, str]:
 
 
 def _counted_log(log: dict[str, Any]) -> tuple[str, str]:
-    return log["name"], f"{shown(log['name'])}, {log['frames']} frames"
+    return log["name"], f"{shown(log['name'])}, {counted(log['frames'], 'frame')}"
 
 
 def _spot_of(spots: list[list[float]] | None, panel: int) -> list[float] | None:

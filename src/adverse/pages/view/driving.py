@@ -63,9 +63,16 @@ def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
             }
             for (side, name, colour, trace), at in zip(runs, passed, strict=True)
         ],
-        "verdicts": [f"{side} {SAFE[one.safe]}" for side, one in driven.items()],
+        "verdicts": [f"{side} {_verdict(one)}" for side, one in driven.items()],
         "frames": [_row(float(place), runs, [at[n] for at in passed]) for n, place in enumerate(stations)],
     }
+
+
+def _verdict(one: Driven) -> str:
+    stops = int(one.by_sut.stopped.sum())
+    if one.positive or not stops:
+        return SAFE[one.safe]
+    return f"has nothing to stop for, and stops {'once' if stops == 1 else f'{stops} times'}"
 
 
 def _driven(run: Opened, pick: Pick, setting: str) -> Driven:

@@ -6,6 +6,8 @@ request says ever becomes part of a path.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,12 +15,14 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.context import Context, Seen
 from adverse.analysis.results import read_summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.errors import StoreError
 from adverse.levels.image import Judged, judge
 from adverse.report.figures import Curve
 from adverse.report.pictures import Looker
@@ -29,7 +33,7 @@ ANSWERS = 32
 
 
 @dataclass(frozen=True, eq=False)
-class TestLog:
+class LoggedFrames:
     """A log of the test split: its frames as rows of the run's frames, in order."""
 
     name: str
@@ -57,6 +61,7 @@ class Opened:
         self.settings = self.store.settings
         self.baseline = next(iter(self.settings))
         self.detection = self.store.task == "detection"
+        self._results = {name: self._result(name) for name in ("curves", "outcomes") if self.detection}
         self.levels = list(dict.fromkeys(str(row["level"]) for row in self.summary.rows if "level" in row))
         self.judged = lru_cache(ANSWERS)(self._judged)
         self.pixel_hashes = lru_cache(ANSWERS)(self._pixel_hashes)
@@ -67,13 +72,13 @@ class Opened:
         self.pixel_counts = lru_cache(1)(self.store.pixel_counts)
 
     @cached_property
-    def logs(self) -> dict[str, TestLog]:
+    def logs(self) -> dict[str, LoggedFrames]:
         """The logs of the test split, in the order of the data set."""
         frames = self.store.frames
         rows = np.flatnonzero(frames.test)
         numbers = frames.log[rows]
         return {
-            frames.logs[number]: TestLog(frames.logs[number], number, rows[numbers == number])
+            frames.logs[number]: LoggedFrames(frames.logs[number], number, rows[numbers == number])
             for number in dict.fromkeys(numbers.tolist())
         }
 
@@ -96,15 +101,21 @@ class Opened:
 
     def outcome(self, pick: tuple[str, str, str, str]) -> dict[str, Any] | None:
         """Return what the results say of (SUT, level, setting, log), at every sensitivity; None: nothing."""
-        path = self.store.folder.results / "outcomes.parquet"
-        with duckdb.connect() as connection:
-            sql = """SELECT truths, hits, exposure, cost FROM read_parquet($path)
-                WHERE sut = $sut AND level = $level AND setting = $setting AND log = $log"""
-            names = dict(zip(("sut", "level", "setting", "log"), pick, strict=True))
+        names = dict(zip(("sut", "level", "setting", "log"), pick, strict=True))
+        sql = """SELECT truths, hits, exposure, cost FROM read_parquet($path)
+            WHERE sut = $sut AND level = $level AND setting = $setting AND log = $log"""
+        path = self._results["outcomes"]
+        with _readable(path), duckdb.connect() as connection:
             found = connection.execute(sql, {"path": str(path), **names}).fetchone()
         return (
             None if found is None else dict(zip(("truths", "hits", "exposure", "cost"), found, strict=True))
         )
+
+    def _result(self, name: str) -> Path:
+        path = self.store.folder.results / f"{name}.parquet"
+        with _readable(path):
+            path.stat()
+        return path
 
     def _ids(self, log: str) -> list[str]:
         return [self.store.frames.ids[row] for row in self.logs[log].rows.tolist()]
@@ -147,6 +158,21 @@ class Opened:
         return found
 
     def _columns(self, sut: str, level: str) -> dict[str, NDArray[Any]]:
-        path = self.store.folder.results / "curves.parquet"
-        table = pq.read_table(path, filters=[("sut", "==", sut), ("level", "==", level)])
+        path = self._results["curves"]
+        with _readable(path):
+            table = pq.read_table(path, filters=[("sut", "==", sut), ("level", "==", level)])
         return {name: table[name].to_numpy() for name in table.column_names}
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say which of the results cannot be read, and how to have it again."""
+    try:
+        yield
+    except (OSError, duckdb.Error, pa.ArrowException) as error:
+        raise StoreError(
+            "a part of the results cannot be read",
+            where=str(path),
+            got=str(error).partition("\n")[0],
+            fix="Run adverse analyze on the run folder to have it again.",
+        ) from error

@@ -15,7 +15,7 @@ from adverse.pages.view.driving import drive_panels
 from adverse.pages.view.opened import Opened
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.pictures import Pictures
-from adverse.pages.view.tasks import frame_answer
+from adverse.pages.view.tasks import frame_answer, label_names
 from adverse.pages.view.words import without_paths
 from adverse.report.tables import level_tables
 
@@ -54,9 +54,10 @@ class Pages:
         }
         if not run.detection:
             (table,) = level_tables(run.summary)
-            return page | {
-                "scores": {"title": table.title, "columns": table.columns, "rows": _texts(table.rows)}
-            }
+            metric = str(run.summary.data["metric"]).replace("_", " ")
+            scores = {"metric": metric, "columns": table.columns, "rows": _texts(table.rows)}
+            laid_over = any(side["label_picture"] for side in page["frame"]["sides"].values())
+            return page | {"scores": scores, "label_names": label_names(run, pick.sut) if laid_over else []}
         grid = run.grid(pick.sut)
         return page | {
             "sensitivity": {

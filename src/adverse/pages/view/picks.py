@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from adverse.pages.view.opened import Opened, TestLog
+from adverse.pages.view.opened import LoggedFrames, Opened
 
 FIRST_SENSITIVITY = 0.01
 """Expected false positives per image at which the page opens."""
@@ -106,7 +106,7 @@ def _with_truth(run: Opened) -> str:
     return next(iter(run.logs))
 
 
-def _first_frame(run: Opened, log: TestLog) -> int:
+def _first_frame(run: Opened, log: LoggedFrames) -> int:
     """Return the frame with the largest true object, or the first."""
     if not run.detection:
         return 0

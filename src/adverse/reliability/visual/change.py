@@ -6,6 +6,7 @@ dv = 0 where nobody sees the change (VSNR infinite) or the image got better (VIF
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import StudyError, suggestion
-from adverse.reliability.visual.luminance import Luminance, check_sizes, luminance
+from adverse.reliability.visual.luminance import check_sizes, luminance
 from adverse.reliability.visual.ssim import SsimReference
 from adverse.reliability.visual.vif import SIGMA_N_SQ, VifReference
 from adverse.reliability.visual.vifp import VifpReference
@@ -66,27 +67,24 @@ class Reference:
 
     def visual_change(self, changed: NDArray[Any]) -> float:
         """Return dv of a changed image."""
-        return self._dv(luminance(changed, where="changed"))[0]
+        values = luminance(changed, where="changed")
+        check_sizes(self._values, values)
+        vif = self._vif.compare(values)
+        return 0.0 if vif > 1 or self._vsnr.invisible(values) else 1 - vif
 
     def measure(self, changed: NDArray[Any]) -> VisualChange:
         """Return dv with everything that is recorded beside it."""
         values = luminance(changed, where="changed")
-        dv, vif = self._dv(values)
+        check_sizes(self._values, values)
+        vif, vsnr_db = self._vif.compare(values), self._vsnr.compare(values)
         return VisualChange(
-            dv=dv,
+            dv=0.0 if vif > 1 or math.isinf(vsnr_db) else 1 - vif,
             backend=self.backend,
             vif=vif,
-            vsnr_db=self._vsnr.compare(values),
+            vsnr_db=vsnr_db,
             mse=float(np.mean(np.square(values - self._values))),
             ssim=self._ssim.compare(values),
         )
-
-    def _dv(self, changed: Luminance) -> tuple[float, float]:
-        check_sizes(self._values, changed)
-        vif = self._vif.compare(changed)
-        if vif > 1 or self._vsnr.invisible(changed):
-            return 0.0, vif
-        return 1 - vif, vif
 
     @functools.cached_property
     def _vif(self) -> VifReference | VifpReference:

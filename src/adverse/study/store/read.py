@@ -359,7 +359,10 @@ class Store:
         place = SCHEMA.get_field_index("frame")
         spans: dict[str, tuple[str, str]] = {}
         for file in dict.fromkeys(self._cells["file"].to_pylist()):
-            groups = pq.read_metadata(self.folder.detections / file)
+            try:
+                groups = pq.read_metadata(self.folder.detections / file)
+            except (OSError, pa.ArrowException):
+                continue  # who reads the file itself says what is wrong with it
             known = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
             if known and all(one is not None and one.has_min_max for one in known):
                 spans[file] = (min(one.min for one in known), max(one.max for one in known))
@@ -382,6 +385,7 @@ class Store:
             return None
         try:
             with duckdb.connect() as connection:
+                connection.execute("SET enable_progress_bar = false")  # it would print between our lines
                 connection.register("cells", cells)
                 paths = [str(self.folder.detections / name) for name in files]
                 sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d

@@ -123,14 +123,14 @@ function nonce() {
 const WORDS = {
   ready: ["", "Start"],
   running: ["You have begun. Go on where you stopped; an image that was interrupted is not shown again.", "Go on"],
-  break: ["A batch is done, thank you. Take a break if you like.", "Next batch"],
+  break: ["is done, thank you. Take a break if you like.", "Next batch"],
   failed: ["Thank you. The images of this study seem hard to tell apart for you on this screen, so it ends here.", null],
-  finished: ["That was all. Thank you for taking part! You can close the page.", null],
+  finished: ["That was all. Thank you for taking part! If you may want your answers erased one day, note your number below.", null],
 };
 
 function rest(stage, progress) {
   const [words, label] = WORDS[stage];
-  $("message").textContent = stage === "break" ? `Batch ${progress.batch} of ${progress.batches}: ${words}` : words;
+  $("message").textContent = stage === "break" ? `Batch ${progress.batch} of ${progress.batches} ${words}` : words;
   $("message").hidden = !words;
   $("instructions").hidden = stage !== "ready" && stage !== "running";
   $("go").hidden = label === null;

@@ -1,31 +1,48 @@
 "use strict";
 // Moves markers, shows boxes and turns frames by picking from what the server worked out; computes no number.
 (() => {
-  const PLAY_MS = 200;
+  const PLAY_MS = 150, SAVE_MS = 250;
   const form = document.getElementById("picks");
   const slider = document.getElementById("k");
   const of = (id) => document.getElementById(id);
   const all = (selector, act) => document.querySelectorAll(selector).forEach(act);
   const parsed = (element, name) => JSON.parse(element.dataset[name]);
-  let playing = null;
+  const pause = (ms) => new Promise((done) => { setTimeout(done, ms); });
+  let playing = false;
+  let shown = 0; // how often main was replaced: an answer for an older one is dropped
+  let saving = null;
 
-  const query = () => {
-    const asked = new URLSearchParams(new FormData(form));
-    return asked.toString();
-  };
+  const query = () => new URLSearchParams(new FormData(form)).toString();
   const remember = () => {
-    history.replaceState(null, "", `/explore?${query()}`);
     of("twin").href = `/explore.json?${query()}`;
+    clearTimeout(saving); // browsers refuse addresses that change with every step of a slider
+    saving = setTimeout(() => history.replaceState(null, "", `/explore?${query()}`), SAVE_MS);
   };
-
-  // Only the latest answer of a kind counts: a slider asks faster than it is answered.
-  const latest = {};
   const page = async (name, asked) => {
-    const mine = (latest[name] = Symbol(name));
-    const answer = await fetch(`/${name}?${asked}`);
-    const text = await answer.text();
-    if (latest[name] !== mine || !answer.ok) return null;
-    return new DOMParser().parseFromString(text, "text/html");
+    try {
+      const answer = await fetch(`/${name}?${asked}`);
+      of("gone").hidden = true;
+      if (!answer.ok) return null;
+      return new DOMParser().parseFromString(await answer.text(), "text/html");
+    } catch {
+      of("gone").hidden = false;
+      return null;
+    }
+  };
+  // One request of a kind at a time; what was asked for meanwhile comes next, and only the last of it.
+  const busy = {}, waiting = {};
+  const inTurn = async (name, act) => {
+    waiting[name] = act;
+    if (busy[name]) return busy[name];
+    busy[name] = (async () => {
+      while (waiting[name]) {
+        const next = waiting[name];
+        delete waiting[name];
+        await next();
+      }
+      delete busy[name];
+    })();
+    return busy[name];
   };
 
   const step = (steps, k) => steps.reduce((words, [start, text]) => (start <= k ? text : words), "");
@@ -60,14 +77,12 @@
     image.onload = image.onerror = done;
     image.src = url;
   });
-  const showFrame = async () => {
-    atFrame();
-    remember();
+  const drawFrame = async () => {
+    const mine = shown, number = of("scrub").value;
     const found = await page("frame", query());
-    if (!found) return;
-    const mine = latest.frame;
+    if (!found || mine !== shown) return;
     await Promise.all([...found.querySelectorAll("image[href]")].map((image) => loaded(image.getAttribute("href"))));
-    if (latest.frame !== mine) return;
+    if (mine !== shown) return;
     const stage = found.getElementById("stage");
     of("stage").setAttribute("viewBox", stage.getAttribute("viewBox"));
     of("stage").setAttribute("aria-label", stage.getAttribute("aria-label"));
@@ -90,35 +105,44 @@
     atLevel();
     atFrame();
     atDivider();
-    of("stage").dataset.frame = of("scrub").value;
+    of("stage").dataset.frame = number;
   };
-  const showDrive = async () => {
+  const showFrame = () => {
+    atFrame();
+    remember();
+    return inTurn("frame", drawFrame);
+  };
+  const drawDrive = async () => {
+    const mine = shown, k = slider.value;
     const found = of("drive") && await page("drive", query());
-    if (!found) return;
+    if (!found || mine !== shown) return;
     const fresh = document.adoptNode(found.getElementById("drive"));
     const open = of("drive").querySelector("details");
     if (open && open.open && fresh.querySelector("details")) fresh.querySelector("details").open = true;
     of("drive").replaceWith(fresh);
     atFrame();
-    of("drive").dataset.k = slider.value;
+    of("drive").dataset.k = k;
   };
+  const showDrive = () => inTurn("drive", drawDrive);
   const scrub = (by) => {
-    const range = of("scrub");
-    const before = range.value;
+    const range = of("scrub"), before = range.value;
     range.value = Number(before) + by;
-    if (range.value !== before) showFrame();
-    return range.value !== before;
+    return range.value === before ? null : showFrame();
   };
   const sensitivity = (by) => {
     if (!slider) return;
     slider.value = Number(slider.value) + by;
     slider.dispatchEvent(new Event("input", { bubbles: true }));
   };
-  const play = (on) => {
-    clearInterval(playing);
-    playing = on ? setInterval(() => { if (!scrub(1)) play(false); }, PLAY_MS) : null;
+  const play = async (on) => {
+    const mine = (playing = on && {});
     of("play").textContent = on ? "pause" : "play";
-    of("play").setAttribute("aria-pressed", String(on));
+    of("play").setAttribute("aria-pressed", String(Boolean(on)));
+    while (on && playing === mine) {
+      const drawn = scrub(1);
+      if (!drawn) play(false);
+      await Promise.all([drawn, pause(PLAY_MS)]);
+    }
   };
 
   const dragTo = (event) => {
@@ -134,8 +158,9 @@
       event.preventDefault();
       scrub(by);
     }));
+    if (of("labels")) of("labels").addEventListener("change", (event) => of("stage").classList.toggle("unlabelled", !event.target.checked));
     of("play").hidden = false;
-    of("play").addEventListener("click", () => play(playing === null));
+    of("play").addEventListener("click", () => play(!playing));
     of("stage").addEventListener("pointerdown", (event) => {
       of("stage").setPointerCapture(event.pointerId);
       dragTo(event);
@@ -151,8 +176,12 @@
     play(false);
     const asked = new URLSearchParams(query());
     if (event.target.name === "log") asked.delete("frame");
-    const found = await page("explore", asked.toString());
+    await inTurn("explore", () => drawPick(asked.toString()));
+  };
+  const drawPick = async (asked) => {
+    const found = await page("explore", asked);
     if (!found) return;
+    shown += 1;
     if (slider) of("k-words").replaceWith(document.adoptNode(found.getElementById("k-words")));
     document.querySelector("main").replaceWith(document.adoptNode(found.querySelector("main")));
     listen();
@@ -160,9 +189,9 @@
   };
   const keys = (event) => {
     const free = document.activeElement === document.body || (of("stage-keys") && of("stage-keys").contains(document.activeElement));
-    if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, .wide, a, button")) return;
+    if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, .wide, a, button, input")) return;
     const act = {
-      ArrowLeft: () => scrub(-1), ArrowRight: () => scrub(1), " ": () => play(playing === null),
+      ArrowLeft: () => scrub(-1), ArrowRight: () => scrub(1), " ": () => play(!playing),
       "+": () => sensitivity(1), "=": () => sensitivity(1), "-": () => sensitivity(-1),
     }[event.key];
     if (!act) return;

@@ -1,0 +1,63 @@
+"""adverse fuzz: the study alone is enough, tables fit a terminal, errors say what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from adverse.cli import main
+from small_campaign import write_campaign
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["fuzz", *arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    return write_campaign(tmp_path_factory.mktemp("command"), frames=3, suts=2)
+
+
+def test_a_guided_campaign_by_one_command(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ["COLUMNS"] = "80"
+    options = ["--tests", "24", "--workers", "0", "--guided", "--out", str(study.parent / "run")]
+    assert run(str(study), *options) == 0
+    shown = capsys.readouterr().out
+    assert "first an unguided campaign" in shown
+    assert "inconsistencies per 1,000 tests; difference" in shown
+    tables = [line for line in shown.splitlines() if line.startswith(("│", "┃", "├", "└", "┏"))]
+    assert tables
+    assert max(map(len, tables)) <= 80
+    results = {path.name for path in (study.parent / "run" / "results").iterdir()}
+    tables_of_two = {"counts.csv", "discovery.json", "overlap.csv", "guided.csv", "refusals.csv", "tests.csv"}
+    assert tables_of_two <= results
+    assert run("report", str(study.parent / "run" / "unguided")) == 0
+    assert "page:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.yaml"], "missing.yaml"),
+        (["report", "nowhere"], "not the folder of a fuzz campaign"),
+        (["review", "nowhere"], "not the folder of a fuzz campaign"),
+    ],
+)
+def test_errors_say_what_to_do(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*arguments) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert "fix" in error
+    assert "Traceback" not in error
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    shown = capsys.readouterr().out
+    assert "adverse fuzz study.yaml --tests 10000" in shown
+    assert "review" in shown

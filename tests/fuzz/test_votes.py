@@ -1,0 +1,97 @@
+"""Votes survive, the last one counts, one `false` decides, and rates are those counted by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adverse.curves.rates import korn_graubard
+from adverse.errors import StoreError
+from adverse.fuzz.outcome import Case, Outcome
+from adverse.fuzz.votes import SAYS, Says, Vote, Votes, false_positives, review_order, verdict
+
+
+def outcome_of(drops: list[float], *, logs: int = 4) -> Outcome:
+    """One SUT, one test for each drop, spread over logs."""
+    tests = tuple(
+        Case(
+            number=n + 1,
+            key=f"{n:032x}",
+            mutation="add_car",
+            base=f"frame{n}",
+            log=f"log{n % logs}",
+            recipe="{}",
+            thing=f"thing{n}",
+            drop=drop,
+            compat_drop=None,
+            fault=None,
+        )
+        for n, drop in enumerate(drops)
+    )
+    manifest = {"suts": {"net": "f"}, "mutations": ["add_car"], "seed": 3, "study": "s"}
+    return Outcome(manifest, {"net": tests}, Counter(), {}, len(drops), ())
+
+
+@given(st.dictionaries(st.text(min_size=1), st.sampled_from(SAYS)))
+def test_one_false_decides_whatever_others_say(votes: dict[str, Says]) -> None:
+    word = verdict(votes)
+    assert (word == "false") == ("false" in votes.values())
+    assert (word is None) == (not votes)
+    if word == "unsure":
+        assert set(votes.values()) == {"unsure"}
+
+
+def test_votes_are_read_back_and_the_last_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "votes"
+    votes = Votes(path)
+    for vote in (Vote("ann", "k", "true"), Vote("bob", "k", "unsure"), Vote("ann", "k", "false")):
+        votes.add(vote)
+    assert Votes(path).latest() == {"k": {"ann": "false", "bob": "unsure"}}
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])  # a power cut in the last line
+    assert Votes(path).latest() == {"k": {"ann": "true", "bob": "unsure"}}
+    assert Votes(path).all == Votes(path).all
+    path.write_bytes(whole.replace(b"bob", b"eve"))
+    with pytest.raises(StoreError, match="changed or is damaged"):
+        Votes(path)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\nb", "row\u202e"])
+def test_a_reviewer_has_a_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreError, match="needs a name"):
+        Votes(tmp_path / "votes").add(Vote(name, "k", "true"))
+    assert not (tmp_path / "votes").exists()
+
+
+def test_rates_are_those_counted_by_hand(tmp_path: Path) -> None:
+    outcome = outcome_of([1.5] * 8 + [6.0] * 4 + [12.0, 0.2])
+    votes = Votes(tmp_path / "votes")
+    keys = [test.key for test in outcome.tests["net"]]
+    for n, key in enumerate(keys[:6]):
+        votes.add(Vote("ann", key, "false" if n in (0, 4) else "true"))
+    votes.add(Vote("bob", keys[1], "false"))
+    votes.add(Vote("bob", keys[6], "unsure"))
+    rows = {row["bin"]: row for row in false_positives(outcome, votes)}
+    moderate = rows["moderate"]
+    names = ("failures", "true", "false", "unsure", "not_reviewed")
+    assert [moderate[name] for name in names] == [8, 3, 3, 1, 1]
+    assert moderate["false_positive_rate"] == 0.5
+    by_log = korn_graubard([2, 1, 0, 0], [2, 2, 1, 1])
+    assert (moderate["low"], moderate["high"]) == (by_log.low, by_log.high)
+    assert rows["extreme"]["false_positive_rate"] is None, "undefined, not 0"
+    assert rows["all"]["failures"] == 13
+
+
+def test_review_begins_with_the_worst_and_is_shuffled_within_bins() -> None:
+    outcome = outcome_of([1.5] * 30 + [6.0] * 20 + [12.0] * 10 + [0.1] * 5)
+    order = review_order(outcome)
+    number = {test.key: n for n, test in enumerate(outcome.tests["net"])}
+    places = [number[key] for key in order]
+    assert sorted(places[:10]) == list(range(50, 60)) != places[:10]
+    assert sorted(places[10:30]) == list(range(30, 50))
+    assert sorted(places[30:]) == list(range(30))
+    assert order == review_order(outcome)
