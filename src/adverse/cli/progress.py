@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.progress import (
     BarColumn,
@@ -24,9 +26,8 @@ PLAIN_EVERY_S = 10.0
 class ProgressWatcher:
     """Shows done/total, rate, time left and faults; notes are printed above."""
 
-    def __init__(self, console: Console, things: str = "images") -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        self.things = things
         self.live: Progress | None = None
         self.faults = 0
         self.total = 0
@@ -44,7 +45,7 @@ class ProgressWatcher:
         self.total, self.done, self.before = total, done, done
         self.started = self.said = time.monotonic()
         if done:
-            self.note(f"{done} of {total} {self.things} were done before; going on from there")
+            self.note(f"{done} of {total} images were done before; going on from there")
         if total > done and self.console.is_terminal:
             self.live = Progress(
                 TextColumn("running"),
@@ -69,8 +70,7 @@ class ProgressWatcher:
             rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
             left = (self.total - self.done) / max(rate, 1e-9)
             self.note(
-                f"{self.done}/{self.total} {self.things}, {rate:.1f}/s, {left:.0f} s left, "
-                f"{self.faults} faults"
+                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {self.faults} faults"
             )
 
     def end(self) -> None:
@@ -81,7 +81,23 @@ class ProgressWatcher:
         spent = time.monotonic() - self.started
         if self.done > self.before:
             rate = (self.done - self.before) / max(spent, 1e-9)
-            self.note(f"{self.done}/{self.total} {self.things} done, {rate:.1f}/s, {self.faults} faults")
+            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {self.faults} faults")
+
+
+@contextmanager
+def rendering(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Give what shows how many logs of how many are rendered; nothing is shown of what takes no time."""
+    said = time.monotonic()
+    with console.status("rendering") as status:
+
+        def show(done: int, total: int) -> None:
+            nonlocal said
+            status.update(f"rendered {done} of {total} logs")
+            if not console.is_terminal and time.monotonic() - said > PLAIN_EVERY_S:
+                said = time.monotonic()
+                console.print(f"- rendered {done} of {total} logs", highlight=False)
+
+        yield show
 
 
 class _Rate(ProgressColumn):
