@@ -38,13 +38,15 @@ class Reuse:
     def words(self) -> str:
         """The finding in words."""
         if self.overlap is None:
-            return f"{SYMBOLS[self.kind]} of {self.transformation}: cannot be told; {self.why}"
+            return (
+                f"{SYMBOLS[self.kind]} of {self.transformation}, for other images: cannot be told; {self.why}"
+            )
         verdict = (
             "agree" if self.overlap >= ALIKE else "differ: the threshold depends on which images are shown"
         )
         first, second = ("none" if value is None else f"{value:g}" for value in self.thresholds)
         return (
-            f"{SYMBOLS[self.kind]} of {self.transformation}: two random parts of the images {verdict} "
+            f"{SYMBOLS[self.kind]} of {self.transformation}, for other images: two random parts of the images {verdict} "
             f"(bands overlap in {self.overlap:.0%} of {self.bins} bins; thresholds {first} and {second})"
         )
 
