@@ -96,3 +96,9 @@ def test_the_requirements_of_the_page_are_valid(tmp_path: Path) -> None:
         assert [key for key in model.model_fields if f"`{key}" not in page and f"{key}:" not in page] == []
     for names in MEASURES.values():
         assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_the_pictures_of_the_readme_are_there_and_light() -> None:
+    shown = re.findall(r"!\[[^]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert shown
+    assert [name for name in shown if (ROOT / name).stat().st_size > 300 * 1024] == []

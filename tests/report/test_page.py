@@ -96,3 +96,19 @@ def test_a_run_whose_data_are_gone_still_has_a_report(run: Path, page: str) -> N
     finally:
         (run.parent / "elsewhere").rename(data)
         write_report(run)
+
+
+def test_every_plot_has_a_table_beside_it(driven: Path) -> None:
+    page = write_report(driven).read_text()
+    loop = page.partition('<section id="loop">')[2].partition("</section>")[0]
+    drawn = loop.count('role="img"')
+    assert drawn >= 1
+    tables = read(loop).all_tables
+    assert len(tables) == drawn
+    for table in tables:
+        assert table[0][1:4] == ["time, s", "position, m", "speed, m/s"]
+        times = [float(row[1]) for row in table[1:] if row[0] == "truth"]
+        assert times == sorted(times)
+        assert len(times) > 2
+    curves = page.partition('<section id="curves">')[2].partition("</section>")[0]
+    assert curves.count('role="img"') == curves.count("<summary>as a table</summary>") > 0

@@ -26,7 +26,7 @@ from adverse.report.pictures import Looker
 from adverse.report.scores import benchmark_tables, class_tables
 from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
-from adverse.report.terminal import remarks
+from adverse.report.terminal import quality
 from adverse.report.tradeoffs import figures
 from adverse.report.visual import visual_change_table
 from adverse.report.words import shown
@@ -80,7 +80,7 @@ def render(store: Store, summary: Summary) -> str:
         no_benchmark=_could_be_benchmarked(store),
         classes=class_tables(summary),
         class_suts=store.suts,
-        remarks=[line.removeprefix("- ") for line in remarks(summary)],
+        remarks=[line.removeprefix("- ") for line in quality(summary)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
         rankings=ranking_table(summary),

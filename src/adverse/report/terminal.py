@@ -36,7 +36,12 @@ def tables(summary: Summary) -> list[Table]:
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
-    lines = [*_of_rankings(summary), *_of_sensitivity(summary)]
+    return [*(f"- {line}" for line in _of_rankings(summary)), *quality(summary)]
+
+
+def quality(summary: Summary) -> list[str]:
+    """Return what is odd about the data and the run, one line each; what belongs to a line is indented."""
+    lines = _of_sensitivity(summary)
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             lines.append(
