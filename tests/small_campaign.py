@@ -38,7 +38,7 @@ class ByColour:
             said[image.shape[0] // 2 :] = 0
             said[pixels[..., 0] > pixels[..., 2] + 60] = 2
             said[pixels[..., 2] > pixels[..., 0] + 60] = 3
-            if self.crash_on == "some" and pixels.sum() % 7 == 0:
+            if self.crash_on == "some" and pixels.sum() % 13 == 0:
                 os._exit(3)
             answers.append(said)
         return answers

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import adverse
+from adverse.analysis.compare import compare
+from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table
 from adverse.benchmarks.written import save
 from adverse.data.write import write_image
 from adverse.report.page import write_report
 from adverse.study.store.folder import RunFolder
+from adverse.study.store.read import open_store
 from adverse.study.store.verdict_files import write_verdicts
+from adverse.types import Image
 from adverse.verdicts import Outcome, Verdict
 from html_reading import Read, read
 from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_scenes
+
+
+class Contrary(Colours):
+    """Calls every colour by the name of the weakest."""
+
+    fingerprint = "contrary"
+
+    def classify(self, images: Sequence[Image]) -> list[Any]:
+        return [-scores for scores in super().classify(images)]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +51,7 @@ def classified(tmp_path_factory: pytest.TempPathFactory) -> Path:
             write_image(path, image)
     data = {"format": "class-folders", "root": str(folder / "data")}
     study = {"name": "colours", "task": "classification", "data": data, "mutations": ["coco-c"]}
-    adverse.run(study, folder / "run", detectors={"colours": Colours()})
+    adverse.run(study, folder / "run", detectors={"colours": Colours(), "contrary": Contrary()})
     return folder / "run"
 
 
@@ -98,18 +113,19 @@ def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) ->
     found = bench_table(classified)
     save(found, classified)
     _, page = page_of(classified)
-    (row,) = found.rows
-    head, line = table_of(page, "top-1 accuracy, in percent")
+    row = found.rows[0]
+    head, line, _ = table_of(page, "top-1 accuracy, in percent")
     assert head == ["SUT", "P", "mPC", "rPC"]
     numbers = (row.whole.clean, row.whole.corrupted, row.whole.relative)
     assert line[1:] == [f"{100 * (value or 0):.1f}" for value in numbers]
     _, *lines = table_of(page, "top-1 in percent, mean over severities")
-    assert [[name, f"{100 * value:.1f}"] for name, value in row.whole.by_corruption.items()] == lines
+    shown = [[name, f"{100 * value:.1f}"] for name, value in row.whole.by_corruption.items()]
+    assert shown == [one[:2] for one in lines]
     _, *lines = table_of(page, "top-1 of each class")
-    assert lines == [
+    assert [one[:3] for one in lines] == [
         [name, f"{100 * one.clean:.1f}", f"{100 * one.corrupted:.1f}"] for name, one in row.classes.items()
     ]
-    (written,) = json.loads((classified / "report_tables" / "benchmark.json").read_text())
+    written, _ = json.loads((classified / "report_tables" / "benchmark.json").read_text())
     assert (written["P"], written["mPC"], written["rPC"]) == numbers
 
 
@@ -132,3 +148,40 @@ def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path) 
         assert head[1] == "requirement"
     finally:
         path.unlink()
+
+
+def test_segmenters_are_compared_over_the_same_logs(segmented: Path) -> None:
+    """The jackknife by hand: without each log in turn, from the pixels the run counted."""
+    store = open_store(segmented)
+    rows = {(row["sut"], row["setting"]): row["scores"]["mean_iou"] for row in rows_of(segmented)}
+    for change in compare(segmented, segmented, suts={"low": "high"}).changes:
+        wanted = [rows[sut, change.setting] for sut in ("low", "high")]
+        assert (change.before, change.after) == pytest.approx(wanted)
+        sides = []
+        for sut in ("low", "high"):
+            found = store.pixel_counts(sut)[change.setting]
+            log = store.frames.log[found.frame]
+            test = store.frames.test[found.frame]
+            without = [found.counts[test & (log != one)].sum(axis=0) for one in np.unique(log[test])]
+            sides.append(np.array([mean_iou(counts) for counts in without]))
+        away = sides[1] - sides[0]
+        assert change.difference is not None
+        assert change.difference.value == pytest.approx(wanted[1] - wanted[0])
+        if change.difference.low is not None and change.difference.high is not None:
+            count = len(away)
+            error = np.sqrt((count - 1) / count * ((away - away.mean()) ** 2).sum())
+            reach = stats.t.ppf(0.975, count - 1) * error
+            assert change.difference.high - change.difference.low == pytest.approx(2 * reach)
+
+
+def test_the_benchmark_is_compared_where_both_runs_have_it(classified: Path) -> None:
+    first, second = bench_table(classified).rows
+    found = compare(classified, classified, suts={"colours": "contrary"})
+    changes = {change.figure: change for change in found.changes if change.setting == "coco-c"}
+    assert set(changes) == {"P", "mPC", "rPC"}
+    assert (changes["mPC"].before, changes["mPC"].after) == (first.whole.corrupted, second.whole.corrupted)
+    assert changes["P"].difference is not None
+    assert changes["P"].difference.value == second.whole.clean - first.whole.clean
+    same = compare(classified, classified)
+    assert {change.outcome for change in same.changes} <= {"unchanged", "not told"}
+    assert same.of("unchanged")

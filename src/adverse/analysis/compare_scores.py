@@ -89,7 +89,7 @@ def _change(
     figure: str | None = None,
 ) -> Change:
     """Return the change of a score from its values, and from those without each group of logs."""
-    (before, after), without = sides
+    (before, after), without = [float(value) for value in sides[0]], sides[1]
     away = without[1] - without[0] if len(without) == 2 else np.zeros(0)
     difference = after - before
     found = interval(difference, away, logs, lowest=-math.inf, highest=math.inf)
@@ -102,7 +102,7 @@ def _change(
         _known(after),
         found,
         None if found.low is None else p_value(difference, away),
-        identical=difference == 0 and len(without) == 2 and np.array_equal(without[0], without[1]),
+        identical=difference == 0 and len(without) == 2 and bool(np.array_equal(without[0], without[1])),
         same_sut=pairing.same_sut(*suts),
     )
 

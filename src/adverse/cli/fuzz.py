@@ -122,7 +122,7 @@ def run(
     for path, is_guided in campaigns:
         from adverse.fuzz.run import run_campaign
 
-        watch = ProgressWatcher(console, "tests")
+        watch = ProgressWatcher(console)
         if len(campaigns) > 1:
             watch.note("the guided campaign" if is_guided else "first an unguided campaign, to compare with")
         engine = LocalEngine(count, path / "logs") if count else InlineEngine()

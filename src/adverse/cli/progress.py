@@ -24,9 +24,8 @@ PLAIN_EVERY_S = 10.0
 class ProgressWatcher:
     """Shows done/total, rate, time left and faults; notes are printed above."""
 
-    def __init__(self, console: Console, things: str = "images") -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        self.things = things
         self.live: Progress | None = None
         self.faults = 0
         self.total = 0
@@ -44,7 +43,7 @@ class ProgressWatcher:
         self.total, self.done, self.before = total, done, done
         self.started = self.said = time.monotonic()
         if done:
-            self.note(f"{done} of {total} {self.things} were done before; going on from there")
+            self.note(f"{done} of {total} images were done before; going on from there")
         if total > done and self.console.is_terminal:
             self.live = Progress(
                 TextColumn("running"),
@@ -69,8 +68,7 @@ class ProgressWatcher:
             rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
             left = (self.total - self.done) / max(rate, 1e-9)
             self.note(
-                f"{self.done}/{self.total} {self.things}, {rate:.1f}/s, {left:.0f} s left, "
-                f"{self.faults} faults"
+                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {self.faults} faults"
             )
 
     def end(self) -> None:
@@ -81,7 +79,7 @@ class ProgressWatcher:
         spent = time.monotonic() - self.started
         if self.done > self.before:
             rate = (self.done - self.before) / max(spent, 1e-9)
-            self.note(f"{self.done}/{self.total} {self.things} done, {rate:.1f}/s, {self.faults} faults")
+            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {self.faults} faults")
 
 
 class _Rate(ProgressColumn):

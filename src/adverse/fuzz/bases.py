@@ -21,7 +21,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Pruned:
-    """The places of the frames that are kept, all SUTs' scores on them, and how many were dropped and why."""
+    """The places of the frames that are kept, all SUTs' scores on them, and how many were dropped and why.
+
+    Not scored: nothing in them is judged, or the best SUT failed.
+    """
 
     places: tuple[int, ...]
     before: Mapping[str, tuple[Before | None, ...]]
@@ -30,6 +33,7 @@ class Pruned:
     means: Mapping[str, float]
     below: float
     too_hard: int
+    not_scored: int
     unusable: Mapping[str, str]
     """Why frames cannot be read, by frame."""
 
@@ -38,7 +42,8 @@ class Pruned:
         lines = [f"un-mutated, {self.best} scores {self.means[self.best]:.2f} % on average"]
         dropped = f"{self.too_hard} score below {self.below:g} %" if self.too_hard else ""
         unread = f"{len(self.unusable)} cannot be read" if self.unusable else ""
-        reasons = ", ".join(filter(None, (dropped, unread))) or "none dropped"
+        empty = f"{self.not_scored} have no score" if self.not_scored else ""
+        reasons = ", ".join(filter(None, (dropped, empty, unread))) or "none dropped"
         lines.append(f"{len(self.places)} of {self.frames} frames are kept as bases ({reasons})")
         return lines
 
@@ -48,6 +53,7 @@ class Pruned:
             "frames": self.frames,
             "kept": len(self.places),
             "too_hard": self.too_hard,
+            "not_scored": self.not_scored,
             "below": self.below,
             "best": self.best,
             "mean_scores": dict(self.means),
@@ -79,8 +85,9 @@ def pruned(rows: Sequence[Row], campaign: Campaign) -> Pruned:
     before = {
         rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts) for place in kept
     }
-    too_hard = len(rows) - len(kept) - len(unusable)
-    return Pruned(kept, before, len(rows), best, means, below, too_hard, unusable)
+    too_hard = sum(value is not None and value < below for value in scores[best])
+    not_scored = len(rows) - len(kept) - len(unusable) - too_hard
+    return Pruned(kept, before, len(rows), best, means, below, too_hard, not_scored, unusable)
 
 
 def _percent(row: Row, sut: str) -> float | None:

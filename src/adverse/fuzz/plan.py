@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-import adverse
-from adverse import plugins
+from adverse import plugins, semantic
 from adverse.errors import StudyError, suggestion
 from adverse.fuzz.job import FuzzJob
 from adverse.fuzz.scoring import Scorer
@@ -23,6 +23,7 @@ from adverse.types import Dataset, Frame, Source
 
 VERSION = "fuzz-1"
 """Changes whenever the same campaign would find something else."""
+LIBRARIES = ("numpy", "opencv-python-headless")
 OTHERS = "*"
 """In judged_as: all classes of the data set that are not named."""
 SCORERS: Mapping[str, tuple[Scorer, ...]] = {
@@ -89,9 +90,16 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None, hashes: FileHashe
         repr(sorted(judged.pixel_classes.items())),
         *(f"{task.name} {task.fingerprint} {task.batch} {sorted(task.class_map.items())}" for task in suts),
         *(part for frame in frames for part in _frame_parts(frame, inputs)),
-        adverse.__version__,
+        *_code(),
     ]
     return Campaign(file, dataset, job, mutations, section.prune_below, seed, digest(*parts))
+
+
+def _code() -> list[str]:
+    """Return what else decides the pixels of a mutated scene: our code and the libraries it uses."""
+    sources = sorted(Path(semantic.__file__).parent.glob("*.py"))
+    versions = [f"{name} {plugins.library_version(name)}" for name in LIBRARIES]
+    return [*versions, digest(*(source.read_bytes() for source in sources))]
 
 
 def _scorer(file: StudyFile) -> Scorer:

@@ -30,6 +30,7 @@ from adverse.user_cache import user_cache
 
 Status = Literal["complete", "saturated", "interrupted"]
 BASELINE, TESTS = "baseline", "tests"
+TELL_EVERY_S = 10.0
 FRAMES = 16
 """Frames of a unit of bases."""
 
@@ -109,9 +110,14 @@ class _Doing:
         missing = [unit for unit in units if (BASELINE, unit.id) not in self.done]
         if missing:
             self.watch.note(f"{len(frames)} frames are shown un-mutated first")
-        pump = self._pump(self.campaign.job, BASELINE, deque(missing))
-        for _ in missing:
-            next(pump)
+            to_do = sum(len(unit.frames) for unit in missing)
+            self.watch.begin(len(frames), len(frames) - to_do)
+            pump = self._pump(self.campaign.job, BASELINE, deque(missing))
+            try:
+                for _ in missing:
+                    self.watch.advance(Counter(ok=len(next(pump).rows)))
+            finally:
+                self.watch.end()
         rows = [row for unit in units for row in self.done[BASELINE, unit.id].rows]
         kept = pruned(rows, self.campaign)
         for line in kept.words():
@@ -186,7 +192,7 @@ class _Doing:
         home = user_cache("resources")
         home.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        resources = Resources.build(bases, home)
+        resources = Resources.build(bases, home, watch=_Building(self.watch))
         self.resources_key = resources.key
         counted = ", ".join(f"{count} {name}" for name, count in resources.classes.items())
         self.watch.note(f"resource set: {counted or 'no objects'} ({time.monotonic() - began:.1f} s)")
@@ -207,6 +213,19 @@ class _Doing:
             self.watch.note(f"{len(good)} units were done before; going on from there")
 
 
+class _Building:
+    """Tells how far the resource set is, now and then: a large data set takes minutes, once."""
+
+    def __init__(self, watch: Watcher) -> None:
+        self.watch = watch
+        self.said = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if time.monotonic() - self.said > TELL_EVERY_S:
+            self.said = time.monotonic()
+            self.watch.note(f"cutting out objects: {done} of {total} frames")
+
+
 def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[str, Any]:
     """Write down what the campaign is; a folder that holds another one is refused."""
     study = campaign.file.study
@@ -222,6 +241,7 @@ def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[
         "classes": campaign.classes,
         "scorer": campaign.job.scorer,
         "prune_below": campaign.prune_below,
+        "threshold": campaign.job.threshold,
         "suts": {task.name: task.fingerprint for task in campaign.job.suts},
         "data": {"name": campaign.dataset.name, "frames": len(campaign.job.frames)},
         "pixel_classes": {str(k): v for k, v in campaign.dataset.pixel_classes.items()},

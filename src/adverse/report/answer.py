@@ -89,12 +89,13 @@ def _of_task(summary: Summary) -> Iterator[str]:
     plain = [row for row in summary.rows if row["group"] == "baseline" and row["scores"][metric] is not None]
     for row in sorted(plain, key=lambda row: -row["scores"][metric]):
         mine = [one for one in summary.rows if one["sut"] == row["sut"] and one["share"] is not None]
-        worst = min(mine, key=lambda one: one["share"])
         flat = {metric: row["scores"][metric], f"{metric}_interval": row.get(f"{metric}_interval")}
-        yield (
-            f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}; at worst, under "
-            f"{shown(worst['setting'])}, {worst['share']:.0%} of that is left."
-        )
+        text = f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}"
+        if not mine:
+            yield f"{text}: it is right about nothing, un-mutated."
+            continue
+        worst = min(mine, key=lambda one: one["share"])
+        yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."
 
 
 def _best(summary: Summary, level: str, condition: str) -> tuple[str, float | None] | None:

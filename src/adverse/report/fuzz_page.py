@@ -111,7 +111,8 @@ def summary_words(outcome: Outcome) -> list[str]:
     kept = manifest["pruned"]
     why = f"where {shown(kept['best'])} scores below {kept['below']:g} % un-mutated"
     dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
-    lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}."]
+    empty = f" {kept['not_scored']} have nothing that is judged." if kept["not_scored"] else ""
+    lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}.{empty}"]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})

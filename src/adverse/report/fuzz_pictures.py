@@ -66,6 +66,7 @@ class FailurePictures:
         self.folder = folder
         manifest = folder.read_manifest()
         self.task = str(manifest["task"])
+        self.threshold = float(manifest["threshold"])
         self.classes = {int(number): name for number, name in manifest["pixel_classes"].items()}
         self._names: dict[str, dict[int, str]] = {}
 
@@ -124,7 +125,12 @@ class FailurePictures:
         stem = sut_stem(sut)
         if self.task == "detection":
             found = json.loads((folder / f"{stem}.json").read_text())
-            return _with_boxes(_read(folder / "image.png"), found["boxes"], FOUND)
+            sure = [
+                box
+                for box, score in zip(found["boxes"], found["scores"], strict=True)
+                if score >= self.threshold
+            ]
+            return _with_boxes(_read(folder / "image.png"), sure, FOUND)
         path = folder / f"{stem}.png"
         if not path.exists():  # the SUT gave no answer
             return np.zeros_like(_read(folder / "image.png"))
