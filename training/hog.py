@@ -1,9 +1,8 @@
 """Train the bundled HOG detector: python training/hog.py. Needs no PyTorch.
 
-People are sorted into views by their shape. For each view a linear SVM (squared hinge loss, L-BFGS) learns
-windows around people against windows from frames without any, and then again, several times, with the false
-alarms of the last round added (Dalal and Triggs 2005, section 5). A ridge regression learns where in the
-window they are.
+People are sorted into views by their shape. For each view a linear SVM learns windows around people against
+windows from frames without any, and then again, several times, with the false alarms of the last round
+added (Dalal and Triggs 2005, section 5). A ridge regression learns where in the window they are.
 """
 
 from __future__ import annotations
@@ -12,68 +11,64 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from adverse.data.worlds import classes
-from adverse.suts.hog_grid import CELL, cell_features, colour_table
+from adverse.suts.hog_grid import colour_table
 from adverse.suts.hog_views import HogViews, ViewFinder
+from hog_fit import background, box_regression, svm
+from hog_windows import SCALE, SHAPES, Floats, Halves, People, Shape, anywhere, mirror, people
 from recipe import LOGS, LOOKED, PER_LOG, ROUNDS, SEED
-from scenes import HEIGHT, WIDTH, Frames, frames
+from scenes import Frames, frames
 
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
 COLOURS = 16
-ENLARGE, SCALE = 1.6, 1.2
-"""How the detector is used: the largest image of its pyramid, and the ratio of sizes."""
-COPIES = 2
-"""So often each person is shown, mirrored, moved and resized by up to half a step of the search."""
-STEPS = 80
-SHRINK = 1e-3
-"""Of the weights, in the loss of the SVM."""
-EASY = -1.3
-"""Windows without people that score lower have taught what they can and are forgotten."""
-ALARMS = 0.01
+ENLARGE = 1.6
+"""The largest image of the detector's pyramid."""
+ALARM, PER_SIZE = -0.8, 4
+"""A window without people that scores higher is a false alarm; so many are taken of each size."""
+SPREAD = 800
+"""So many frames without people show what windows look like anywhere."""
+KEPT = 15_000
+"""So many windows without people, the most difficult ones, a view remembers."""
+QUIET = 0.01
 """Scores of the views are moved so that 0 is an alarm on this share of the frames without people."""
-RIDGE = 30.0
-Floats = NDArray[np.float32]
-Image = NDArray[np.uint8]
 
 
-class People(NamedTuple):
-    """Windows around people: features (N, F), the people's boxes in cells (N, 4), places (N, 2).
+class Learner:
+    """What is known of one view: its people, windows without people, and its weights so far."""
 
-    A place is the height of the window's middle and the window's own height, as parts of the image's.
-    """
+    def __init__(self, shape: Shape, sample: People, others: Halves) -> None:
+        self.shape, self.sample, self.others = shape, sample, others
+        self.spread = background(others)
+        self.mirror = mirror(shape, others.shape[1])
+        self.weights, self.bias = np.zeros(others.shape[1], np.float32), np.float32(0)
+        self.quiet = 0.0
 
-    features: Floats
-    boxes: Floats
-    places: Floats
+    def learn(self) -> None:
+        """Fit the weights, then forget the windows that are easiest for them."""
+        both = np.concatenate([self.others, self.others[:, self.mirror]])
+        told = svm(self.sample.features, both, self.spread)
+        self.weights, self.bias = told[:-1], told[-1]
+        hardest = np.argsort(-(self.others.astype(np.float32) @ self.weights), kind="stable")[:KEPT]
+        self.others = self.others[hardest]
 
-
-class Shape(NamedTuple):
-    """A view: its window in cells (width, height), the least and the most width of a person over height."""
-
-    cells: tuple[int, int]
-    slim: float
-    wide: float
-    cut: bool
-    """Whether these people are cut off by the lower edge of the image."""
-
-
-SHAPES = (
-    Shape((7, 14), 0.0, 0.31, cut=False),
-    Shape((8, 13), 0.31, 0.5, cut=False),
-    Shape((10, 12), 0.5, 0.78, cut=False),
-    Shape((12, 11), 0.78, 9.0, cut=False),
-    Shape((8, 13), 0.0, 0.5, cut=True),
-    Shape((11, 11), 0.5, 9.0, cut=True),
-)
-MARGIN = 2
-"""Cells between a person and the window's upper and lower edge."""
+    def view(self, *, final: bool) -> dict[str, object]:
+        """Return the view as a model has it; its box and its trust only at the end."""
+        constant, weights = np.zeros(4, np.float32), np.zeros((len(self.weights), 4), np.float32)
+        if final:
+            constant, weights = box_regression(self.sample.features, self.sample.boxes)
+        return {
+            "cells": self.shape.cells,
+            "bands": _bands(self.sample.places),
+            "bias": float(self.bias) - self.quiet + (self.shape.trust if final else 0),
+            "weights": _rounded(self.weights),
+            "person": constant.tolist(),
+            "corrections": _rounded(weights.reshape(-1)),
+        }
 
 
 def main() -> None:
@@ -87,33 +82,34 @@ def main() -> None:
     rng = np.random.default_rng(SEED)
     colours = _colours(data, rng)
     table = colour_table(colours)
-    samples = [_people(data, shape, table, rng) for shape in SHAPES]
-    views = [_view(shape, sample) for shape, sample in zip(SHAPES, samples, strict=True)]
-    counts = [len(sample.features) for sample in samples]
-    print(f"{counts} people after {time.monotonic() - started:.0f} s", flush=True)
     empty = rng.permutation(np.flatnonzero(~(data.boxes[:, :, 2] > 0).any(axis=1)))
-    others = [
-        [_anywhere(data, empty[:LOOKED], shape, sample.places, table, rng)]
-        for shape, sample in zip(SHAPES, samples, strict=True)
-    ]
+    learners = []
+    for shape in SHAPES:
+        sample = people(data, shape, table, rng)
+        others = anywhere(data, empty[:SPREAD], shape, sample.places, table, rng)
+        learners.append(Learner(shape, sample, others))
+        spent = time.monotonic() - started
+        print(f"{len(sample.features)} windows of people after {spent:.0f} s", flush=True)
     for number in range(ROUNDS):
-        for view, people, wrong in zip(views, samples, others, strict=True):
-            every = np.concatenate(wrong)
-            weights = _fitted(people.features, every)
-            wrong[:] = [every[every @ weights[:-1] + weights[-1] > EASY]]
-            view["weights"], view["bias"] = _rounded(weights[:-1]), float(weights[-1])
-        model = {"colours": colours.round(1).tolist(), "views": views}
-        finder = ViewFinder(HogViews.model_validate(model), ENLARGE, SCALE)
+        for learner in learners:
+            learner.learn()
         looked = data.images[empty[number * LOOKED : (number + 1) * LOOKED]]
+        finder = ViewFinder(HogViews.model_validate(_model(colours, learners, final=False)), ENLARGE, SCALE)
         if number < ROUNDS - 1:
-            for found in (found for image in looked for found in finder.windows(image, -0.8)):
-                others[found.view].append(found.features[:6])
-        counts = [sum(map(len, wrong)) for wrong in others]
+            _mine(finder, looked, learners)
+        counts = [len(learner.others) for learner in learners]
         print(f"round {number + 1}: {counts} others after {time.monotonic() - started:.0f} s", flush=True)
-    for view, alarm in zip(views, _alarms(finder, looked), strict=True):
-        view["bias"] = float(view["bias"] - alarm)
+    _calm(finder, looked, learners)
     told.out.mkdir(parents=True, exist_ok=True)
+    model = _model(colours, learners, final=True)
     (told.out / "orchard-hog.json").write_text(json.dumps(model, separators=(",", ":")))
+
+
+def _model(colours: Floats, learners: list[Learner], *, final: bool) -> dict[str, object]:
+    return {
+        "colours": colours.round(1).tolist(),
+        "views": [learner.view(final=final) for learner in learners],
+    }
 
 
 def _colours(data: Frames, rng: np.random.Generator) -> Floats:
@@ -130,90 +126,24 @@ def _colours(data: Frames, rng: np.random.Generator) -> Floats:
     return cv2.kmeans(values, COLOURS, None, stop, 3, cv2.KMEANS_PP_CENTERS)[2]
 
 
-def _people(data: Frames, shape: Shape, table: NDArray[np.uint8], rng: np.random.Generator) -> People:
-    """Return windows around people of one shape."""
-    made, boxes, places = [], [], []
-    tall = shape.cells[1] - 2 * MARGIN
-    for row, which in np.argwhere((data.boxes[:, :, 2] > 0) & ~data.ignore):
-        x0, y0, x1, y1 = data.boxes[row, which].tolist()
-        slim = (x1 - x0) / (y1 - y0)
-        if (y1 > HEIGHT - 2) != shape.cut or not shape.slim <= slim < shape.wide:
-            continue
-        for copy in range(COPIES):
-            # a cell is so many pixels; the detector tries sizes SCALE apart
-            unit = max((y1 - y0) / tall, (x1 - x0) / (shape.cells[0] - 1)) * SCALE ** rng.uniform(-0.5, 0.5)
-            left = (x0 + x1) / 2 / unit - shape.cells[0] / 2 + rng.uniform(-0.5, 0.5)
-            top = (y0 + y1) / 2 / unit - shape.cells[1] / 2 + rng.uniform(-0.5, 0.5)
-            seen, box = _window(data.images[row], shape, left, top, unit), np.array([x0, y0, x1, y1]) / unit
-            box -= [left, top, left, top]
-            if copy % 2:
-                seen = np.ascontiguousarray(seen[:, ::-1])
-                box = np.array([shape.cells[0] - box[2], box[1], shape.cells[0] - box[0], box[3]])
-            made.append(_inner(seen, table))
-            boxes.append(box)
-            places.append(((top + shape.cells[1] / 2) * unit / HEIGHT, shape.cells[1] * unit / HEIGHT))
-    return People(*(np.array(column, np.float32) for column in (made, boxes, places)))
+def _mine(finder: ViewFinder, images: NDArray[np.uint8], learners: list[Learner]) -> None:
+    """Add the false alarms on images without people to what each view knows."""
+    alarms: list[list[Halves]] = [[one.others] for one in learners]
+    for found in (found for image in images for found in finder.windows(image, ALARM)):
+        alarms[found.view].append(found.features[:PER_SIZE].astype(np.float16))
+    for learner, seen in zip(learners, alarms, strict=True):
+        learner.others = np.concatenate(seen)
 
 
-def _anywhere(
-    data: Frames,
-    rows: NDArray[np.int64],
-    shape: Shape,
-    places: Floats,
-    table: NDArray[np.uint8],
-    rng: np.random.Generator,
-) -> Floats:
-    """Return windows of frames without people, at heights and of sizes at which there might be some."""
-    made = []
-    for row in rows:
-        for middle, tall in places[rng.integers(len(places), size=10)]:
-            unit = tall * HEIGHT / shape.cells[1]
-            left, top = (
-                rng.uniform(-2, WIDTH / unit + 2 - shape.cells[0]),
-                middle * HEIGHT / unit - shape.cells[1] / 2,
-            )
-            made.append(_inner(_window(data.images[row], shape, left, top, unit), table))
-    return np.array(made, np.float32)
-
-
-def _alarms(finder: ViewFinder, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return for each view the score that its best window reaches on few of the images without people."""
-    best = np.full((len(images), len(SHAPES)), -10.0)
+def _calm(finder: ViewFinder, images: NDArray[np.uint8], learners: list[Learner]) -> None:
+    """Set for each view the score that its best window reaches on few of the images without people."""
+    best = np.full((len(images), len(learners)), -10.0)
     for row, image in enumerate(images):
         for found in finder.windows(image, -10.0):
             if len(found.scores):
                 best[row, found.view] = max(best[row, found.view], found.scores[0])
-    return np.quantile(best, 1 - ALARMS, axis=0)
-
-
-def _window(image: Image, shape: Shape, left: float, top: float, unit: float) -> Image:
-    """Return a window, with one cell more on each side, of cells that are `unit` pixels wide."""
-    ratio = CELL / unit
-    smooth = cv2.GaussianBlur(image, (0, 0), max(0.45 / ratio - 0.4, 0.01)) if ratio < 0.7 else image
-    shift = 0.5 * ratio - 0.5
-    move = np.array([[ratio, 0, CELL * (1 - left) + shift], [0, ratio, CELL * (1 - top) + shift]])
-    size = ((shape.cells[0] + 2) * CELL, (shape.cells[1] + 2) * CELL)
-    return cv2.warpAffine(smooth, move, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-
-
-def _inner(window: Image, table: NDArray[np.uint8]) -> Floats:
-    return cell_features(window, table)[1:-1, 1:-1].reshape(-1)
-
-
-def _view(shape: Shape, people: People) -> dict[str, object]:
-    """Return a view that has learnt where people are, in the image and in its window, and no score yet."""
-    features, boxes, _ = people
-    mean, middle = boxes.mean(axis=0), features.mean(axis=0)
-    spread = features - middle
-    cover = spread.T @ spread + RIDGE * np.eye(spread.shape[1], dtype=np.float32)
-    corrections = np.linalg.solve(cover, spread.T @ (boxes - mean))
-    person = mean - middle @ corrections
-    return {
-        "cells": shape.cells,
-        "person": person.tolist(),
-        "corrections": _rounded(corrections.reshape(-1)),
-        "bands": _bands(people.places),
-    }
+    for learner, quiet in zip(learners, np.quantile(best, 1 - QUIET, axis=0), strict=True):
+        learner.quiet = float(quiet)
 
 
 def _bands(places: Floats) -> list[tuple[float, ...]]:
@@ -227,27 +157,7 @@ def _bands(places: Floats) -> list[tuple[float, ...]]:
     return bands
 
 
-def _fitted(people: Floats, others: Floats) -> NDArray[np.float64]:
-    """Return the weights and the bias of a linear SVM."""
-    values = np.concatenate([people, others])
-    sides = np.concatenate([np.ones(len(people)), -np.ones(len(others))]).astype(np.float32)
-    share = np.where(sides > 0, 0.5 / len(people), 0.5 / len(others)).astype(np.float32)
-
-    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        plain = weights.astype(np.float32)
-        short = np.maximum(1 - sides * (values @ plain[:-1] + plain[-1]), 0)
-        pull = -2 * sides * share * short
-        slope = np.append(pull @ values, pull.sum()) + SHRINK * weights
-        return float((share * short**2).sum() + SHRINK / 2 * (weights**2).sum()), slope
-
-    start = np.zeros(values.shape[1] + 1)
-    found: NDArray[np.float64] = minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
-    ).x
-    return found
-
-
-def _rounded(values: NDArray[np.float32]) -> list[float]:
+def _rounded(values: Floats) -> list[float]:
     return [float(f"{value:.4g}") for value in values]
 
 

@@ -1,7 +1,8 @@
 """Score the bundled detectors on the orchard's test split, write their cards: python training/score.py RUN.
 
-Thresholds come from the validation split, as in every study; neither split was used in training. The scores
-of the segmenter, which `segment.py` writes into its card, are counted here as well.
+Thresholds come from the validation split, as in every study, and so do a few numbers of the recipes; the test
+split was used for nothing else. The scores of the segmenter, which `segment.py` writes into its card, are
+counted here as well.
 """
 
 from __future__ import annotations

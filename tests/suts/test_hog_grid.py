@@ -1,4 +1,4 @@
-"""The features of cells against slow loops over OpenCV's blocks and over pixels."""
+"""The features of cells squared, against slow loops over OpenCV's blocks and over pixels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def image(width: int = 46, height: int = 33) -> Image:
 
 def test_a_cell_has_the_mean_of_its_normalized_histograms_and_how_strong_they_are() -> None:
     picture = image()
-    found = cell_features(picture, colour_table(COLOURS))
+    found = cell_features(picture, colour_table(COLOURS)) ** 2
     rows, columns = 33 // CELL, 46 // CELL
     assert found.shape == (rows, columns, BINS + 4 + len(COLOURS))
     cut = np.ascontiguousarray(picture[: rows * CELL, : columns * CELL])
@@ -43,7 +43,7 @@ def test_a_cell_has_the_mean_of_its_normalized_histograms_and_how_strong_they_ar
 
 def test_a_cell_has_the_share_of_each_colour() -> None:
     picture = image()
-    shares = cell_features(picture, colour_table(COLOURS))[..., BINS + 4 :]
+    shares = cell_features(picture, colour_table(COLOURS))[..., BINS + 4 :] ** 2
     np.testing.assert_allclose(shares.sum(axis=2), 1, atol=1e-6)
     for row, column in ((0, 0), (3, 5), (7, 10)):
         pixels = picture[row * 4 : row * 4 + 4, column * 4 : column * 4 + 4].reshape(-1, 3)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.progress import (
     BarColumn,
@@ -80,6 +82,22 @@ class ProgressWatcher:
         if self.done > self.before:
             rate = (self.done - self.before) / max(spent, 1e-9)
             self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {self.faults} faults")
+
+
+@contextmanager
+def rendering(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Give what shows how many logs of how many are rendered; nothing is shown of what takes no time."""
+    said = time.monotonic()
+    with console.status("rendering") as status:
+
+        def show(done: int, total: int) -> None:
+            nonlocal said
+            status.update(f"rendered {done} of {total} logs")
+            if not console.is_terminal and time.monotonic() - said > PLAIN_EVERY_S:
+                said = time.monotonic()
+                console.print(f"- rendered {done} of {total} logs", highlight=False)
+
+        yield show
 
 
 class _Rate(ProgressColumn):

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
+from adverse.cli.console import Console
+from adverse.cli.progress import rendering
 from adverse.errors import StudyError
 
 Name = Annotated[Literal["orchard", "street"], typer.Argument(help="Which world.")]
@@ -38,14 +39,8 @@ def world(
             "the folder is there already", where=str(out), fix="Give another name, or remove it."
         )
     spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed)
-    console = Console(stderr=True)
-    with console.status("rendering") as status:
-        frames = write_world(
-            out,
-            spec,
-            workers=workers or all_cores(),
-            watch=lambda done, of: status.update(f"rendered {done} of {of} logs"),
-        )
+    with rendering(Console(stderr=True)) as watch:
+        frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
     typer.echo(f"{frames} frames in {logs} logs (synthetic) in {out}; to read them in a study:")
     typer.echo(f"data: {{format: folder, root: {out}, split: {{validation: validation, test: test}}}}")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -48,12 +50,28 @@ def street_world(
     return _world("street", logs, size, seed)
 
 
-def _world(world: World, logs: dict[Split, int], size: tuple[int, int], seed: int) -> Dataset:
+def rendered(
+    world: World,
+    logs: dict[Split, int],
+    size: tuple[int, int],
+    seed: int,
+    watch: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Return the folder of a world in the cache; render it first if need be, and tell how far that is."""
     from adverse.data.worlds.cached import cached_world  # noqa: PLC0415 - numba is slow to import
-    from adverse.data.worlds.writing import SPLITS, WorldSpec  # noqa: PLC0415
+    from adverse.data.worlds.writing import WorldSpec  # noqa: PLC0415
 
-    wanted = tuple((split, logs[split]) for split in SPLITS if logs.get(split, 0) > 0)
-    spec = WorldSpec(world, wanted, *size, seed)
-    root = cached_world(spec, workers=os.cpu_count() or 1)
-    read = folder(root, split={split: split for split, _ in wanted})
+    wanted = tuple((split, logs[split]) for split in _wanted(logs))
+    return cached_world(WorldSpec(world, wanted, *size, seed), workers=os.cpu_count() or 1, watch=watch)
+
+
+def _world(world: World, logs: dict[Split, int], size: tuple[int, int], seed: int) -> Dataset:
+    root = rendered(world, logs, size, seed)
+    read = folder(root, split={split: split for split in _wanted(logs)})
     return replace(read, name=f"{world} world (synthetic)")
+
+
+def _wanted(logs: dict[Split, int]) -> list[Split]:
+    from adverse.data.worlds.writing import SPLITS  # noqa: PLC0415
+
+    return [split for split in SPLITS if logs.get(split, 0) > 0]

@@ -1,7 +1,9 @@
 """What a HOG detector sees: for every cell of an image, edges by direction and the share of each colour.
 
 The edges are OpenCV's HOG blocks (Dalal, Triggs 2005), folded to one vector for each cell (Felzenszwalb et
-al. 2010, section 6): the mean of its four normalized histograms, and how strong each of the four is.
+al. 2010, section 6): the mean of its four normalized histograms, and how strong each of the four is. All
+are given as square roots, so that a little of something where there was none says more than a little more
+of much (the Hellinger kernel of Vedaldi, Zisserman 2012).
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ def cell_features(image: Image, table: NDArray[np.uint8]) -> Floats:
     """Return (H // 4, W // 4, 13 + K) for an RGB image of at least 8 x 8 pixels and a table of K colours."""
     rows, columns = image.shape[0] // CELL, image.shape[1] // CELL
     cut = np.ascontiguousarray(image[: rows * CELL, : columns * CELL])
-    return np.concatenate([_edges(cut, rows, columns), _colours(cut, table, rows, columns)], axis=2)
+    both = [_edges(cut, rows, columns), _colours(cut, table, rows, columns)]
+    return np.sqrt(np.concatenate(both, axis=2))
 
 
 def colour_table(colours: NDArray[np.float32]) -> NDArray[np.uint8]:
