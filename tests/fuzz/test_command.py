@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
+import yaml
+from pydantic import TypeAdapter
 
 from adverse.cli import main
+from adverse.semantic import KINDS, Options
+from adverse.study.spec import study_from
 from small_campaign import write_campaign
 
 
@@ -61,3 +66,14 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "adverse fuzz study.yaml --tests 10000" in shown
     assert "review" in shown
+
+
+def test_the_study_of_the_page_is_valid(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "fuzzing.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    study = study_from({"name": "page", **yaml.safe_load(shown)}, tmp_path).study
+    assert "`judged_as`" in page
+    assert [key for key in type(study.fuzz).model_fields if f"`{key}`" not in page] == []
+    assert [name for name in KINDS if f"`{name}`" not in page] == []
+    assert study.fuzz.judged_as["*"] == "background"
+    assert TypeAdapter(Options).validate_python(study.fuzz.options).min_side_px["car"] == 40

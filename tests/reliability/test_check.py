@@ -176,9 +176,11 @@ def test_one_of_many_needs_more_evidence() -> None:
 
 
 def test_about_so_many_images_would_tell() -> None:
-    finding = find(simulated(3, images=300, lost=0.08, won=0.04), PLAN)
+    finding = find(simulated(3, images=300, lost=0.06, won=0.04), PLAN)
     needed = images_needed(finding, PLAN)
     assert needed is not None
+    near = replace(PLAN, margin=(finding.distance or 0) + 0.001)
+    assert images_needed(finding, near) is None  # too many to be an advice
     share = math.sqrt(300 / needed)  # the reach shrinks with the root of the images
     assert share * ((finding.high or 0) - (finding.distance or 0)) == pytest.approx(
         abs(PLAN.margin - (finding.distance or 0)), rel=0.01

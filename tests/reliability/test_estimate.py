@@ -238,7 +238,7 @@ def test_simulated_people_follow_the_curve() -> None:
     assert answers.seen_before == 0
 
 
-def test_two_parts_of_the_images_agree_where_images_do_not_matter_and_differ_where_they_do() -> None:
+def test_two_parts_of_the_images_agree_where_images_do_not_matter_and_too_few_tell_nothing() -> None:
     people = People(answers=8000, participants=40)
     answers = simulate(people, 1)
     assert all(found.overlap is not None and found.overlap > 0.9 for found in reuse(answers, QUICK))
@@ -255,3 +255,19 @@ def test_bins_that_hardly_have_enough_answers_are_no_trouble(answers: int, right
             assert found.status in ("found", "not found", "insufficient")
             assert all(b.band is None or b.band[0] <= b.band[1] for b in found.bins)
         reuse(made, QUICK)
+
+
+def test_two_parts_differ_where_every_image_is_a_world_of_its_own() -> None:
+    """Five images with drops far apart: no two parts of three can agree in all bins."""
+    rows = [
+        (*row[:1], f"image {number}", *row[2:])
+        for number, drop in enumerate((0.1, 0.3, 0.5, 0.7, 0.9))
+        for row in rows_of(simulate(People(drop=drop, onset="sudden", answers=4000, participants=40), number))
+    ]
+    overlaps = [
+        found.overlap
+        for seed in range(4)
+        for found in reuse(judgments_of(rows), replace(QUICK, seed=seed))
+        if found.kind == "correctness"
+    ]
+    assert min(overlap for overlap in overlaps if overlap is not None) < 0.95

@@ -63,5 +63,9 @@ def _judged(finding: Finding, plan: Plan, first: Outcome, second: Outcome, *, am
         return Judged(
             finding, first, f"the distance is too near the margin {plan.margin:g} to be told from it"
         )
-    more = f"about {needed} images would tell, {finding.images} there are"
+    there, wanted = f"{finding.images}", f"{needed} images"
+    if finding.logs < finding.images:  # more frames of the same logs say little more
+        there += f" of {finding.logs}"
+        wanted += f" of {math.ceil(finding.logs * needed / finding.images)} logs"
+    more = f"about {wanted} would tell, {there} there are"
     return Judged(finding, first, f"the bounds hold the margin {plan.margin:g}; {more}")

@@ -37,15 +37,16 @@ class Reuse:
     @property
     def words(self) -> str:
         """The finding in words."""
+        head = f"{SYMBOLS[self.kind]} of {self.transformation}, for other images:"
         if self.overlap is None:
-            return f"{SYMBOLS[self.kind]} of {self.transformation}: cannot be told; {self.why}"
+            return f"{head} cannot be told; {self.why}"
         verdict = (
             "agree" if self.overlap >= ALIKE else "differ: the threshold depends on which images are shown"
         )
         first, second = ("none" if value is None else f"{value:g}" for value in self.thresholds)
         return (
-            f"{SYMBOLS[self.kind]} of {self.transformation}: two random parts of the images {verdict} "
-            f"(bands overlap in {self.overlap:.0%} of {self.bins} bins; thresholds {first} and {second})"
+            f"{head} two random parts of the images {verdict} (bands overlap in {self.overlap:.0%} of "
+            f"{self.bins} bins; thresholds {first} and {second})"
         )
 
     def plain(self) -> dict[str, Any]:
