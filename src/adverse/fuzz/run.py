@@ -244,7 +244,7 @@ def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[
         "threshold": campaign.job.threshold,
         "suts": {task.name: task.fingerprint for task in campaign.job.suts},
         "data": {"name": campaign.dataset.name, "frames": len(campaign.job.frames)},
-        "pixel_classes": {str(k): v for k, v in campaign.dataset.pixel_classes.items()},
+        "pixel_classes": {str(k): v for k, v in campaign.job.study.pixel_classes.items()},
     }
     if folder.manifest.exists():
         before = folder.read_manifest()

@@ -117,7 +117,8 @@ def summary_words(outcome: Outcome) -> list[str]:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
         lines.append(
-            f"{shown(sut)}: {len(failed)} tests lower its score by 1 point or more, in {frames} frames."
+            f"{shown(sut)}: {len(failed)} of {count} tests lower its score by 1 point or more; "
+            f"distinct frames among them: {frames}."
         )
     share = outcome.saturation
     lines.append(
