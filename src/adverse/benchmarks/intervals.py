@@ -122,7 +122,7 @@ def p_value(value: float, without: NDArray[np.float64]) -> float:
     """Return the chance of a difference like this, or more, where there is none: Student's t, both sides.
 
     >>> round(p_value(0.5, np.array([0.49, 0.5, 0.51, 0.5])), 5)
-    0.00003
+    3e-05
     """
     error = standard_error(without)
     return 2 * float(special.stdtr(len(without) - 1, -abs(value) / error)) if error >= NO_SPREAD else 1.0
