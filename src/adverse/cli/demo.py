@@ -65,8 +65,8 @@ def demo(out: Folder = Path("demo"), workers: Workers = None, full: Full = False
         with rendering(Console()) as watch:
             rendered("orchard", logs, SIZE, SEED, watch)
     code = run_and_show(study, run, workers)
-    typer.echo(f"the study file: {study}\nlook next at:   {run}/results, or change the study and run")
-    typer.echo(f"                adverse run {study} --out {run}")
+    typer.echo(f"look next:      adverse view {run}          frame by frame, in a browser")
+    typer.echo(f"change, go on:  adverse run {study} --out {run}")
     raise typer.Exit(code)
 
 
