@@ -24,12 +24,12 @@ PLAIN_EVERY_S = 10.0
 
 
 class ProgressWatcher:
-    """Shows done/total, rate, time left and faults; notes are printed above."""
+    """Shows done/total, rate, time left and what went wrong; notes are printed above."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.live: Progress | None = None
-        self.faults = 0
+        self.statuses = Counter[str]()
         self.total = 0
         self.done = 0
         self.before = 0
@@ -53,24 +53,24 @@ class ProgressWatcher:
                 MofNCompleteColumn(),
                 _Rate(),
                 TimeRemainingColumn(),
-                TextColumn("{task.fields[faults]} faults"),
+                TextColumn("{task.fields[wrong]}"),
                 console=self.console,
             )
-            self.live.add_task("", total=total, completed=done, faults=0)
+            self.live.add_task("", total=total, completed=done, wrong="")
             self.live.start()
 
     def advance(self, statuses: Counter[str]) -> None:
         """Count what was finished."""
         self.done += statuses.total()
-        self.faults += statuses["fault"] + statuses["quarantined"]
+        self.statuses += statuses
         if self.live is not None:
-            self.live.update(self.live.task_ids[0], completed=self.done, faults=self.faults)
+            self.live.update(self.live.task_ids[0], completed=self.done, wrong=wrong(self.statuses))
         elif time.monotonic() - self.said > PLAIN_EVERY_S:
             self.said = time.monotonic()
             rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
             left = (self.total - self.done) / max(rate, 1e-9)
             self.note(
-                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {self.faults} faults"
+                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {wrong(self.statuses)}"
             )
 
     def end(self) -> None:
@@ -81,7 +81,17 @@ class ProgressWatcher:
         spent = time.monotonic() - self.started
         if self.done > self.before:
             rate = (self.done - self.before) / max(spent, 1e-9)
-            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {self.faults} faults")
+            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {wrong(self.statuses)}")
+
+
+def wrong(statuses: Counter[str]) -> str:
+    """Say what went wrong: faults are a SUT's, an image that could not be made is not.
+
+    >>> wrong(Counter(ok=5, fault=1, quarantined=2))
+    '1 faults, 2 without an image'
+    """
+    faults = f"{statuses['fault']} faults"
+    return f"{faults}, {statuses['quarantined']} without an image" if statuses["quarantined"] else faults
 
 
 @contextmanager
