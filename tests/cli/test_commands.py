@@ -128,14 +128,19 @@ def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
     assert "48 done, 0 to do" in adverse_here("plan", study, "--out", run).text
 
 
-def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("full", [[], ["--full"]])
+def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: list[str]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # render here, too
-    monkeypatch.setattr(demo, "LOGS", {"validation": 1, "test": 2})
+    for logs in ("LOGS", "FULL_LOGS"):
+        monkeypatch.setattr(demo, logs, {"validation": 1, "test": 2})
     monkeypatch.setattr(demo, "SIZE", (96, 72))
-    monkeypatch.setattr(demo, "MUTATIONS", ("haze(visibility_m=97.8)",))
-    monkeypatch.setattr(bundled, "MODELS", {"anchor": bundled.MODELS["anchor"]})
-    said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0")
+    for battery in ("MUTATIONS", "FULL_MUTATIONS"):
+        monkeypatch.setattr(demo, battery, ("haze(visibility_m=97.8)",))
+    monkeypatch.setattr(bundled, "MODELS", {name: bundled.MODELS[name] for name in ("anchor", "centre")})
+    monkeypatch.setattr(demo, "SLOW_MODELS", ("centre",))
+    said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0", *full)
     assert said.code in (0, 3), said.text  # three logs support few figures
     assert "haze" in said.text
-    assert "look next at" in said.text
+    assert "look next" in said.text
+    assert ("centre" in said.text) == bool(full)
