@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adverse.errors import DataError, MutationError
 from adverse.seeds import generator
 from adverse.semantic import Options, Recipe, Rejected, Resources, Scene, propose, scene_of
-from adverse.semantic.cutouts import GROUPS, MIXED, UNNAMED
+from adverse.semantic.cutouts import GROUPS, MIXED, UNNAMED, VOID
 from adverse.semantic.proposing import NO_CLASS, NO_OBJECT, NO_ROAD
 from adverse.semantic.resources import UNREADABLE
 from drawn_scenes import (
@@ -83,7 +83,7 @@ def test_unknown_ids_and_groups_are_no_donors_and_are_counted(tmp_path: Path) ->
     odd = replace(scene, labels=labels, instances=instances)
     made = resources_of([odd], tmp_path)
     assert made.classes == {"car": 1}
-    assert made.notes == {UNNAMED: 1, MIXED: 1, GROUPS: 1}
+    assert made.notes == {UNNAMED: 1, MIXED: 1, GROUPS: 1, VOID.format(200): 100}
     assert odd.void == {200}
     truth = odd.truth(("car",))
     assert truth.boxes.tolist() == [[120, 95, 230, 145], [0, 20, 10, 30], [0, 40, 10, 50]]

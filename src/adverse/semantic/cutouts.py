@@ -19,6 +19,7 @@ LEAST_NEARER_M, LEAST_NEARER = 0.3, 0.03
 GROUPS = "regions of several objects"
 MIXED = "objects whose pixels have several labels"
 UNNAMED = "objects of a class without a name"
+VOID = "pixels of label {}, which has no name: they are not judged"
 
 
 class Cutout(NamedTuple):
@@ -59,6 +60,8 @@ def cutouts(scene: Scene) -> tuple[list[Cutout], Counter[str]]:
             notes[UNNAMED] += 1
         else:
             made.append(_cutout(scene, thing, front))
+    for label in scene.void:
+        notes[VOID.format(label)] = int(np.count_nonzero(scene.labels == label))
     return made, notes
 
 

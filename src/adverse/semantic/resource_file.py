@@ -19,7 +19,7 @@ from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever the same data would make another file."""
 KEY = b"adverse.resources"
 NUMBERS = {
