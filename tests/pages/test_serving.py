@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import pytest
@@ -84,6 +85,15 @@ def test_another_host_header_is_refused_even_with_the_token(guest: TestClient, h
 def test_the_names_of_the_loopback_are_accepted(guest: TestClient, host: str) -> None:
     headers = {"host": host, "cookie": "adverse_8123=secret-token"}
     assert guest.get("/", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["//elsewhere.example/", "/%5Celsewhere.example/", "/%2F%5C%22elsewhere.example"]
+)
+def test_a_stranger_is_not_sent_to_another_site(stranger: TestClient, path: str) -> None:
+    page = stranger.get(f"http://127.0.0.1:8123{path}").text
+    (where,) = re.findall(r'url=([^"]*)"', page)
+    assert re.match(r"/(%5C%22|%5C)?elsewhere.example/?\?again=1$", where), where
 
 
 def test_another_site_cannot_post(guest: TestClient) -> None:

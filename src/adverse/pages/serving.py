@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 import jinja2
 import uvicorn
@@ -241,7 +241,8 @@ def _stranger(request: Request) -> Response:
     query = _query(request)
     if request.method != "GET" or (AGAIN, "1") in query or request.url.path.endswith(".json"):
         return _short_page(403, words, request)
-    same = f"/{request.url.path.lstrip('/')}?{urlencode([*query, (AGAIN, '1')])}"
+    path = quote(request.scope["path"].lstrip("/"))  # a backslash is read as a slash, and leads elsewhere
+    same = f"/{path}?{urlencode([*query, (AGAIN, '1')])}"
     head = f'<meta http-equiv=refresh content="0; url={escape(same)}">'
     return _short_page(403, words, request, head)
 
