@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -16,23 +15,14 @@ from adverse.benchmarks.classification import read_reference
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import bench_table
 from adverse.cli.app import app
-from adverse.data.write import write_image
 from adverse.errors import DataError, IncompleteError, StudyError
-from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_scenes
+from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_colours, write_scenes
 
 
 @pytest.fixture(scope="module")
 def classified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("classified")
-    rng = np.random.default_rng(2)
-    for channel, name in enumerate(("red", "green", "blue")):
-        for number in range(3):
-            image = rng.integers(0, 150, (40, 40, 3)).astype(np.uint8)
-            image[..., channel] = rng.integers(60, 220, (40, 40))
-            path = folder / "data" / name / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_image(path, image)
-    data = {"format": "class-folders", "root": str(folder / "data")}
+    data = write_colours(folder / "data", each=3, side=40)
     study = {"name": "colours", "task": "classification", "data": data, "mutations": ["coco-c"]}
     adverse.run(study, folder / "run", detectors={"colours": Colours()})
     return folder / "run"

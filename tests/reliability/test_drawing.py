@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adverse import plugins
 from adverse.errors import MutationError
-from adverse.reliability.drawing import Drawing, value_of
+from adverse.reliability.drawing import Drawing, Given, value_of
 from adverse.reliability.transformation import read_transformation
 from adverse.reliability.visual import visual_change
 from adverse.seeds import generator
@@ -29,23 +29,25 @@ def drawing(text: str, low: float, high: float, *, tries: int = 24) -> Drawing:
 def test_a_version_lies_within_its_range(text: str, key: int) -> None:
     told: dict[str, float] = {}
     rng = generator(key, text)
-    version = drawing(text, 0.3, 0.6).draw(IMAGE, rng, REGISTRY, DEPTH, told)
+    version = drawing(text, 0.3, 0.6).draw(Given(IMAGE, rng, REGISTRY, DEPTH, told))
     assert 0.3 <= told["visual_change"] <= 0.6
     assert visual_change(IMAGE, version, backend="vifp") == pytest.approx(told["visual_change"])
-    again = drawing(text, 0.3, 0.6).draw(IMAGE, generator(key, text), REGISTRY, DEPTH, {})
+    again = drawing(text, 0.3, 0.6).draw(Given(IMAGE, generator(key, text), REGISTRY, DEPTH, {}))
     assert np.array_equal(version, again)
 
 
 def test_tries_are_bounded_and_told() -> None:
     told: dict[str, float] = {}
     with pytest.raises(MutationError, match="not found in so many tries"):
-        drawing("gaussian_blur", 0.3, 0.31, tries=2).draw(IMAGE, generator(0, ""), REGISTRY, None, told)
+        drawing("gaussian_blur", 0.3, 0.31, tries=2).draw(
+            Given(IMAGE, generator(0, ""), REGISTRY, None, told)
+        )
     assert told == {"tries": 2}
 
 
 def test_what_no_strength_gives_is_said() -> None:
     with pytest.raises(MutationError, match="never so large") as caught:
-        drawing("t.jpeg", 0.999, 1.0).draw(IMAGE, generator(0, ""), REGISTRY, None, {})
+        drawing("t.jpeg", 0.999, 1.0).draw(Given(IMAGE, generator(0, ""), REGISTRY, None, {}))
     assert "0.999 to 1.000 by t.jpeg" in str(caught.value.wanted)
 
 
@@ -54,7 +56,7 @@ def test_draws_that_are_all_too_strong_are_refused() -> None:
     blind = Drawing(transformation, (0, 0.1), 5, "vifp", {"sigma_px": {"uniform": [5, 9]}})
     told: dict[str, float] = {}
     with pytest.raises(MutationError, match="none of the draws"):
-        blind.draw(IMAGE, generator(0, ""), REGISTRY, None, told)
+        blind.draw(Given(IMAGE, generator(0, ""), REGISTRY, None, told))
     assert told == {"tries": 5}
 
 

@@ -17,7 +17,6 @@ from adverse.analysis.compare import compare
 from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table
 from adverse.benchmarks.written import save
-from adverse.data.write import write_image
 from adverse.report.page import write_report
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.read import open_store
@@ -25,7 +24,7 @@ from adverse.study.store.verdict_files import write_verdicts
 from adverse.types import Image
 from adverse.verdicts import Outcome, Verdict
 from html_reading import Read, read
-from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_scenes
+from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_colours, write_scenes
 
 
 class Contrary(Colours):
@@ -41,15 +40,7 @@ class Contrary(Colours):
 def classified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a run of a classifier with the whole battery, and save its benchmark."""
     folder = tmp_path_factory.mktemp("classified")
-    rng = np.random.default_rng(2)
-    for channel, name in enumerate(("red", "green", "blue")):
-        for number in range(2):
-            image = rng.integers(0, 150, (32, 32, 3)).astype(np.uint8)
-            image[..., channel] = rng.integers(60, 220, (32, 32))
-            path = folder / "data" / name / f"{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_image(path, image)
-    data = {"format": "class-folders", "root": str(folder / "data")}
+    data = write_colours(folder / "data", each=2, side=32)
     study = {"name": "colours", "task": "classification", "data": data, "mutations": ["coco-c"]}
     adverse.run(study, folder / "run", detectors={"colours": Colours(), "contrary": Contrary()})
     return folder / "run"

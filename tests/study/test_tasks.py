@@ -45,6 +45,19 @@ class Threshold:
         return np.where(image[..., 2] == 255, 2, np.where(image[..., 0] >= 128, 0, 1))
 
 
+def write_colours(folder: Path, *, each: int, side: int) -> dict[str, str]:
+    """Write images for `Colours`, some of each class, and return the study's data section."""
+    rng = np.random.default_rng(2)
+    for channel, name in enumerate(("red", "green", "blue")):
+        for number in range(each):
+            image = rng.integers(0, 150, (side, side, 3)).astype(np.uint8)
+            image[..., channel] = rng.integers(60, 220, (side, side))
+            path = folder / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_image(path, image)
+    return {"format": "class-folders", "root": str(folder)}
+
+
 def write_scenes(root: Path) -> tuple[list[Image], list[NDArray[np.uint8]]]:
     rng = np.random.default_rng(3)
     images, truths = [], []

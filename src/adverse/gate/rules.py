@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from adverse.errors import StudyError, suggestion
-from adverse.study.checked import validated
+from adverse.study.checked import tuples, validated
 from adverse.study.spec import IN_CONTEXT, LEVELS
 from adverse.study.yamlfile import Where, YamlFile, read_yaml
 
@@ -121,8 +121,7 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
             wanted="rules: and a list of rules below it",
             fix=f"Begin with the line rules: as {PAGE} shows.",
         )
-    data = {key: tuple(value) if isinstance(value, list) else value for key, value in source.data.items()}
-    rules = validated(_File, source, data, fields_at=_fields_at, page=PAGE, kind="rule").rules
+    rules = validated(_File, source, tuples(source.data), fields_at=_fields_at, page=PAGE, kind="rule").rules
     for number, rule in enumerate(rules):
         _check(source, number, rule)
     return rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,16 @@ REASONS = {
 """Why a search ends without what it looks for, by how its reason begins."""
 
 
+class Given(NamedTuple):
+    """What a version is made of; `told` takes up what was done."""
+
+    image: Image
+    rng: np.random.Generator
+    registry: Registry
+    depth_m: Depth | None
+    told: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Drawing:
     """What is asked for: a transformation, the range of visual change, and how often it may be tried.
@@ -48,27 +58,14 @@ class Drawing:
     parameters: Mapping[str, Mapping[str, Any]]
     beyond: float = 0.0
 
-    def draw(
-        self,
-        image: Image,
-        rng: np.random.Generator,
-        registry: Registry,
-        depth_m: Depth | None,
-        told: dict[str, float],
-    ) -> Image:
+    def draw(self, given: Given) -> Image:
         """Return a version of an image, or raise MutationError when the tries are used up."""
         if self.parameters:
-            return self._redrawn(image, rng, registry, depth_m, told)
-        return self._searched(image, rng, registry, depth_m, told)
+            return self._redrawn(given)
+        return self._searched(given)
 
-    def _searched(
-        self,
-        image: Image,
-        rng: np.random.Generator,
-        registry: Registry,
-        depth_m: Depth | None,
-        told: dict[str, float],
-    ) -> Image:
+    def _searched(self, given: Given) -> Image:
+        rng, told = given.rng, given.told
         low, high = self.wanted
         aim = float(rng.uniform(low, high))
         near = NEAR * (high - low)
@@ -77,14 +74,14 @@ class Drawing:
         reason = ""
         for draw in range(DRAWS):
             searchable = Searchable(
-                image,
+                given.image,
                 self.transformation.name,
                 options=self.transformation.fixed,
                 seed=seed,
                 draw=draw,
-                depth_m=depth_m,
+                depth_m=given.depth_m,
                 backend=self.backend,
-                registry=registry,
+                registry=given.registry,
             )
             found = searchable.find(aim, within=within, tries=self.tries)
             told["tries"] = told.get("tries", 0) + found.tries
@@ -100,28 +97,22 @@ class Drawing:
         what = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)
         raise self._unreached(what, reason)
 
-    def _redrawn(
-        self,
-        image: Image,
-        rng: np.random.Generator,
-        registry: Registry,
-        depth_m: Depth | None,
-        told: dict[str, float],
-    ) -> Image:
+    def _redrawn(self, given: Given) -> Image:
+        image, rng, told = given.image, given.rng, given.told
         reference = Reference(image, backend=self.backend)
         seen = []
         for number in range(self.tries):
             options = {name: value_of(one, rng) for name, one in self.parameters.items()}
             stream = generator(int(rng.integers(2**62)), "draw")
-            given: dict[str, Any] = {
-                "depth_m": depth_m,
+            wanted: dict[str, Any] = {
+                "depth_m": given.depth_m,
                 "labels": None,
                 "rng": stream,
-                "registry": registry,
+                "registry": given.registry,
                 "told": {},
             }
             whole = {**self.transformation.fixed, **options}
-            changed = apply_step(image, self.transformation.plugin, whole, given, frame="")
+            changed = apply_step(image, self.transformation.plugin, whole, wanted, frame="")
             seen.append(reference.visual_change(changed))
             told["tries"] = number + 1
             if self.wanted[0] <= seen[-1] <= self.wanted[1]:

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from adverse.plugins import Fraction, Registry, mutation
-from adverse.reliability.drawing import Drawing, value_within
+from adverse.reliability.drawing import Drawing, Given, value_within
 from adverse.reliability.transformation import read_transformation
 from adverse.reliability.visual import Backend
 from adverse.types import Depth, Image
@@ -42,7 +42,7 @@ def up_to(
     """Change an image by a transformation so that its visual change lies within a range."""
     del made_by, version  # they only tell versions apart
     drawing = _drawing(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
-    return drawing.draw(image, rng, registry, None, told)
+    return drawing.draw(Given(image, rng, registry, None, told))
 
 
 @mutation
@@ -66,7 +66,7 @@ def up_to_with_depth(
     """Change an image by a transformation that needs depth, so that its visual change lies within a range."""
     del made_by, version
     drawing = _drawing(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
-    return drawing.draw(image, rng, registry, depth_m, told)
+    return drawing.draw(Given(image, rng, registry, depth_m, told))
 
 
 def _drawing(

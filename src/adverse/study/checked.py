@@ -35,6 +35,22 @@ def validated(
         raise _error(source, error, fields_at, page, kind) from None
 
 
+def tuples(data: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Turn the lists at the top of a YAML file into the tuples that strict, frozen sections hold."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+def fields_by_section(
+    whole: type[BaseModel], sections: Mapping[str, type[BaseModel]]
+) -> Callable[[Where], Sequence[str]]:
+    """Return what names the keys at a place: those of the section it is in, else those of the whole."""
+
+    def fields_at(place: Where) -> Sequence[str]:
+        return list((sections.get(str(place[0]), whole) if place else whole).model_fields)
+
+    return fields_at
+
+
 def _error(
     source: YamlFile,
     errors: ValidationError,

@@ -19,8 +19,8 @@ from pydantic import (
 
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
-from adverse.study.checked import validated
-from adverse.study.yamlfile import Where, YamlFile, read_yaml
+from adverse.study.checked import fields_by_section, tuples, validated
+from adverse.study.yamlfile import YamlFile, read_yaml
 from adverse.types import Task
 
 LEVELS = {
@@ -232,24 +232,16 @@ def _validated(source: YamlFile) -> Study:
             wanted="name:, data:, suts:, mutations: ...",
             fix="Begin with lines such as name: orchard; README.md shows a whole study.",
         )
-    return validated(Study, source, _tuples(source.data), fields_at=_fields_at, page="docs/study-file.md")
+    return validated(Study, source, tuples(source.data), fields_at=_fields_at, page="docs/study-file.md")
 
 
-def _tuples(value: Any) -> Any:
-    """Turn top-level YAML lists into the tuples that strict, frozen sections hold."""
-    return {
-        key: tuple(item) if isinstance(item, list) and key in Study.model_fields else item
-        for key, item in value.items()
-    }
-
-
-def _fields_at(place: Where) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {
+_fields_at = fields_by_section(
+    Study,
+    {
         "data": DataSection,
         "suts": SutSection,
         "sensitivity": SensitivitySection,
         "robustness": RobustnessSection,
         "fuzz": FuzzSection,
-    }
-    model = sections.get(str(place[0]), Study) if place else Study
-    return list(model.model_fields)
+    },
+)

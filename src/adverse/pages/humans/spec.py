@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -11,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from adverse.errors import StudyError
 from adverse.plugins import Registry, load
 from adverse.reliability.strengths import strength_of
-from adverse.study.checked import validated
+from adverse.study.checked import fields_by_section, tuples, validated
 from adverse.study.spec import DataSection
-from adverse.study.yamlfile import Where, YamlFile, read_yaml
+from adverse.study.yamlfile import YamlFile, read_yaml
 
 PAGE = "docs/human-study.md"
 MOST_CATEGORIES = 16
@@ -124,11 +123,8 @@ class HumanStudyFile:
                 wanted="name:, data:, categories:, transformations:, consent: ...",
                 fix=f"{PAGE} shows a whole one.",
             )
-        tuples = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in source.data.items()
-        }
         self.study = validated(
-            HumanStudy, source, tuples, fields_at=_fields_at, page=PAGE, kind="human study"
+            HumanStudy, source, tuples(source.data), fields_at=_fields_at, page=PAGE, kind="human study"
         )
         self.registry = self._registry()
 
@@ -165,12 +161,7 @@ def read_human_study(path: Path) -> HumanStudyFile:
     return HumanStudyFile(read_yaml(path))
 
 
-def _fields_at(place: Where) -> Sequence[str]:
-    sections: dict[str, type[BaseModel]] = {
-        "data": DataSection,
-        "consent": Consent,
-        "qualification": Qualification,
-        "sanity": Sanity,
-    }
-    model = sections.get(str(place[0]), HumanStudy) if place else HumanStudy
-    return list(model.model_fields)
+_fields_at = fields_by_section(
+    HumanStudy,
+    {"data": DataSection, "consent": Consent, "qualification": Qualification, "sanity": Sanity},
+)
