@@ -58,10 +58,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "curves",
         "fuzz",
         "reliability",
+        "mutations",
         "study",
         SEAM,
         *GROUND,
-    ),  # study: to show the frames of a run
+    ),  # mutations, study: to show the frames of a run
     "pages": (
         "report",
         "reliability",
@@ -78,7 +79,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         SEAM,
         *GROUND,
     ),
-    "gate": ("analysis", "benchmarks", "curves", "study", SEAM, *GROUND),  # study: strict YAML
+    "gate": (
+        "analysis",
+        "benchmarks",
+        "curves",
+        "reliability",
+        "study",
+        SEAM,
+        *GROUND,
+    ),  # reliability: to judge requirements again; study: strict YAML
     "interop": ("data", "mutations", "suts", SEAM, *GROUND),
     "api": ("analysis", "study", *GROUND),
     "cli": (
@@ -171,3 +180,22 @@ def test_a_wrong_import_is_found(tmp_path: Path, file: str, line: str) -> None:
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n")
     assert len(wrong_imports(tmp_path)) == 1
+
+
+DOORS = {
+    "Store(": ("study/store/finished.py",),
+    "folder.results /": (
+        "study/store/",
+        "fuzz/",
+        "report/fuzz_tables.py",
+        "reliability/written.py",
+    ),
+}
+"""What opens a run folder or its results without a look at them, and who may: the rest ask `finished`."""
+
+
+@pytest.mark.parametrize("words", DOORS)
+def test_run_folders_are_opened_by_one_door(words: str) -> None:
+    home = SRC / "adverse"
+    users = [str(path.relative_to(home)) for path in sorted(home.rglob("*.py")) if words in path.read_text()]
+    assert [name for name in users if not name.startswith(DOORS[words])] == []

@@ -16,7 +16,7 @@ from adverse.analysis.judged import judge_sut
 from adverse.analysis.results import analyze
 from adverse.curves import area
 from adverse.levels.image import image_outcomes
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 from analysis.test_context import ROBOT, WIDTH, perfect, write_drives
 
 LEVELS = ["image/ROC_A", "image/ROC_B", "located/annotated", "path/annotated", "path/localized"]
@@ -65,7 +65,7 @@ def at(points: dict[str, np.ndarray[Any, Any]], threshold: float) -> tuple[float
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_score_alone_gives_the_same_point(folder: Path, level: str) -> None:
-    store = open_store(folder)
+    store = finished(folder)
     context = Context(store)
     one = judge_sut(store, "unsure")
     judged, counted = one.settings["identity"], one.counted("identity")

@@ -21,7 +21,8 @@ from adverse.levels.image import image_outcomes
 from adverse.mutations.defocus import blur_radius_px
 from adverse.mutations.haze import haze
 from adverse.study.spec import study_from
-from adverse.study.store.read import Store, open_store
+from adverse.study.store.finished import finished
+from adverse.study.store.read import Store
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
 from analysis.test_exact import unsure
 
@@ -58,7 +59,7 @@ def summary(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def store(folder: Path) -> Store:
-    return open_store(folder)
+    return finished(folder)
 
 
 def test_adr_is_that_of_the_exact_curve(store: Store, summary: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 from reliability.photos import drawn
 from small_study import results_hash
 from study.test_determinism import Quiet
@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_frame_and_setting_has_what_the_measures_say(folder: Path) -> None:
-    found = visual_changes(open_store(folder / "run"))
+    found = visual_changes(finished(folder / "run"))
     assert {setting for setting, _ in found} == set(SETTINGS)
     assert len({frame for _, frame in found}) == 3  # the smallest has none
     frame = min(frame for _, frame in found)
@@ -80,7 +80,7 @@ def test_every_frame_and_setting_has_what_the_measures_say(folder: Path) -> None
 def test_results_have_median_and_range_by_setting(folder: Path) -> None:
     rows = json.loads((folder / "run" / "results" / "summary.json").read_text())["visual_change"]
     assert [row["setting"] for row in rows] == SETTINGS
-    found = visual_changes(open_store(folder / "run"))
+    found = visual_changes(finished(folder / "run"))
     for row in rows:
         values = [
             one["visual_change_vifp"] for (setting, _), one in found.items() if setting == row["setting"]
@@ -119,7 +119,7 @@ def test_it_is_off_unless_asked_for(tmp_path: Path) -> None:
     summary = analyze(out)
     assert "visual_change" not in summary.data
     assert not (out / "results" / "visual_change.csv").exists()
-    assert visual_changes(open_store(out)) == {}
+    assert visual_changes(finished(out)) == {}
     assert "What people see" not in write_report(out).read_text()
     cells = {path.name for path in (out / "records").rglob("*.parquet")}
     asked = run(tmp_path, {**told, "measure": "visual_change"})

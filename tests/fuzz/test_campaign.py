@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adverse.errors import AdverseError, DataError, StoreError, StudyError
+from adverse.errors import AdverseError, DataError, IncompleteError, StoreError, StudyError
 from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
@@ -30,6 +32,7 @@ from adverse.study.engines import Engine, Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
 from adverse.study.spec import read_study
+from bad_input.command import adverse_here
 from small_campaign import write_campaign
 
 TESTS = 96
@@ -157,7 +160,7 @@ def test_workers_stops_and_resumes_change_nothing(plain: Path, study: Path, tmp_
     stop = Stop()
     stopped = fuzz(study, out, engine=LocalEngine(2, out / "logs"), watch=Quiet(stop, at=1), tests=600)
     assert stopped.status == "interrupted"
-    with pytest.raises(StoreError, match="not finished"):
+    with pytest.raises(IncompleteError, match="not finished"):
         read_outcome(stopped.folder)
     watch = Quiet()
     assert fuzz(study, out, engine=LocalEngine(2, out / "logs"), watch=watch).status == "complete"
@@ -295,6 +298,56 @@ def test_a_folder_keeps_to_its_campaign(plain: Path, study: Path, tmp_path: Path
     (tmp_path / "mine" / "letter.txt").write_text("hello")
     with pytest.raises(StoreError, match="not a fuzz campaign"):
         fuzz(study, tmp_path / "mine")
+
+
+def _edit_manifest(folder: Path) -> Path:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"threshold": 0.5', '"threshold": 0.4'))
+    return path
+
+
+def _cut_a_line(folder: Path) -> Path:
+    path = folder / "log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b'"phase":"tests","id":"00000032"' not in line))
+    return path
+
+
+def _edit_picture(folder: Path) -> Path:
+    for path in (folder / "failures").rglob("image.png"):
+        path.write_bytes(path.read_bytes()[:-1] + b"x")
+    return Path("image.png")
+
+
+@pytest.mark.parametrize("edit", [_edit_manifest, _cut_a_line, _edit_picture])
+def test_an_edited_campaign_is_not_shown(plain: Path, tmp_path: Path, edit: Callable[[Path], Path]) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(plain, folder)
+    path = edit(folder)
+    said = adverse_here("fuzz", "report", folder)
+    said.expect(2, str(path), "changed", "adverse" if path.name == "log" else "campaign again")
+
+
+def test_fresh_deletes_nothing_of_others(study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    fuzz(study, out, tests=20)
+    mine = [out / "notes.txt", out / "results" / "notes.csv", out / "failures" / "notes.txt"]
+    for path in mine:
+        path.write_text("mine")
+    left = content(out)
+    folder = CampaignFolder(out)
+    folder.clear()
+    assert [path.read_text() for path in mine] == ["mine"] * 3
+    assert set(content(out)) == {"results/notes.csv", "failures/notes.txt"} < set(left)
+    other = tmp_path / "other"
+    (other / "results").mkdir(parents=True)
+    (other / "manifest.json").write_text("{}")
+    (other / "results" / "counts.csv").write_text("mine")
+    with pytest.raises(StoreError, match="not marked"):
+        CampaignFolder(other).clear()
+    with pytest.raises(StoreError, match="not a fuzz campaign"):
+        fuzz(study, other, tests=5)
+    assert (other / "results" / "counts.csv").read_text() == "mine"
 
 
 def test_lost_pictures_are_made_again(study: Path, tmp_path: Path) -> None:

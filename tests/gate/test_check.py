@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,10 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
-from adverse.errors import AdverseError
 from adverse.gate.check import check, judge
 from adverse.gate.figures import Figure
 from adverse.gate.rules import Rule
-from adverse.study.store.folder import RunFolder
+from adverse.study.store.finished import finished
 from adverse.study.store.verdict_files import read_verdicts, write_verdicts
 from adverse.verdicts import Outcome, Verdict
 from analysis.test_compare import MUTATIONS, Spots, write_data
@@ -114,7 +114,7 @@ def test_figures_are_those_of_the_results(run: Path, tmp_path: Path) -> None:
         ({"measure": "rPC", "at_least": 50}, "75 are missing"),
         ({"measure": "mean_iou", "setting": "baseline", "at_least": 0}, "did not evaluate mean IoU"),
         ({"measure": "expected_area", "level": "image", "at_least": 0}, "did not evaluate"),
-        ({"measure": "requirements"}, "no verdicts in the run"),
+        ({"measure": "requirements"}, "not that of a requirements check"),
     ],
 )
 def test_what_was_not_tested_is_inconclusive(
@@ -137,19 +137,14 @@ def test_counts_and_a_blind_sut(run: Path, tmp_path: Path) -> None:
     assert found[-1].measured is None
 
 
-def test_verdicts_of_others_are_taken_over(run: Path, tmp_path: Path) -> None:
-    theirs = [
-        Verdict("stays calm", "people tolerate more than the SUT", 0.1, 0.05, (0.0, 0.2), outcome, "why")
-        for outcome in (Outcome.PASS, Outcome.FAIL)
-    ]
-    path = write_verdicts(RunFolder(run), "requirements", theirs)
-    try:
-        assert verdicts(run, tmp_path, {"measure": "requirements"}) == theirs
-        path.write_text("{}")
-        with pytest.raises(AdverseError, match="not a list of verdicts"):
-            verdicts(run, tmp_path, {"measure": "requirements"})
-    finally:
-        path.unlink()
+def test_verdicts_that_lie_in_a_run_are_no_evidence(run: Path, tmp_path: Path) -> None:
+    """Not even sealed ones: the gate judges requirements again, and this run is not that of a check."""
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    fine = Verdict("stays calm", "people tolerate more than the SUT", 0.1, 0.05, (0.0, 0.2), Outcome.PASS, "")
+    write_verdicts(finished(copy), "requirements", [fine])
+    (found,) = verdicts(copy, tmp_path, {"measure": "requirements"})
+    assert found.outcome is Outcome.INCONCLUSIVE
 
 
 SURE = {"measure": "faults", "at_most": 0}
@@ -175,7 +170,7 @@ def test_the_command_prints_writes_and_exits(
     assert "Each rule stands alone" in said.output
     suite = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
     assert (suite.tests, suite.failures, suite.errors) == counts
-    kept = read_verdicts(RunFolder(run))["check"]
+    kept = read_verdicts(finished(run))["check"]
     cases = [case for group in suite for case in group]
     assert [case.name for case in cases] == [one.name for one in kept]
     kinds = {Outcome.PASS: junitparser.SystemOut, Outcome.FAIL: junitparser.Failure}

@@ -15,9 +15,9 @@ from pycocotools.cocoeval import COCOeval
 
 import adverse
 from adverse.data.write import write_image
+from adverse.study.store.finished import finished as open_run
 from adverse.study.store.folder import existing_run
 from adverse.study.store.manifest import read_manifest, write_manifest
-from adverse.study.store.read import open_store
 from bad_input.command import adverse_here
 from bad_input.good_study import BOX, PICTURES, GoodStudy
 
@@ -66,7 +66,7 @@ def test_pycocotools_takes_them_and_finds_what_is_there(finished: GoodStudy, tmp
 
 def test_boxes_and_scores_are_those_of_the_run_to_the_bit(finished: GoodStudy, tmp_path: Path) -> None:
     index = exported(finished, tmp_path / "coco")
-    store = open_store(finished.run)
+    store = open_run(finished.run)
     for one in index:
         entries = json.loads((tmp_path / "coco" / one["file"]).read_text())
         answers = store.answers("probe")[one["setting"]]
@@ -145,3 +145,18 @@ def test_a_run_without_boxes_is_told(tmp_path: Path) -> None:
     }
     adverse.run(study, tmp_path / "run", detectors={"dark": Dark()})
     adverse_here("export", tmp_path / "run", tmp_path / "out").expect(2, "a run of task classification")
+
+
+def test_export_keeps_to_its_own_folder(finished: GoodStudy, tmp_path: Path) -> None:
+    """Nothing of others is overwritten, and no file of an earlier export is left among the new ones."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "annotations.json").write_text("mine")
+    for folder in (mine, finished.run):
+        adverse_here("export", finished.run, folder).expect(2, str(folder), "not a folder of COCO results")
+    assert (mine / "annotations.json").read_text() == "mine"
+    out = tmp_path / "coco"
+    exported(finished, out)
+    (out / "probe" / "notes.json").write_text("mine")
+    exported(finished, out, "--setting", "identity")
+    assert sorted(path.name for path in (out / "probe").iterdir()) == ["identity.json", "notes.json"]

@@ -16,13 +16,14 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.data.write import write_image
+from adverse.hashes import digest, file_sha256
 from adverse.reliability.checking import run_check
 from adverse.reliability.requirements import read_requirements
 from adverse.reliability.written import as_data, save
 from adverse.report.requirements import requirement_lines
 from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
-from adverse.study.store.folder import RunFolder
+from adverse.study.store.finished import finished
 from adverse.study.store.verdict_files import read_verdicts
 from adverse.types import Image
 from adverse.verdicts import Outcome
@@ -272,7 +273,7 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
         if not line.startswith(("- ", "results", "verdicts", "page"))
     ]
     assert max(map(len, table)) <= 80
-    verdicts = read_verdicts(RunFolder(out))["requirements"]
+    verdicts = read_verdicts(finished(out))["requirements"]
     assert [verdict.outcome for verdict in verdicts] == [Outcome.PASS, Outcome.FAIL]
     assert verdicts[0].required == 0.15
     page = (out / "requirements.html").read_text()
@@ -292,6 +293,25 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
     gate = CliRunner().invoke(app, ["check", str(out), str(tmp_path / "gate.yaml")])
     assert gate.exit_code == 1, gate.output
     assert "contrast <b>" in gate.output
+    forge(out)
+    again = CliRunner().invoke(app, ["check", str(out), str(tmp_path / "gate.yaml")])
+    assert (again.exit_code, again.output) == (1, gate.output)
+    results = out / "results" / "requirements.json"
+    results.write_text(results.read_text().replace('"measured"', '"measured" '))
+    refused = CliRunner().invoke(app, ["report", str(out)])
+    assert str(results) in str(refused.exception)
+    assert "adverse requirements check" in str(refused.exception)
+
+
+def forge(out: Path) -> None:
+    """Turn every verdict that lies in the folder into PASS, and seal the files anew."""
+    seals = json.loads((out / "seals.json").read_text())
+    for name in ("results/requirements.json", "verdicts/requirements.json"):
+        path = out / name
+        path.write_text(path.read_text().replace('"outcome": "FAIL"', '"outcome": "PASS"'))
+        seals["files"][name][0] = file_sha256(path)
+    seals["digest"] = digest(json.dumps(seals["files"], sort_keys=True))
+    (out / "seals.json").write_text(json.dumps(seals))
 
 
 def test_a_check_from_many_workers_is_the_same_to_the_byte(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from adverse.report.gate import verdict_table
 from adverse.report.page import render
 from adverse.report.terminal import tables
 from adverse.report.words import HIDDEN
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 from adverse.types import Image
 from adverse.verdicts import Outcome, Verdict, to_junit, to_markdown
 from html_reading import read
@@ -151,7 +151,7 @@ def test_the_console_obeys_nothing_it_is_given() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_suts_in_every_table(run: Path, name: str) -> None:
     """SUTs cannot be called so, but other tools may write results that say so."""
-    summary = read_summary(open_store(run))
+    summary = read_summary(finished(run))
     rows = [{**row, "sut": HOSTILE[name], "setting": HOSTILE[name]} for row in summary.rows]
     harmless(printed(*tables(replace(summary, data={**summary.data, "rows": rows}))))
     verdict = Verdict(HOSTILE[name], HOSTILE[name], 1, 0, None, Outcome.FAIL, HOSTILE[name])
@@ -174,7 +174,7 @@ def test_hostile_suts_in_every_table(run: Path, name: str) -> None:
 
 
 def test_pages_run_none_of_it(run: Path, browser: Browser, tmp_path: Path) -> None:
-    store = open_store(run)
+    store = finished(run)
     summary = read_summary(store)
     verdicts = {
         text: [Verdict(text, text, 1, 0, None, outcome, text) for outcome in Outcome]

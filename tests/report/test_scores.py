@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table
 from adverse.benchmarks.written import save
 from adverse.report.page import write_report
-from adverse.study.store.folder import RunFolder
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 from adverse.study.store.verdict_files import write_verdicts
 from adverse.types import Image
 from adverse.verdicts import Outcome, Verdict
@@ -102,7 +102,7 @@ def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) ->
     text, page = page_of(classified)
     assert "adverse bench-table RUN --save" in text
     found = bench_table(classified)
-    save(found, classified)
+    save(found, finished(classified))
     _, page = page_of(classified)
     row = found.rows[0]
     head, line, _ = table_of(page, "top-1 accuracy, in percent")
@@ -120,30 +120,28 @@ def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) ->
     assert (written["P"], written["mPC"], written["rPC"]) == numbers
 
 
-def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path) -> None:
+def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path, tmp_path: Path) -> None:
     text, _ = page_of(segmented)
     assert "No requirement was checked" in text
-    folder = RunFolder(segmented)
+    judged = tmp_path / "run"
+    shutil.copytree(segmented, judged)
     verdicts = [
         Verdict("sees sky", "mean IoU of low is at least 0.5", 0.5, 0.75, (0.25, 0.875), outcome, "why not")
         for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL)
     ]
-    path = write_verdicts(folder, "check", verdicts)
-    try:
-        text, page = page_of(segmented)
-        assert "Requirements (check): 1 FAIL, 1 INCONCLUSIVE, 1 PASS." in text
-        assert "No requirement was checked" not in text
-        head, *lines = table_of(page, "Requirements: check")
-        assert [line[0].split()[1] for line in lines] == ["FAIL", "INCONCLUSIVE", "PASS"]
-        assert lines[0][2:] == ["0.5", "0.75", "why not"]
-        assert head[1] == "requirement"
-    finally:
-        path.unlink()
+    write_verdicts(finished(judged), "check", verdicts)
+    text, page = page_of(judged)
+    assert "Requirements (check): 1 FAIL, 1 INCONCLUSIVE, 1 PASS." in text
+    assert "No requirement was checked" not in text
+    head, *lines = table_of(page, "Requirements: check")
+    assert [line[0].split()[1] for line in lines] == ["FAIL", "INCONCLUSIVE", "PASS"]
+    assert lines[0][2:] == ["0.5", "0.75", "why not"]
+    assert head[1] == "requirement"
 
 
 def test_segmenters_are_compared_over_the_same_logs(segmented: Path) -> None:
     """The jackknife by hand: without each log in turn, from the pixels the run counted."""
-    store = open_store(segmented)
+    store = finished(segmented)
     rows = {(row["sut"], row["setting"]): row["scores"]["mean_iou"] for row in rows_of(segmented)}
     for change in compare(segmented, segmented, suts={"low": "high"}).changes:
         wanted = [rows[sut, change.setting] for sut in ("low", "high")]

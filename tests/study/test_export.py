@@ -11,7 +11,7 @@ from adverse import mutations
 from adverse.data.coco import coco
 from adverse.data.folder import folder
 from adverse.data.images import ImageFile
-from adverse.errors import StudyError
+from adverse.errors import StoreError, StudyError
 from adverse.study.export import Exported, export, export_job
 from adverse.study.spec import study_from
 from small_study import write_study
@@ -86,3 +86,12 @@ def test_only_what_is_missing_is_made_again(data: Path, tmp_path: Path) -> None:
 def test_nothing_to_apply_is_an_error(data: Path, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="nothing to apply"):
         exported(data, tmp_path, [])
+
+
+def test_a_folder_of_others_is_not_written_into(data: Path, tmp_path: Path) -> None:
+    mine = tmp_path / NAMES[0] / "annotations.json"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    with pytest.raises(StoreError, match="not a folder of mutated images"):
+        exported(data, tmp_path, NAMES)
+    assert mine.read_text() == "mine"

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from adverse.analysis.compare_scores import benchmark_changes, score_changes
 from adverse.analysis.paired_change import Change
 from adverse.analysis.pairing import Pairing, pair
+from adverse.analysis.results import no_results
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.bootstrap import estimate
 from adverse.curves.holm import holm
@@ -26,7 +27,6 @@ from adverse.curves.interval import Interval
 from adverse.curves.quantities import Area, Difference, Quantity, Ratios, Share
 from adverse.curves.resample import COUNT, Resamples, draw
 from adverse.curves.studentized import interval, p_value
-from adverse.errors import StoreError
 from adverse.study.store.read import Store
 
 Correction = Literal["holm", "none"]
@@ -138,13 +138,9 @@ def _level_changes(
 
 def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
     """Return the counts of a SUT by level and setting, for the given logs in their order."""
-    path = store.folder.results / "outcomes.parquet"
-    if not path.exists():
-        raise StoreError(
-            "the run has no results yet",
-            where=str(path),
-            fix=f"Run adverse analyze {store.folder.path} first.",
-        )
+    path = store.result("outcomes.parquet")
+    if path is None:
+        raise no_results(store)
     table = pq.read_table(path, filters=pc.field("sut") == sut)
     fpr_max = float(store.manifest["statistics"]["fpr_max"])
     place = {log: number for number, log in enumerate(logs)}

@@ -62,7 +62,7 @@ def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
     seed = int(pairing.first.manifest["study"]["seed"])
     try:
         tables = [
-            bench_table(store.folder.path, suts=[one[side] for one in pairing.suts], seed=seed)
+            bench_table(store, suts=[one[side] for one in pairing.suts], seed=seed)
             for side, store in enumerate(stores)
         ]
     except AdverseError as error:

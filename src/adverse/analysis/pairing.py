@@ -62,7 +62,7 @@ class Pairing:
 
 def pair(first: Path, second: Path, suts: Mapping[str, str]) -> Pairing:
     """Open two finished runs and find what is common; `suts` pairs SUTs with different names."""
-    before, after = (finished(path, results=True) for path in (first, second))
+    before, after = (finished(path) for path in (first, second))
     _refuse_other_questions(before, after)
     _refuse_other_images(before, after)
     pairs, only = _sut_pairs(before, after, suts)

@@ -25,11 +25,10 @@ from adverse.curves.resample import Resamples
 from adverse.errors import DataError, StoreError
 from adverse.levels.image import positive_logs
 from adverse.processes import all_cores
-from adverse.study.store.durable import write_file
 from adverse.study.store.finished import finished
-from adverse.study.store.manifest import write_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.records import Growing, table_bytes
+from adverse.study.store.seals import drop_derived
 
 IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences", "visual_change")
 """Further tables that summary.json holds too."""
@@ -65,14 +64,19 @@ class Summary:
 
 def read_summary(store: Store) -> Summary:
     """Read the results that `adverse analyze` wrote."""
-    path = store.folder.results / "summary.json"
-    if not path.exists():
-        raise StoreError(
-            "the run has no results yet",
-            where=str(path),
-            fix=f"Run adverse analyze {store.folder.path} first.",
-        )
+    path = store.result("summary.json")
+    if path is None:
+        raise no_results(store)
     return Summary(json.loads(path.read_text()))
+
+
+def no_results(store: Store) -> StoreError:
+    """Return the error for a run that was not analysed yet."""
+    return StoreError(
+        "the run has no results yet",
+        where=str(store.folder.results),
+        fix=f"Run adverse analyze {store.folder.path} first.",
+    )
 
 
 def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:
@@ -81,11 +85,27 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
     The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
     with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
     """
-    store = finished(path)
+    store = finished(path, results=False)
+    worked = work_out_results(store, workers=workers, exact=exact)
+    drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in worked.files])
+    store.write({f"results/{name}": data for name, data in worked.files.items()})
+    return worked.summary
+
+
+@dataclass(frozen=True)
+class Results:
+    """All results of a run: the summary, and the bytes of every file by its name."""
+
+    summary: Summary
+    files: Mapping[str, bytes]
+
+
+def work_out_results(store: Store, *, workers: int | None = None, exact: bool = False) -> Results:
+    """Work out all results of a run from its detections, writing nothing."""
     counts = store.counts()
     _refuse_nothing(store, counts)
     if store.task != "detection":
-        return _task_summary(store, counts)
+        return _task_results(store, counts)
     context = Context(store)
     resamples = _resamples(store)
     exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
@@ -107,23 +127,17 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
     files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}
-    files |= {"troubles.parquet": table_bytes(troubles)}
-    files |= {"summary.json": json.dumps(summary, indent=1).encode() + b"\n"}
-    _write(store.folder.results, files)
-    write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
-    return Summary(summary)
+    return _results(summary, troubles, files)
 
 
-def _write(results: Path, files: Mapping[str, bytes]) -> None:
-    for name, data in files.items():
-        write_file(results / name, data)
-    for name in OPTIONAL:
-        if name not in files:
-            (results / name).unlink(missing_ok=True)  # of an earlier analysis
+def _results(summary: dict[str, Any], troubles: pa.Table, files: dict[str, bytes]) -> Results:
+    text = json.dumps(summary, indent=1)
+    files |= {"troubles.parquet": table_bytes(troubles), "summary.json": text.encode() + b"\n"}
+    return Results(Summary(summary), files)
 
 
-def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
-    """Write the results of a run of segmenters or classifiers."""
+def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
+    """Return the results of a run of segmenters or classifiers."""
     troubles = store.troubles()
     summary = {
         "study": store.manifest["study"]["name"],
@@ -134,14 +148,11 @@ def _task_summary(store: Store, counts: list[dict[str, Any]]) -> Summary:
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
         "troubles": _by_frame(troubles),
     }
-    files = {"troubles.parquet": table_bytes(troubles)}
+    files: dict[str, bytes] = {}
     if seen := visual_change_rows(store):
         summary["visual_change"] = seen
         files["visual_change.csv"] = csv_bytes(seen)
-    files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
-    _write(store.folder.results, files)
-    write_manifest(store.folder, {**store.manifest, "counts": summary["counts"]})
-    return Summary(summary)
+    return _results(summary, troubles, files)
 
 
 def _lists(done: Sequence[Worked], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

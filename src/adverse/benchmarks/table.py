@@ -62,7 +62,7 @@ class BenchTable:
 
 
 def bench_table(
-    path: Path,
+    run: Path | Store,
     *,
     metric: str | None = None,
     classes: Sequence[str] = (),
@@ -71,13 +71,13 @@ def bench_table(
     suts: Sequence[str] | None = None,
     seed: int | None = None,
 ) -> BenchTable:
-    """Work out the table of a run folder over the given classes, or over all of the data set.
+    """Work out the table of a run, or of its folder, over the given classes, or over all of the data set.
 
     The metric is AP, mean IoU or top-1 accuracy, by the run's task, unless named. Intervals are there for
     the metrics that can be had without some of the images. `seed` deals the groups of logs that are left out
     in turn; None: the study's. `suts` are those wanted; None: all.
     """
-    store = finished(path)
+    store = run if isinstance(run, Store) else finished(run, results=False)
     cells = cells_of(store)
     wanted = store.suts if suts is None else suts
     dealt = int(store.manifest["study"]["seed"]) if seed is None else seed

@@ -13,9 +13,8 @@ from typing import Any
 from adverse.benchmarks.mpc import Robustness
 from adverse.benchmarks.published import SOURCE, Published
 from adverse.benchmarks.table import BenchTable
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import BENCHMARK, existing_run
-from adverse.study.store.manifest import read_manifest, write_manifest
+from adverse.study.store.folder import BENCHMARK
+from adverse.study.store.read import Store
 
 COLUMNS = ("sut", "metric", "class", "quantity", "corruption", "severity", "value")
 
@@ -59,17 +58,14 @@ def as_csv(table: BenchTable) -> str:
     return text.getvalue()
 
 
-def save(table: BenchTable, path: Path) -> list[Path]:
-    """Write the table into the results of its run folder, and seal them."""
-    folder = existing_run(path)
-    files = {
-        folder.results / f"{BENCHMARK}.json": json.dumps(as_data(table), indent=1) + "\n",
-        folder.results / f"{BENCHMARK}.csv": as_csv(table),
-    }
-    for file, text in files.items():
-        write_file(file, text.encode())
-    write_manifest(folder, read_manifest(folder))
-    return list(files)
+def save(table: BenchTable, store: Store) -> list[Path]:
+    """Write the table into the results of its run, and seal it."""
+    return store.write(
+        {
+            f"results/{BENCHMARK}.json": (json.dumps(as_data(table), indent=1) + "\n").encode(),
+            f"results/{BENCHMARK}.csv": as_csv(table).encode(),
+        }
+    )
 
 
 def _numbers(found: Robustness, *, cells: bool = True) -> dict[str, Any]:

@@ -77,10 +77,12 @@ def bench_table(
         published_tables,
     )
     from adverse.study.store.durable import write_file
+    from adverse.study.store.finished import finished
 
     others = comparable(metric or "ap") if published else None
+    store = finished(folder, results=False)
     table = work_out(
-        folder, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
+        store, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
     )
     if as_json:
         typer.echo(json.dumps(as_data(table, others), indent=1))
@@ -93,6 +95,6 @@ def bench_table(
     if csv is not None:
         write_file(csv, as_csv(table).encode())
     if save:
-        for file in save_in(table, folder):
+        for file in save_in(table, store):
             typer.echo(f"written: {file}", err=True)
     raise typer.Exit(EXIT_PASS if table.status == "ok" else EXIT_INCOMPLETE)

@@ -42,10 +42,11 @@ def check(
     from adverse.gate.check import check as work_out
     from adverse.report.gate import verdict_lines, verdict_table
     from adverse.study.store.durable import write_file
-    from adverse.study.store.folder import existing_run
+    from adverse.study.store.finished import finished
     from adverse.study.store.verdict_files import write_verdicts
 
-    found = work_out(folder, requirements)
+    store = finished(folder)
+    found = work_out(store, requirements)
     console = Console()
     console.print(verdict_table(found))
     for line in verdict_lines(found):
@@ -60,5 +61,5 @@ def check(
         if path is not None:
             write_file(path, text.encode())
     if save:
-        write_verdicts(existing_run(folder), OWN, found)
+        write_verdicts(store, OWN, found)
     raise typer.Exit(written.exit_code(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Annotated
 
@@ -29,15 +30,20 @@ def drive(
     """
     from adverse.analysis.drive import drive_log
     from adverse.report.driving import picture, rows
-    from adverse.study.store.read import open_store
+    from adverse.study.store.durable import write_file
+    from adverse.study.store.finished import finished
 
-    driven = drive_log(open_store(folder), log=log, sut=sut, sensitivity=sensitivity, setting=mutation)
-    table = out or folder / "results" / "drive.csv"
-    with table.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerows(rows(driven))
-    drawing = table.with_suffix(".svg")
-    drawing.write_text(picture(driven))
+    store = finished(folder, results=False)
+    driven = drive_log(store, log=log, sut=sut, sensitivity=sensitivity, setting=mutation)
+    text = io.StringIO()
+    csv.writer(text).writerows(rows(driven))
+    steps, drawn = text.getvalue().encode(), picture(driven).encode()
+    if out is None:
+        table, drawing = store.write({"results/drive.csv": steps, "results/drive.svg": drawn})
+    else:
+        table, drawing = out, out.with_suffix(".svg")
+        write_file(table, steps)
+        write_file(drawing, drawn)
     words = {True: "safe", False: "NOT SAFE", None: "nothing to stop for"}[driven.safe]
     stops = int(driven.by_sut.stopped.sum())
     say(f"{words}: {stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m")

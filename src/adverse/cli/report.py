@@ -8,19 +8,27 @@ from typing import Annotated
 import typer
 
 RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the plug-ins that the run's study names, to show frames.")
+]
 
 
-def report(folder: RunPath) -> None:
+def report(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
     """Write the report of a run: one HTML file that opens from disk, its tables beside it as CSV and JSON.
 
     \b
     Examples:
         adverse report runs/orchard
         adverse report runs/orchard-requirements     the page of a requirements check
+
+    A run that is not finished, or whose files changed, has no report. Plug-ins named by the run are not run
+    without --trust; frames and mutations that need them are then not pictured.
     """
     from adverse.reliability.written import is_check
     from adverse.report.page import write_report
     from adverse.report.requirements_page import write_requirements_page
 
-    write = write_requirements_page if is_check(folder) else write_report
-    typer.echo(f"report: {write(folder)}")
+    if is_check(folder):
+        typer.echo(f"report: {write_requirements_page(folder)}")
+    else:
+        typer.echo(f"report: {write_report(folder, trust=trust)}")

@@ -16,6 +16,7 @@ import typer
 from adverse.cli import show_error
 from adverse.cli.console import Console
 from adverse.cli.progress import ProgressWatcher
+from adverse.cli.report import Trust
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
     )
 
 
-def analyze(folder: RunPath, exact: Exact = False) -> None:  # noqa: FBT002
+def analyze(folder: RunPath, exact: Exact = False, trust: Trust = False) -> None:  # noqa: FBT002
     """Work out the results of a finished run again and print them.
 
     \b
@@ -102,7 +103,7 @@ def analyze(folder: RunPath, exact: Exact = False) -> None:  # noqa: FBT002
         adverse analyze runs/orchard
         adverse analyze runs/orchard --exact
     """
-    raise typer.Exit(_analyze_and_show(folder, Console(), exact=exact))
+    raise typer.Exit(_analyze_and_show(folder, Console(), exact=exact, trust=trust))
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -144,10 +145,10 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     if not finished:
         watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
         return EXIT_INTERRUPTED
-    return _analyze_and_show(out, console)
+    return _analyze_and_show(out, console, trust=True)  # the study's plug-ins ran just now
 
 
-def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False) -> int:
+def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False, trust: bool) -> int:
     from adverse.analysis.results import analyze as work_out
     from adverse.report.page import write_report
     from adverse.report.terminal import remarks, tables
@@ -157,7 +158,7 @@ def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False) ->
         console.print(table)
     for line in remarks(summary):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    page = write_report(folder)
+    page = write_report(folder, trust=trust)
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )

@@ -154,15 +154,11 @@ class Outcome:
 
 
 def read_outcome(folder: CampaignFolder) -> Outcome:
-    """Work out the outcome of a campaign that is finished."""
-    manifest = folder.read_manifest()
-    if manifest["status"] not in ("complete", "saturated"):
-        raise StoreError(
-            "the campaign is not finished",
-            where=str(folder.path),
-            got=f"status {manifest['status']}",
-            fix="Run the same adverse fuzz command again: it goes on where it stopped.",
-        )
+    """Work out the outcome of a campaign: the one door for whoever shows what it found.
+
+    It must be finished, and its log must give the tests that it gave when it was.
+    """
+    manifest = folder.finished_manifest()
     done = {(unit.phase, unit.id): unit.rows for unit in folder.units()[0]}
     bandit = Bandit(manifest["classes"], manifest["seed"]) if manifest["guided"] else None
     rounds = Rounds(manifest["mutations"], manifest["bases"], manifest["seed"], bandit)
@@ -170,6 +166,14 @@ def read_outcome(folder: CampaignFolder) -> Outcome:
     while len(rounds.tests) < wanted and not rounds.spent(wanted):
         names = [unit.id for unit in rounds.next_round()]
         rounds.take([done["tests", name] for name in names if ("tests", name) in done], wanted)
+    if rounds.digest() != manifest["results"]:
+        raise StoreError(
+            "the log of the campaign was changed",
+            where=str(folder.log),
+            got=f"{len(rounds.tests)} tests with hash {rounds.digest()}",
+            wanted=f"{manifest['tests']} tests with hash {manifest['results']}",
+            fix="Restore it from a copy, or run the same adverse fuzz command again.",
+        )
     tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in manifest["suts"]}
     return Outcome(manifest, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests))
 

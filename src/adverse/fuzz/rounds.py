@@ -6,6 +6,7 @@ tests begins with those of a shorter one.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 from adverse.fuzz.bandit import Arm, Bandit
 from adverse.fuzz.job import TestUnit, packed_keys
 from adverse.fuzz.work import DUPLICATE
+from adverse.hashes import digest
 from adverse.seeds import generator
 
 ROUND = 512
@@ -72,6 +74,11 @@ class Rounds:
     def spent(self, wanted: int) -> bool:
         """Tell whether it is time to give up: a round without a test, or too many draws."""
         return self.barren or self.draws >= max(ROUND, DRAWS_PER_TEST * wanted)
+
+    def digest(self) -> str:
+        """Return the hash of all that tests came to; the same however the work was cut or ordered."""
+        refused = {mutation: dict(found) for mutation, found in self.by_mutation.items()}
+        return digest(json.dumps([self.draws, self.tests, refused], sort_keys=True))
 
     def enough(self, units: Sequence[Sequence[Row]], wanted: int) -> bool:
         """Tell whether the finished first units of a round already hold the tests that are missing."""

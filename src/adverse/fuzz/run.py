@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -77,15 +76,17 @@ def run_campaign(
         found = 0
         try:
             kept = doing.bases()
-            status, found = doing.tests(kept, tests, guided=guided)
+            status, rounds = doing.tests(kept, tests, guided=guided)
+            found = len(rounds.tests)
             facts = {
                 "pruned": kept.facts(),
                 "bases": list(kept.places),
                 "resources": doing.resources_key,
+                "results": rounds.digest(),
             }
-            _write_manifest(folder, manifest | facts | {"status": status, "asked": tests, "tests": found})
+            folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": found})
         except _InterruptedError:
-            _write_manifest(folder, manifest | {"status": "interrupted", "asked": tests})
+            folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
     return Ran(folder, status, found)
 
 
@@ -124,7 +125,7 @@ class _Doing:
             self.watch.note(line)
         return kept
 
-    def tests(self, kept: Pruned, wanted: int, *, guided: bool) -> tuple[Status, int]:
+    def tests(self, kept: Pruned, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
         job = self._with_resources(kept)
@@ -141,7 +142,7 @@ class _Doing:
         finally:
             if self._left is not None:
                 self.watch.end()
-        return ("complete" if len(rounds.tests) >= wanted else "saturated"), len(rounds.tests)
+        return ("complete" if len(rounds.tests) >= wanted else "saturated"), rounds
 
     def _to_do(self, rounds: Rounds) -> bool:
         return any((TESTS, unit.id) not in self.done for unit in rounds.next_round())
@@ -258,9 +259,5 @@ def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[
                 fix="Give another --out, or throw away what it found with --fresh.",
             )
     write_file(folder.study, to_yaml(study).encode())
-    _write_manifest(folder, manifest | {"status": "running"})
+    folder.write_manifest(manifest | {"status": "running"})
     return manifest
-
-
-def _write_manifest(folder: CampaignFolder, manifest: dict[str, Any]) -> None:
-    write_file(folder.manifest, json.dumps(manifest, indent=2).encode() + b"\n")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from adverse.gate.figures import Figure, Measured
 from adverse.gate.rules import VERDICTS, Rule, read_rules
+from adverse.reliability.written import rejudged
 from adverse.study.store.finished import finished
-from adverse.study.store.verdict_files import read_verdicts
+from adverse.study.store.read import Store
 from adverse.verdicts import Outcome, Verdict
 
 OWN = "check"
@@ -16,10 +17,13 @@ OWN = "check"
 BOUNDS = {"lower": "the lower bound of ", "upper": "the upper bound of ", "point": ""}
 
 
-def check(run: Path, rules: Path) -> list[Verdict]:
-    """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers."""
+def check(run: Path | Store, rules: Path) -> list[Verdict]:
+    """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers.
+
+    Figures and verdicts are worked out from the detections of the run, whatever its results say.
+    """
     told = read_rules(rules)
-    measured = Measured(finished(run, results=True))
+    measured = Measured(run if isinstance(run, Store) else finished(run))
     return [verdict for rule in told for verdict in _verdicts(measured, rule)]
 
 
@@ -60,11 +64,10 @@ def _kept(rule: Rule, value: float) -> Outcome:
 
 
 def _others(measured: Measured, rule: Rule) -> Sequence[Verdict]:
-    """Return the verdicts that other commands left in the run; none is no evidence."""
-    known = read_verdicts(measured.store.folder)
-    found = [one for name, verdicts in known.items() if name != OWN for one in verdicts]
+    """Judge the requirements that the run was made for again; no requirement is no evidence."""
+    found = rejudged(measured.store)
     if found:
         return found
-    why = "no verdicts in the run; run adverse requirements check first"
+    why = "the run is not that of a requirements check; run adverse requirements check first"
     words = "every requirement passes"
     return [Verdict(rule.name or VERDICTS, words, None, None, None, Outcome.INCONCLUSIVE, why)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from adverse.analysis.results import Summary, read_summary
+from adverse.analysis.results import Summary, work_out_results
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
@@ -34,7 +34,7 @@ class Figure:
 
 
 class Measured:
-    """A finished run with its results, from which figures are taken."""
+    """A finished run, from whose detections figures are worked out: what is written down is not trusted."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -42,8 +42,8 @@ class Measured:
 
     @cached_property
     def summary(self) -> Summary:
-        """The results; verdicts that others left can be judged without any."""
-        return read_summary(self.store)
+        """The results, worked out when a rule first asks for them."""
+        return work_out_results(self.store).summary
 
     def figures(self, rule: Rule) -> Iterator[Figure]:
         """Yield what a rule asks about: one figure for each SUT and level it covers, none left out."""
@@ -119,7 +119,7 @@ class Measured:
         return Figure(of, 100 * value, ends, doubt, note)
 
     def _benchmark(self, metric: str | None) -> BenchTable:
-        return bench_table(self.store.folder.path, metric=metric)
+        return bench_table(self.store, metric=metric)
 
     def _setting(self, setting: str) -> str:
         return next(iter(self.store.settings)) if setting == BASELINE else setting

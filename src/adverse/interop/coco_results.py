@@ -11,17 +11,21 @@ results back: path: OUT/SUT/{mutation}.json, annotations: OUT/annotations.json.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from adverse.errors import IncompleteError, StudyError, suggestion
+from adverse.errors import StudyError, suggestion
 from adverse.study.store.durable import storage_errors, write_file
-from adverse.study.store.read import Store, open_store
+from adverse.study.store.finished import finished
+from adverse.study.store.owned import claim, delete_ours
+from adverse.study.store.read import Store
 
 ANNOTATIONS, INDEX = "annotations.json", "index.json"
+KIND = "folder of COCO results"
 
 
 class Ids(NamedTuple):
@@ -46,12 +50,13 @@ def export_coco(
     run: Path, out: Path, *, suts: Sequence[str] = (), settings: Sequence[str] = ()
 ) -> list[Written]:
     """Write the test frames of a run below `out`: some SUTs and settings, or all of them."""
-    store = open_store(run)
+    store = finished(run, results=False)
     _check(store, run)
     chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.settings))
     frames = pq.read_table(store.folder.frames).to_pylist()
     test = [frame for frame in frames if frame["split"] == "test"]
     ids = Ids(image_ids(test), _category_ids(store))
+    _start_over(out)
     written = [_write_results(store, sut, setting, ids, out) for sut in chosen[0] for setting in chosen[1]]
     unusable = set.intersection(*(set(one.quarantined) for one in written))
     usable = Ids(
@@ -62,6 +67,20 @@ def export_coco(
         out / INDEX, {"run": store.manifest["study"]["name"], "results": [one._asdict() for one in written]}
     )
     return written
+
+
+def _start_over(out: Path) -> None:
+    """Make the folder ours, and delete the files of an earlier export: they are of another run, or state."""
+    claim(out, KIND)
+    try:
+        before = [Path(one["file"]) for one in json.loads((out / INDEX).read_bytes())["results"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        before = []
+    names: dict[str, list[str]] = {".": [ANNOTATIONS, INDEX]}
+    for path in before:
+        if len(path.parts) == len(("SUT", "SETTING.json")) and path.parts[0] != "..":
+            names.setdefault(path.parts[0], []).append(path.name)
+    delete_ours(out, KIND, {place: "|".join(map(re.escape, files)) for place, files in names.items()})
 
 
 def image_ids(frames: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -83,7 +102,9 @@ def image_ids(frames: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) -> Written:
     rows = [row for row in store.detections(sut, setting).to_pylist() if row["frame"] in ids.images]
     entries = [entry for row in rows for entry in _entries(row, ids)]
-    file = f"{sut}/{setting.replace('/', '_')}.json"
+    file = f"{sut.replace('/', '_')}/{setting.replace('/', '_')}.json"
+    if sut in (".", ".."):
+        raise StudyError("a SUT cannot be called so", where=str(store.folder.manifest), got=repr(sut))
     _write(out / file, entries)
     failed = {
         status: sorted(ids.images[row["frame"]] for row in rows if row["status"] == status)
@@ -146,13 +167,6 @@ def _check(store: Store, run: Path) -> None:
             got=f"a run of task {store.task}",
             wanted="a run of detectors",
             fix="Read its results/ and detections/*.parquet instead.",
-        )
-    if store.manifest.get("status") != "complete":
-        raise IncompleteError(
-            "the run is not finished, and half of its results would pass for all",
-            where=str(run),
-            got=f"status {store.manifest.get('status')}",
-            fix="Run the study again: it goes on where it stopped.",
         )
 
 

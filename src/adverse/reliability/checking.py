@@ -61,7 +61,8 @@ class Check:
     """All that a check came to, and what it rests on."""
 
     file: RequirementsFile
-    folder: Path
+    store: Store
+    versions: list[Versions]
     results: tuple[Checked, ...]
     faults: dict[str, int]
     score_thresholds: dict[str, tuple[float, str]]
@@ -73,7 +74,9 @@ def run_check(
     """Run what is not done yet of a check and judge it; None when it was interrupted."""
     study, versions = derived(file)
     ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
-    return judge_run(file, out, versions) if ran.status == "complete" else None
+    if ran.status != "complete":
+        return None
+    return judge_run(file, finished(out, results=False), versions)
 
 
 def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
@@ -108,9 +111,8 @@ def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
     return made, versions
 
 
-def judge_run(file: RequirementsFile, out: Path, versions: list[Versions]) -> Check:
+def judge_run(file: RequirementsFile, store: Store, versions: list[Versions]) -> Check:
     """Judge every SUT of a finished run on all requirements."""
-    store = finished(out)
     numbers = range(len(file.asked.require))
     plans = [file.plan(number) for number in numbers]
     measures = [file.measure(number) for number in numbers]
@@ -126,7 +128,7 @@ def judge_run(file: RequirementsFile, out: Path, versions: list[Versions]) -> Ch
         evidence = [answers.evidence(*one) for one in zip(kinds, measures, versions, strict=True)]
         for number, judged in enumerate(judge(evidence, plans)):
             results.append(_checked(file, number, answers, versions[number], judged))
-    return Check(file, out, tuple(results), _faults(store), thresholds)
+    return Check(file, store, versions, tuple(results), _faults(store), thresholds)
 
 
 def _checked(

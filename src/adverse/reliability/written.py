@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from adverse.errors import StoreError
-from adverse.reliability.checking import Check, Checked
+from adverse.reliability.checking import Check, Checked, judge_run
 from adverse.reliability.evidence import Reach
 from adverse.reliability.ranking import ranking_gap
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import RunFolder, existing_run
-from adverse.study.store.manifest import read_manifest, write_manifest
+from adverse.reliability.requirements import Requirements, RequirementsFile
+from adverse.reliability.thresholds import Threshold
+from adverse.reliability.versions import Versions
+from adverse.study.spec import study_from
+from adverse.study.store.folder import RunFolder
+from adverse.study.store.read import Store
 from adverse.study.store.verdict_files import write_verdicts
+from adverse.study.yamlfile import YamlFile
 from adverse.verdicts import Verdict
 
 NAME = "requirements"
-FORMAT = 1
+FORMAT = 2
+KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 
@@ -59,6 +66,8 @@ def as_data(check: Check) -> dict[str, Any]:
         },
         "results": [as_row(one) for one in check.results],
         "rankings": _rankings(check),
+        "asked": asked.model_dump(mode="json"),
+        "made": [asdict(one) for one in check.versions],
     }
 
 
@@ -132,11 +141,9 @@ def as_row(one: Checked) -> dict[str, Any]:
 
 def save(check: Check) -> tuple[Path, Path]:
     """Write all of a check into its folder, seal it, and return the files: all numbers, and the verdicts."""
-    folder = existing_run(check.folder)
-    path = folder.results / f"{NAME}.json"
-    write_file(path, (json.dumps(as_data(check), indent=1, allow_nan=False) + "\n").encode())
-    write_manifest(folder, read_manifest(folder))
-    return path, write_verdicts(folder, NAME, [as_verdict(one) for one in check.results])
+    text = json.dumps(as_data(check), indent=1, allow_nan=False) + "\n"
+    (path,) = check.store.write({f"results/{NAME}.json": text.encode()})
+    return path, write_verdicts(check.store, NAME, [as_verdict(one) for one in check.results])
 
 
 def is_check(run: Path) -> bool:
@@ -144,21 +151,47 @@ def is_check(run: Path) -> bool:
     return (RunFolder(run).results / f"{NAME}.json").exists()
 
 
-def read(folder: RunFolder) -> dict[str, Any]:
+def rejudged(store: Store) -> list[Verdict]:
+    """Judge the answers of a check again by its requirements; none where the run is not that of a check.
+
+    Nothing is run, and no plug-in is loaded: which setting is a version of what is written in the results.
+    """
+    if store.result(f"{NAME}.json") is None:
+        return []
+    data = read(store)
+    told: Any = yaml.safe_load(store.folder.study.read_text())
+    place = store.folder.results / f"{NAME}.json"
+    try:
+        asked = Requirements.model_validate_json(json.dumps(data["asked"]))
+        versions = [
+            Versions(Threshold(**one["threshold"]), *(tuple(one[kind]) for kind in KINDS_OF_VERSIONS))
+            for one in data["made"]
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(place, error) from error
+    file = RequirementsFile(YamlFile(place, data["asked"], {}), asked, study_from(told, store.folder.path))
+    return [as_verdict(one) for one in judge_run(file, store, versions).results]
+
+
+def read(store: Store) -> dict[str, Any]:
     """Read what `save` wrote."""
-    path = folder.results / f"{NAME}.json"
+    path = store.result(f"{NAME}.json") or store.folder.results / f"{NAME}.json"
     try:
         data = json.loads(path.read_bytes())
         if data["format"] != FORMAT:
             raise ValueError(f"format {data['format']}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            "the results of a requirements check cannot be read",
-            where=str(path),
-            got=f"{type(error).__name__}: {error}",
-            fix="Run adverse requirements check again: what was answered is kept.",
-        ) from error
+        raise _unreadable(path, error) from error
     return dict(data)
+
+
+def _unreadable(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        "the results of a requirements check cannot be read",
+        where=str(path),
+        got=f"{type(error).__name__}: {error}",
+        fix="Run adverse requirements check again: what was answered is kept.",
+    )
 
 
 def _reach(name: str, reach: Reach) -> dict[str, Any]:

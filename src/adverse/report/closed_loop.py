@@ -34,9 +34,9 @@ class Drive:
 
 def drives(store: Store) -> list[Drive]:
     """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one."""
-    path = store.folder.results / "outcomes.parquet"
+    path = store.result("outcomes.parquet")
     levels = store.manifest["statistics"]["levels"]
-    if "loop" not in levels or not path.exists():
+    if "loop" not in levels or path is None:
         return []
     grid = store.manifest["statistics"]["sensitivity"]
     k = _nearest(grid["lowest"], grid["highest"], grid["levels"])

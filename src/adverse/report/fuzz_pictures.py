@@ -72,11 +72,11 @@ class FailurePictures:
 
     def image(self, key: str, base: str, sut: str, view: str) -> Image:
         """Return one of VIEWS of a failure as a picture."""
-        mine, before = (self._path(failure_file(key, "")), self._path(base_file(base, "")))
+        mine, before = failure_file(key, ""), base_file(base, "")
         if view == "original":
-            return _read(before / "image.png")
+            return self._read(f"{before}image.png")
         if view == "mutated":
-            return _marked(_read(mine / "image.png"), _read(before / "image.png"))
+            return _marked(self._read(f"{mine}image.png"), self._read(f"{before}image.png"))
         if view == "truth":
             return self._truth(mine)
         folder = before if view == "before" else mine
@@ -101,18 +101,18 @@ class FailurePictures:
             return []
         for key, sut in failures:
             for file, meant in (("labels", self.classes), (sut_stem(sut), self._labels(sut))):
-                path = self._path(failure_file(key, f"{file}.png"))
-                found = np.unique(_map(path)).tolist() if path.exists() else []
+                name = failure_file(key, f"{file}.png")
+                found = np.unique(self._map(name)).tolist() if self.folder.keeps(name) else []
                 names |= dict.fromkeys(meant[number] for number in found if number in meant)
         return [(name, "#{:02x}{:02x}{:02x}".format(*colour_of(name))) for name in names]
 
-    def _truth(self, folder: Path) -> Image:
+    def _truth(self, folder: str) -> Image:
         if self.task == "detection":
-            return _with_boxes(_read(folder / "image.png"), self._true_boxes(folder), TRUE)
-        return coloured(_map(folder / "labels.png"), self.classes)
+            return _with_boxes(self._read(f"{folder}image.png"), self._true_boxes(folder), TRUE)
+        return coloured(self._map(f"{folder}labels.png"), self.classes)
 
-    def _true_boxes(self, folder: Path) -> list[list[float]]:
-        instances = _map(folder / "instances.png")
+    def _true_boxes(self, folder: str) -> list[list[float]]:
+        instances = self._map(f"{folder}instances.png")
         if instances.ndim == 3:
             instances = instances[..., ::-1].astype(np.int64) @ np.array([1, 256, 65536])
         boxes = []
@@ -121,29 +121,32 @@ class FailurePictures:
             boxes.append([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
         return boxes
 
-    def _answer(self, folder: Path, sut: str) -> Image:
+    def _answer(self, folder: str, sut: str) -> Image:
         stem = sut_stem(sut)
         if self.task == "detection":
-            found = json.loads((folder / f"{stem}.json").read_text())
+            found = json.loads(self.folder.kept_file(f"{folder}{stem}.json").read_text())
             sure = [
                 box
                 for box, score in zip(found["boxes"], found["scores"], strict=True)
                 if score >= self.threshold
             ]
-            return _with_boxes(_read(folder / "image.png"), sure, FOUND)
-        path = folder / f"{stem}.png"
-        if not path.exists():  # the SUT gave no answer
-            return np.zeros_like(_read(folder / "image.png"))
-        return coloured(_map(path), self._labels(sut))
+            return _with_boxes(self._read(f"{folder}image.png"), sure, FOUND)
+        name = f"{folder}{stem}.png"
+        if not self.folder.keeps(name):  # the SUT gave no answer
+            return np.zeros_like(self._read(f"{folder}image.png"))
+        return coloured(self._map(name), self._labels(sut))
 
     def _labels(self, sut: str) -> dict[int, str]:
         if sut not in self._names:
-            told = json.loads(self._path(names_file(sut)).read_text())
+            told = json.loads(self.folder.kept_file(names_file(sut)).read_text())
             self._names[sut] = {int(label): name for label, name in told["names"].items()}
         return self._names[sut]
 
-    def _path(self, name: str) -> Path:
-        return self.folder.path / name
+    def _read(self, name: str) -> Image:
+        return _read(self.folder.kept_file(name))
+
+    def _map(self, name: str) -> NDArray[Any]:
+        return _map(self.folder.kept_file(name))
 
 
 def _marked(image: Image, original: Image) -> Image:

@@ -51,8 +51,8 @@ class Failure:
 
 def falls(store: Store) -> list[Fall]:
     """Return the people that cost most, the worst of each (SUT, mutation, log) only, worst first."""
-    path = store.folder.results / "required.parquet"
-    if not path.exists():
+    path = store.result("required.parquet")
+    if path is None:
         return []
     table = pq.read_table(path)
     before, after = (table[name].to_numpy() for name in ("before", "after"))
@@ -165,7 +165,10 @@ def _thresholds(store: Store) -> dict[str, float]:
     """Return for each SUT the threshold at which its expected false positives per image reach fpr_max."""
     names = ["sut", "sensitivity", "threshold"]
     plain = pc.field("setting") == _baseline(store)
-    table = pq.read_table(store.folder.results / "curves.parquet", columns=names, filters=plain)
+    path = store.result("curves.parquet")
+    if path is None:
+        return {}
+    table = pq.read_table(path, columns=names, filters=plain)
     suts = np.array(table["sut"].to_pylist(), object)
     sensitivity, threshold = (table[name].to_numpy() for name in names[1:])
     away = np.abs(np.log(sensitivity / float(store.manifest["statistics"]["fpr_max"])))

@@ -31,39 +31,43 @@ from adverse.report.tradeoffs import figures
 from adverse.report.visual import visual_change_table
 from adverse.report.words import shown
 from adverse.study.spec import LEVELS
-from adverse.study.store.durable import write_file
+from adverse.study.store.finished import finished
 from adverse.study.store.folder import BENCHMARK
-from adverse.study.store.read import Store, open_store
+from adverse.study.store.read import Store
+from adverse.study.store.seals import drop_derived, read_seals
 from adverse.study.store.verdict_files import read_verdicts
 
 FILE, TABLES = "report.html", "report_tables"
-"""Beside the results rather than among them: those are sealed, and a page can be written again."""
+"""Beside the results rather than among them: no command reads them."""
 UNCHECKED = (
     "No requirement was checked; adverse check with --save does, and its verdicts are then shown here."
 )
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
-def write_report(run: Path) -> Path:
-    """Write report.html into the run folder, beside it every table as CSV and JSON; return its path."""
-    store = open_store(run)
+def write_report(run: Path, *, trust: bool = False) -> Path:
+    """Write report.html into the run folder, beside it every table as CSV and JSON; return its path.
+
+    Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
+    run with `trust`.
+    """
+    store = finished(run)
     summary = read_summary(store)
-    tables = _tables(store, summary)
-    folder = store.folder.path / TABLES
-    folder.mkdir(exist_ok=True)
-    for table in tables:
+    files = {FILE: render(store, summary, trust=trust).encode()}
+    for table in _tables(store, summary):
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
-        write_file(folder / f"{stem}.csv", table.csv().encode())
-        write_file(folder / f"{stem}.json", table.json().encode())
-    path = store.folder.path / FILE
-    write_file(path, render(store, summary).encode())
-    return path
+        files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
+        files[f"{TABLES}/{stem}.json"] = table.json().encode()
+    before = [name for name in read_seals(store.folder) if name.startswith(f"{TABLES}/")]
+    drop_derived(store.folder, [name for name in before if name not in files])
+    store.write(files)
+    return store.folder.path / FILE
 
 
-def render(store: Store, summary: Summary) -> str:
+def render(store: Store, summary: Summary, *, trust: bool = False) -> str:
     """Return the whole page."""
-    looker = Looker(store)
-    verdicts = read_verdicts(store.folder)
+    looker = Looker(store, trust=trust)
+    verdicts = read_verdicts(store)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
     hazards = hazard_coverage(store.settings)
@@ -80,7 +84,7 @@ def render(store: Store, summary: Summary) -> str:
         no_benchmark=_could_be_benchmarked(store),
         classes=class_tables(summary),
         class_suts=store.suts,
-        remarks=[line.removeprefix("- ") for line in quality(summary)],
+        remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
         rankings=ranking_table(summary),
@@ -95,6 +99,11 @@ def render(store: Store, summary: Summary) -> str:
     )
 
 
+def _not_pictured(looker: Looker) -> list[str]:
+    words = None if looker.why_not() else looker.not_pictured()
+    return [shown(words, longest=500)] if words else []
+
+
 def _tables(store: Store, summary: Summary) -> list[Table]:
     rankings = ranking_table(summary)
     predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
@@ -106,14 +115,14 @@ def _tables(store: Store, summary: Summary) -> list[Table]:
         *predicted,
         *benchmark_tables(store),
         *class_tables(summary),
-        *requirement_tables(read_verdicts(store.folder)),
+        *requirement_tables(read_verdicts(store)),
     ]
 
 
 def _could_be_benchmarked(store: Store) -> bool:
     """Tell whether a run has the whole battery of the corruption benchmark, but not its numbers."""
     whole = len(cells_of(store)) == len(CORRUPTIONS) * len(SEVERITIES)
-    return whole and not (store.folder.results / f"{BENCHMARK}.json").exists()
+    return whole and store.result(f"{BENCHMARK}.json") is None
 
 
 def prediction_tables(summary: Summary) -> Iterator[Table]:

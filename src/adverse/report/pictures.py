@@ -7,7 +7,8 @@ there, or has changed, there is a reason instead of a picture.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,10 +19,12 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+import adverse
 from adverse import plugins
-from adverse.errors import AdverseError, StoreError
+from adverse.errors import AdverseError, PluginError, StoreError, StudyError
+from adverse.mutations.settings import parse
 from adverse.plugins import Registry
-from adverse.study.plan import Job, job_of, read_dataset, read_settings
+from adverse.study.plan import Job, job_of, read_dataset
 from adverse.study.prepare import Prepared, Version
 from adverse.study.spec import StudyFile, study_from
 from adverse.study.stages import NOTHING_TO_AVOID
@@ -54,26 +57,39 @@ class Picture:
 
 
 class Looker:
-    """Opens frames of a run again; the study and its data set are read when they are first needed."""
+    """Opens frames of a run again; the study and its data set are read when they are first needed.
 
-    def __init__(self, store: Store) -> None:
+    A run folder may come from anybody, so the plug-ins that its study names are run only if somebody says
+    that they are to be trusted. Without them there is no picture of what only they can read or make.
+    """
+
+    def __init__(self, store: Store, *, trust: bool = False) -> None:
         self.store = store
+        self.trust = trust
+
+    @cached_property
+    def withheld(self) -> tuple[Path, ...]:
+        """The plug-in files that are not run: all of the study but our own, unless they are trusted."""
+        ours = Path(adverse.__file__).resolve().parent
+        return tuple(
+            path for path in self._file.plugin_files if not self.trust and not path.is_relative_to(ours)
+        )
 
     @cached_property
     def registry(self) -> Registry:
-        """The plug-ins of the study."""
-        return plugins.load(self._file.plugin_files)
+        """The plug-ins of the study that may be run."""
+        return plugins.load(path for path in self._file.plugin_files if path not in self.withheld)
 
     @cached_property
     def job(self) -> Job:
         """What the workers of the run were told."""
-        settings = read_settings(self._file, self.registry)
-        return job_of(self._file, self.dataset, settings)
+        return job_of(self._file, self.dataset, ())
 
     @cached_property
     def dataset(self) -> Dataset:
         """The data set of the study."""
-        return read_dataset(self._file, self.registry)
+        with self._naming_what_is_withheld("the data format"):
+            return read_dataset(self._file, self.registry)
 
     def image(self, frame_id: str, setting: str) -> Image:
         """Return a frame under a setting, pixel by pixel as the SUTs saw it."""
@@ -82,13 +98,14 @@ class Looker:
     def version(self, frame_id: str, setting: str) -> Version:
         """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
         frame = self._frames.get(frame_id)
-        chosen = next((one for one in self.job.settings if one.id == setting), None)
-        if frame is None or chosen is None:
+        if frame is None or setting not in self.store.settings:
             raise StoreError(
                 "the run's study no longer has this frame or mutation",
                 where=f"frame {frame_id!r}, {setting}",
                 fix="Show the report beside the data it was made from.",
             )
+        with self._naming_what_is_withheld(setting):
+            chosen = parse(setting, self.registry)
         prepared = Prepared(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
         version = prepared.version(chosen)
         if version.image is None:
@@ -102,6 +119,38 @@ class Looker:
         except AdverseError as error:
             return str(error)
         return None
+
+    def not_pictured(self) -> str | None:
+        """Return which mutations have no picture because their plug-in is not run; None: none of them."""
+        if not self.withheld:
+            return None
+        unknown = [name for name in self.store.settings if not self._knows(name)]
+        if not unknown:
+            return None
+        files = ", ".join(map(str, self.withheld))
+        return f"No pictures of {', '.join(unknown)}: plug-ins are not run without --trust ({files})."
+
+    def _knows(self, setting: str) -> bool:
+        try:
+            parse(setting, self.registry)
+        except StudyError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def _naming_what_is_withheld(self, what: str) -> Iterator[None]:
+        """Say of a name that nobody knows that a plug-in may know it, if some were not run."""
+        try:
+            yield
+        except StudyError as error:
+            if not self.withheld:
+                raise
+            raise PluginError(
+                f"{what} may need a plug-in of the study, and those are not run unasked",
+                where=", ".join(map(str, self.withheld)),
+                got=error.what,
+                fix="Read the file, and give --trust if you trust it.",
+            ) from error
 
     @cached_property
     def _frames(self) -> Mapping[str, Frame]:

@@ -20,9 +20,7 @@ from adverse.report.requirements import (
 from adverse.report.sheet import rendered
 from adverse.report.tables import Table
 from adverse.report.words import shown
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import existing_run
-from adverse.study.store.manifest import read_manifest
+from adverse.study.store.finished import finished
 
 WIDTH, HEIGHT, EDGE = 240, 18, 6
 
@@ -40,12 +38,11 @@ class Part:
 
 def write_requirements_page(run: Path) -> Path:
     """Write requirements.html and requirements.csv into the folder of a check; return the page's path."""
-    folder = existing_run(run)
-    data = read(folder)
-    write_file(run / f"{NAME}.csv", results_table(NAME, data["results"]).csv().encode())
-    path = run / f"{NAME}.html"
-    write_file(path, render(data, read_manifest(folder)).encode())
-    return path
+    store = finished(run)
+    data = read(store)
+    table = results_table(NAME, data["results"]).csv()
+    page = render(data, store.manifest)
+    return store.write({f"{NAME}.csv": table.encode(), f"{NAME}.html": page.encode()})[-1]
 
 
 def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:

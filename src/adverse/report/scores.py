@@ -20,8 +20,8 @@ WORDS = {"mean_iou": "IoU", "top1": "top-1 accuracy"}
 
 def benchmark_tables(store: Store) -> list[Table]:
     """Return the corruption benchmark as `adverse bench-table --save` left it; none without it."""
-    path = store.folder.results / f"{BENCHMARK}.json"
-    if not path.exists():
+    path = store.result(f"{BENCHMARK}.json")
+    if path is None:
         return []
     data: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
     suts: Sequence[Mapping[str, Any]] = data["suts"]

@@ -31,8 +31,8 @@ class Figure:
 
 def figures(store: Store) -> Iterator[Figure]:
     """Yield for every level and SUT: the baseline, the worst cases, the worst mild and severe mutation."""
-    path = store.folder.results / "curves.parquet"
-    if not path.exists():
+    path = store.result("curves.parquet")
+    if path is None:
         return
     table = pq.read_table(path)
     levels, suts, settings = (_coded(table, name) for name in ("level", "sut", "setting"))

@@ -38,9 +38,11 @@ from adverse.study.run import Watcher
 from adverse.study.spec import StudyFile
 from adverse.study.stages import NOTHING_TO_AVOID, Stage
 from adverse.study.store.durable import append_line, storage_errors, write_file
+from adverse.study.store.owned import claim
 from adverse.types import Dataset, Frame, Setting, Truth
 
 JOURNAL = ".exported"
+KIND = "folder of mutated images"
 TASKS_AHEAD = 4
 """Frames handed out for each worker, so that memory does not grow with the data set."""
 
@@ -66,8 +68,7 @@ def export(
     dataset: Dataset, job: Job, target: Path, *, suffix: str, workers: int, watch: Watcher
 ) -> Exported:
     """Write every frame of a data set under every setting of a job below `target`."""
-    with storage_errors(target):
-        target.mkdir(parents=True, exist_ok=True)
+    claim(target, KIND)
     tasks = list(_tasks(dataset, job, suffix))
     done = _done(target)
     waiting = []

@@ -18,8 +18,8 @@ from adverse.study.inputs import FileHashes
 from adverse.study.plan import Plan, Unit, make_plan
 from adverse.study.provenance import describe
 from adverse.study.spec import StudyFile, to_yaml
-from adverse.study.store.durable import storage_errors, write_file
-from adverse.study.store.folder import BENCHMARK, RunFolder
+from adverse.study.store.durable import write_file
+from adverse.study.store.folder import RunFolder
 from adverse.study.store.journal import Entry, Journal
 from adverse.study.store.lock import locked
 from adverse.study.store.manifest import (
@@ -29,6 +29,7 @@ from adverse.study.store.manifest import (
     read_manifest,
     write_manifest,
 )
+from adverse.study.store.seals import clear_run, drop_of_other_states, state_of
 from adverse.study.tables import cells_table, frames_table, inputs_table, truth_table
 
 Status = Literal["complete", "interrupted"]
@@ -70,7 +71,7 @@ def run_study(
         if left_over:
             watch.note(left_over)
         if fresh:
-            folder.clear()
+            clear_run(folder)
         plan, journal, manifest = _prepare(file, folder, engine, watch)
         units = plan.to_do
         total = plan.pictures(plan.units)
@@ -87,6 +88,8 @@ def run_study(
             write_file(folder.cells, cells_table(plan, files))
             status: Status = "complete" if finished == len(units) else "interrupted"
             write_manifest(folder, {**manifest, "status": status})
+            if status == "complete":
+                drop_of_other_states(folder, state_of(folder, read_manifest(folder)))
     return Ran(folder, plan, status, finished)
 
 
@@ -114,11 +117,8 @@ def _prepare(
         before = read_inputs(folder)
         now = {str(path): found for path, found in plan.inputs.items()}
         changed = input_differences(before, now) if before else []
-        noted = [*changed, *differences(read_manifest(folder), manifest)]
-        for difference in noted:
+        for difference in [*changed, *differences(read_manifest(folder), manifest)]:
             watch.note(f"since the last run in this folder: {difference}")
-        if noted or plan.to_do:
-            _forget_asked_for(folder)
     journal.mend()
     write_file(folder.study, to_yaml(file.study).encode())
     write_file(folder.frames, frames_table(plan.dataset.logs, plan.dataset.categories))
@@ -126,13 +126,6 @@ def _prepare(
     write_file(folder.inputs, inputs_table(plan.inputs))
     write_manifest(folder, {**manifest, "status": "running"})
     return plan, journal, manifest
-
-
-def _forget_asked_for(folder: RunFolder) -> None:
-    """Drop the results that nobody makes anew unless asked: they are about the run as it was."""
-    with storage_errors(folder.results):
-        for path in (*folder.results.glob(f"{BENCHMARK}.*"), *folder.verdicts.glob("*.json")):
-            path.unlink()
 
 
 def _forget_lost(folder: RunFolder, journal: Journal, watch: Watcher) -> None:

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from adverse.analysis.drive import drive_log
 from adverse.analysis.results import analyze
+from adverse.study.store.finished import finished
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.manifest import read_manifest, write_manifest
-from adverse.study.store.read import open_store
 from synthetic_run import Size, write_run
 
 KINDS = {"stops in time": True, "does NOT stop in time": False}
@@ -37,7 +37,7 @@ def test_the_verdict_is_that_of_the_results(driver: TestClient, driven: Path, le
 
 
 def test_each_frame_is_passed_when_the_robot_gets_there(driver: TestClient, driven: Path) -> None:
-    store = open_store(driven)
+    store = finished(driven)
     setting = list(store.settings)[1]
     for log in ("test/0000", "test/0001"):
         asked = {"sut": "sut01", "log": log, "right": setting, "k": 60, "level": "loop/annotated"}
@@ -110,7 +110,7 @@ def test_a_robot_that_may_stop_later_is_judged_by_that(
         (verdict,) = guest.get("/drive.json", params=asked).json()["verdicts"]
         assert KINDS[verdict.removeprefix("both ")] is (row["hits"][70] == row["truths"])
         one = drive_log(
-            open_store(folder.path), log=row["log"], sut="sut00", sensitivity=0.067, setting=row["setting"]
+            finished(folder.path), log=row["log"], sut="sut00", sensitivity=0.067, setting=row["setting"]
         )
         right += bool(one.safe)
         late += bool(one.safe) and one.by_sut.position_m[-1] > one.by_truth.position_m[-1] + 0.01

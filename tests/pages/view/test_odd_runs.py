@@ -111,7 +111,7 @@ def test_results_that_are_gone_are_said(tmp_path: Path, guest_of: Callable[[Path
     outcomes = run / "results" / "outcomes.parquet"
     outcomes.write_bytes(b"not any more")
     answer = guest.get("/explore.json")
-    assert (answer.status_code, answer.json()) == (409, {"error": "a part of the results cannot be read"})
+    assert (answer.status_code, answer.json()) == (409, {"error": "a file was changed"})
     outcomes.unlink()
-    with pytest.raises(StoreError, match="a part of the results"):
+    with pytest.raises(StoreError, match="a file is gone"):
         Opened(run)

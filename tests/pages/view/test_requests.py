@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 
 PATHS = (
     "/explore",
@@ -83,7 +83,7 @@ REQUESTS = 1000
 
 
 def test_a_thousand_requests_break_nothing_and_learn_nothing(guest: TestClient, run: Path) -> None:
-    store = open_store(run)
+    store = finished(run)
     known = {
         "sut": store.suts,
         "level": ["image/ROC_A", "image/ROC_B"],
@@ -145,7 +145,7 @@ class Tags(HTMLParser):
 
 
 def test_hostile_names_are_shown_and_never_live(guest: TestClient, run: Path) -> None:
-    logs = open_store(run).frames.logs
+    logs = finished(run).frames.logs
     assert len(logs) > 8
     for log in logs:
         for name in ("explore", "frame", "drive"):

@@ -13,7 +13,7 @@ from adverse.study.engines.inline import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from adverse.study.store import manifest
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 from small_study import write_study
 from study.test_determinism import Quiet
 
@@ -25,4 +25,4 @@ def test_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["format"] == 0
     with pytest.raises(StoreError, match="another version"):
-        open_store(tmp_path / "run")
+        finished(tmp_path / "run")

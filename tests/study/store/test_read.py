@@ -12,7 +12,8 @@ from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
-from adverse.study.store.read import Store, open_store
+from adverse.study.store.finished import finished
+from adverse.study.store.read import Store
 from study.test_determinism import Quiet
 
 TWO = """
@@ -55,7 +56,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "mutations": ["brightness(scale=0.5)"],
     }
     run_study(study_from(study, folder), folder / "run", InlineEngine(), watch=Quiet(), stop=Stop())
-    return open_store(folder / "run")
+    return finished(folder / "run")
 
 
 def test_targets_are_what_is_read_unless_more_is_asked_for(store: Store) -> None:

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.context import Context, Seen
-from adverse.analysis.results import read_summary
+from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.errors import StoreError
 from adverse.levels.image import Judged, judge
 from adverse.report.figures import Curve
 from adverse.report.pictures import Looker
-from adverse.study.store.read import open_store
+from adverse.study.store.finished import finished
 
 ANSWERS = 32
 """Answers of one SUT under one setting to one log that are kept: two are shown, the rest are likely next."""
@@ -53,15 +53,16 @@ class Grid:
 class Opened:
     """Reads a run when asked, and remembers what is likely to be asked for again."""
 
-    def __init__(self, run: Path) -> None:
-        self.store = open_store(run)
+    def __init__(self, run: Path, *, trust: bool = False) -> None:
+        self.store = finished(run)
         self.summary = read_summary(self.store)
-        self.looker = Looker(self.store)
+        self.looker = Looker(self.store, trust=trust)
         self.suts = self.store.suts
         self.settings = self.store.settings
         self.baseline = next(iter(self.settings))
         self.detection = self.store.task == "detection"
-        self._results = {name: self._result(name) for name in ("curves", "outcomes") if self.detection}
+        for name in ("curves", "outcomes") if self.detection else ():
+            self._result(name)  # raises where it is missing
         self.levels = list(dict.fromkeys(str(row["level"]) for row in self.summary.rows if "level" in row))
         self.judged = lru_cache(ANSWERS)(self._judged)
         self.pixel_hashes = lru_cache(ANSWERS)(self._pixel_hashes)
@@ -85,8 +86,8 @@ class Opened:
     @cached_property
     def troubles(self) -> dict[tuple[str, str, str], tuple[str, str]]:
         """What went wrong, by SUT, setting and frame: the status and the reason."""
-        path = self.store.folder.results / "troubles.parquet"
-        rows = pq.read_table(path).to_pylist() if path.exists() else []
+        path = self.store.result("troubles.parquet")
+        rows = [] if path is None else pq.read_table(path).to_pylist()
         return {
             (row["sut"], row["setting"], row["frame"]): (row["status"], row["reason"] or "") for row in rows
         }
@@ -104,7 +105,7 @@ class Opened:
         names = dict(zip(("sut", "level", "setting", "log"), pick, strict=True))
         sql = """SELECT truths, hits, exposure, cost FROM read_parquet($path)
             WHERE sut = $sut AND level = $level AND setting = $setting AND log = $log"""
-        path = self._results["outcomes"]
+        path = self._result("outcomes")
         with _readable(path), duckdb.connect() as connection:
             found = connection.execute(sql, {"path": str(path), **names}).fetchone()
         return (
@@ -112,9 +113,10 @@ class Opened:
         )
 
     def _result(self, name: str) -> Path:
-        path = self.store.folder.results / f"{name}.parquet"
-        with _readable(path):
-            path.stat()
+        """Return a table of the results; looked at again when it changed while the page is open."""
+        path = self.store.result(f"{name}.parquet")
+        if path is None:
+            raise no_results(self.store)
         return path
 
     def _ids(self, log: str) -> list[str]:
@@ -158,7 +160,7 @@ class Opened:
         return found
 
     def _columns(self, sut: str, level: str) -> dict[str, NDArray[Any]]:
-        path = self._results["curves"]
+        path = self._result("curves")
         with _readable(path):
             table = pq.read_table(path, filters=[("sut", "==", sut), ("level", "==", level)])
         return {name: table[name].to_numpy() for name in table.column_names}

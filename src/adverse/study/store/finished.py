@@ -1,25 +1,36 @@
-"""A run folder that numbers may be made from: finished, and as it was written."""
+"""The one door to a run folder for whoever makes or shows numbers: finished, and as it was written."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from adverse.errors import IncompleteError
-from adverse.study.store.folder import existing_run
+from adverse.study.store.folder import RunFolder, existing_run
+from adverse.study.store.manifest import read_manifest
 from adverse.study.store.read import Store
 from adverse.study.store.verify import verify
 
 
-def finished(path: Path, *, results: bool = False) -> Store:
-    """Open a finished run, or raise; with `results` also what was worked out from it must be untouched."""
+def finished(path: Path, *, results: bool = True) -> Store:
+    """Open a finished run, or raise: for a file that changed, a run that is not finished, an older state.
+
+    Every file that results are made from is hashed, once. So is what was worked out from them, which must
+    also be of the state that the run is in now; without `results`, for those who make it anew, it may be not.
+    """
     folder = existing_run(path)
-    for problem in verify(folder, inputs=False, results=results).problems:
-        raise problem  # what was changed by hand must not be sealed anew under our name
-    store = Store(folder)
-    if store.manifest["status"] != "complete":
+    if read_manifest(folder)["status"] != "complete":
         raise IncompleteError(
             "the run is not finished, and half of it would give half-true numbers",
             where=str(path),
+            got=_left(folder),
             fix="Run the study again with the same command: it goes on where it stopped.",
         )
-    return store
+    for problem in verify(folder, inputs=False, results=results).problems:
+        raise problem  # what was changed by hand must not be sealed anew under our name
+    return Store(folder)
+
+
+def _left(folder: RunFolder) -> str | None:
+    """Say of results that are there whose they are."""
+    there = (folder.results / "summary.json").exists()
+    return "results that were made before the run was started again" if there else None

@@ -1,5 +1,6 @@
 """The run folder: the seam between the slow half and the quick one, readable without our code.
 
+.adverse            the mark of a folder that adverse made; written first
 manifest.json       provenance: versions, hashes, counts, settings
 study.yaml          the study as resolved, every default spelt out
 frames.parquet      every frame: log, split, pose, camera
@@ -10,18 +11,31 @@ detections/         one Parquet file for each finished unit
 results/            curves, tables, summary.json; a pure function of the above
 verdicts/           what commands that judge the run by requirements came to
 logs/               what SUTs printed
+seals.json          the hashes of results, verdicts and report, and the state of the run they were made from
 file-hashes.json    a memory of hashes, safe to delete
 lock                who is using the folder
 """
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from adverse.errors import StoreError
 from adverse.study.store.durable import storage_errors
+from adverse.study.store.owned import claim
 
+KIND = "run folder"
+OURS = {
+    ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
+    r"|(report|requirements)\.html|requirements\.csv",
+    "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
+    "results": r"(curves|exact|outcomes|required|troubles)\.parquet|(summary|requirements)\.json|drive\.svg"
+    r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|required|visual_change)\.csv"
+    r"|benchmark\.(csv|json)",
+    "verdicts": r"(check|requirements)\.json",
+    "logs": r"worker-\d+\.log",
+}
+"""The names of the files that we write, by sub-folder; tables of the report are found by their seals."""
 BENCHMARK = "benchmark"
 """What the files in results are called that a run only has when somebody asked for them."""
 
@@ -43,34 +57,14 @@ class RunFolder:
         self.verdicts = path / "verdicts"
         self.logs = path / "logs"
         self.file_hashes = path / "file-hashes.json"
+        self.seals = path / "seals.json"
 
     def create(self) -> None:
         """Make the folder, refusing to mix into one that holds something else."""
-        if self.path.exists() and not self.path.is_dir():
-            raise StoreError("the run folder is a file", where=str(self.path), fix="Give another --out.")
-        if self.path.is_dir() and not self.is_run() and any(self.path.iterdir()):
-            raise StoreError(
-                "the folder holds something that is not a run",
-                where=str(self.path),
-                fix="Give an empty or a new folder with --out.",
-            )
-        with storage_errors(self.path):
-            for folder in (self.path, self.detections, self.results, self.logs):
-                folder.mkdir(parents=True, exist_ok=True)
-
-    def is_run(self) -> bool:
-        """Tell whether the folder is one of ours."""
-        return self.manifest.exists() or self.journal.exists() or (self.path / "lock").exists()
-
-    def clear(self) -> None:
-        """Delete what the run has made so far; the lock stays."""
+        claim(self.path, KIND)
         with storage_errors(self.path):
             for folder in (self.detections, self.results, self.logs):
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-            shutil.rmtree(self.verdicts, ignore_errors=True)
-            for file in (self.journal, self.manifest, self.file_hashes):
-                file.unlink(missing_ok=True)
+                folder.mkdir(exist_ok=True)
 
 
 def existing_run(path: Path) -> RunFolder:

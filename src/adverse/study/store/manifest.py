@@ -1,7 +1,7 @@
 """The provenance manifest: what a number rests on, down to the bytes.
 
-It names the hash of every file of the run folder that matters and carries a hash of itself, so that
-`adverse verify` finds a change of a single byte and says where it is.
+It names the hash of every file that results are made from and carries a hash of itself, so that every reader
+finds a change of a single byte and says where it is. What is worked out from them is sealed apart (`seals`).
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ def _without_names(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sealed_files(folder: RunFolder, *, running: bool) -> list[Path]:
-    """Return the files that will not change any more; while units are done, the journal still grows."""
+    """Return the files that results are made from; while units are done, the journal still grows."""
     files = [folder.study, folder.frames, folder.truth, folder.inputs]
     if not running:
-        files += [folder.cells, folder.journal, *sorted(folder.results.rglob("*"))]
+        files += [folder.cells, folder.journal]
     return [path for path in files if path.is_file()]
 
 

@@ -7,7 +7,7 @@ nothing downstream depends on how the work was cut or in which order it finished
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.errors import StoreError
-from adverse.study.store.folder import RunFolder, existing_run
+from adverse.study.store.folder import RunFolder
 from adverse.study.store.manifest import FORMAT, read_manifest
 from adverse.study.store.records import SCHEMA
+from adverse.study.store.seals import broken_seal, read_seals, state_of, write_derived
 from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
@@ -101,7 +102,7 @@ class Ranked:
 
 
 class Store:
-    """Reads a finished (or interrupted) run."""
+    """Reads a run; whoever makes or shows numbers gets it from `finished`, which looks at the files first."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -121,6 +122,32 @@ class Store:
                 fix="Run the study again: it goes on where it stopped.",
             )
         self._cells = pq.read_table(folder.cells)
+        self._read: dict[str, tuple[int, int, int]] = {}
+
+    @cached_property
+    def state(self) -> str:
+        """What the run is now, as what is worked out from it is sealed with."""
+        return state_of(self.folder, self.manifest)
+
+    def result(self, name: str) -> Path | None:
+        """Return a file of the results, as it was written from this state of the run; None: never written."""
+        path = self.folder.results / name
+        key = f"{self.folder.results.name}/{name}"
+        now = path.stat() if path.exists() else None
+        seen = None if now is None else (now.st_ino, now.st_size, now.st_mtime_ns)
+        if seen is None or self._read.get(name) != seen:
+            broken = broken_seal(self.folder, key, read_seals(self.folder).get(key), self.state)
+            if broken is not None:
+                raise broken
+        if seen is None:
+            return None
+        self._read[name] = seen
+        return path
+
+    def write(self, files: Mapping[str, bytes]) -> list[Path]:
+        """Write files worked out from this state of the run, by path below its folder, and seal them."""
+        write_derived(self.folder, self.state, files)
+        return [self.folder.path / name for name in files]
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -421,11 +448,6 @@ class Store:
             labels=labels[kept],
             depths_m=table["depths"].combine_chunks().flatten().to_numpy()[kept],
         )
-
-
-def open_store(path: Path) -> Store:
-    """Open a run folder for reading."""
-    return Store(existing_run(path))
 
 
 def _between(known: Sequence[str], first: str, last: str) -> bool:

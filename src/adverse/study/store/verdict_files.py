@@ -1,7 +1,7 @@
-"""Verdicts that commands leave in a run folder, for the report and for the gate.
+"""Verdicts that commands leave in a run folder, for its report.
 
-They lie in verdicts/, one file for each command that judges, beside the results: those are sealed, while a
-run can be judged again at any time by other rules.
+They lie in verdicts/, one file for each command that judges, sealed with the state of the run that it judged.
+The gate does not read them: it works them out again.
 """
 
 from __future__ import annotations
@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import RunFolder
+from adverse.study.store.read import Store
+from adverse.study.store.seals import broken_seal, read_seals
 from adverse.verdicts import Verdict, from_json, to_json
 
 
-def read_verdicts(folder: RunFolder) -> dict[str, list[Verdict]]:
-    """Return all verdicts of a run by the name of their file, in the order of names."""
-    return {
-        path.stem: from_json(path.read_text("utf-8"), where=str(path))
-        for path in sorted(folder.verdicts.glob("*.json"))
-    }
+def read_verdicts(store: Store) -> dict[str, list[Verdict]]:
+    """Return all verdicts on a run by the name of their file, in the order of names; each must be sealed."""
+    seals = read_seals(store.folder)
+    found = {}
+    for path in sorted(store.folder.verdicts.glob("*.json")):
+        name = f"{path.parent.name}/{path.name}"
+        broken = broken_seal(store.folder, name, seals.get(name), store.state)
+        if broken is not None:
+            raise broken
+        found[path.stem] = from_json(path.read_text("utf-8"), where=str(path))
+    return found
 
 
-def write_verdicts(folder: RunFolder, name: str, verdicts: Sequence[Verdict]) -> Path:
+def write_verdicts(store: Store, name: str, verdicts: Sequence[Verdict]) -> Path:
     """Write the verdicts of one command, in place of those it left before."""
-    folder.verdicts.mkdir(exist_ok=True)
-    path = folder.verdicts / f"{name}.json"
-    write_file(path, to_json(verdicts).encode())
+    (path,) = store.write({f"verdicts/{name}.json": to_json(verdicts).encode()})
     return path

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from adverse.errors import AdverseError, StoreError
 from adverse.hashes import MISSING, content_hash
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.journal import Journal
 from adverse.study.store.manifest import read_inputs, read_manifest
+from adverse.study.store.seals import broken_seal, derived_files, read_seals, state_of
 
 
 @dataclass(frozen=True)
@@ -24,11 +26,7 @@ class Checked:
 def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Checked:
     """Check a run folder; `inputs` also reads the data files again, `results` what was worked out."""
     manifest = read_manifest(folder)
-    sealed = {
-        folder.path / name: wanted
-        for name, wanted in manifest["files"].items()
-        if results or folder.results not in (folder.path / name).parents
-    }
+    sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
     problems: list[AdverseError] = _wrong(sealed)
     expected: dict[Path, str] = {}
     try:
@@ -39,7 +37,23 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> C
     if inputs:
         expected |= {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
         expected |= {Path(path): wanted for path, wanted in read_inputs(folder).items()}
-    return Checked(len(sealed) + len(expected), (*problems, *_wrong(expected)))
+    problems += _wrong(expected)
+    files = len(sealed) + len(expected)
+    if results:
+        found = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
+        files, problems = files + found.files, [*problems, *found.problems]
+    return Checked(files, tuple(problems))
+
+
+def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Checked:
+    """Check what was worked out; against the state of the run only where that is `whole`."""
+    try:
+        seals, names = read_seals(folder), derived_files(folder)
+    except StoreError as error:
+        return Checked(1, (error,))
+    state = state_of(folder, manifest) if whole else None
+    broken = (broken_seal(folder, name, seals.get(name), state) for name in names)
+    return Checked(len(names), tuple(problem for problem in broken if problem is not None))
 
 
 def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
