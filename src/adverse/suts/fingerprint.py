@@ -24,9 +24,9 @@ NOT_IDENTITY = frozenset({"cwd"})
 
 @dataclass(frozen=True)
 class HashedFile:
-    """A file that a system depends on: its own name, without the folder, and its content."""
+    """A file that a system depends on: where it is, which is no part of the fingerprint, and its content."""
 
-    name: str
+    path: str
     sha256: str
 
 
@@ -57,8 +57,7 @@ def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any
         if name not in NOT_IDENTITY:
             settings[name] = _settled(name, value, files)
     extra = plugin.extra_files(options) if plugin.extra_files else ()
-    hashed = sorted((_hashed("extra_files", path) for path in extra), key=lambda file: file.sha256)
-    files.update({f"extra[{number}]": file for number, file in enumerate(hashed)})
+    files.update({f"extra[{number}]": _hashed("extra_files", path) for number, path in enumerate(extra)})
     return settings, files
 
 
@@ -93,7 +92,7 @@ def _files_below(folder: Path) -> Iterable[Path]:
 
 def _hashed(label: str, path: Path) -> HashedFile:
     try:
-        return HashedFile(path.name, file_sha256(path))
+        return HashedFile(str(Path(path).absolute()), file_sha256(Path(path)))
     except OSError as error:
         raise StudyError(
             "a file of the system under test cannot be read",
