@@ -73,6 +73,8 @@ def run_check(
     """Run what is not done yet of a check and judge it; None when it was interrupted."""
     study, versions = derived(file)
     ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
+    if ran.problem is not None:
+        raise ran.problem
     return judge_run(file, out, versions) if ran.status == "complete" else None
 
 

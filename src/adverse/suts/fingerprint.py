@@ -32,9 +32,13 @@ class HashedFile:
 
 def fingerprint(plugin: Plugin, options: Mapping[str, Any]) -> str:
     """Return the key of a system under test, from the options as `plugins.bind` gives them."""
-    settings, files = _identity(plugin, options)
-    content = {label: file.sha256 for label, file in files.items()}
-    return digest(plugin.name, plugin.code, _canonical(settings), _canonical(content))
+    return fingerprint_of(described(plugin, options))
+
+
+def fingerprint_of(form: Mapping[str, Any]) -> str:
+    """Return the key of a system from what `described` says it is made of."""
+    content = {label: file["sha256"] for label, file in form["files"].items()}
+    return digest(form["adapter"], form["code"], _canonical(form["options"]), _canonical(content))
 
 
 def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,6 +51,11 @@ def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
         "files": {label: asdict(file) for label, file in files.items()},
         "libraries": {name: library_version(name) for name in plugin.libraries},
     }
+
+
+def hashes_of(form: Mapping[str, Any]) -> dict[Path, str]:
+    """Return the hash of each file that a system is made of, by its path."""
+    return {Path(file["path"]): file["sha256"] for file in form["files"].values()}
 
 
 def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, HashedFile]]:
@@ -87,7 +96,8 @@ def _contents(label: str, path: Path) -> Iterator[tuple[str, HashedFile]]:
 
 
 def _files_below(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return all files below a folder but those that Python writes beside its sources."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
 
 
 def _hashed(label: str, path: Path) -> HashedFile:
