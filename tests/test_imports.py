@@ -12,6 +12,7 @@ GROUND = (
     "types",
     "errors",
     "hashes",
+    "planned",
     "strict_json",
     "seeds",
     "processes",

@@ -37,7 +37,9 @@ def run(
     file = study_from(data, folder, detectors)
     path = Path(out)
     engine: Engine = LocalEngine(workers, path / "logs") if workers and not detectors else InlineEngine()
-    run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
+    ran = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
+    if ran.problem is not None:
+        raise ran.problem
     return analyze(path)
 
 

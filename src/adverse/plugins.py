@@ -253,7 +253,7 @@ def sut(
     """Mark a function `f(options) -> Detector` (or Recorded) as a SUT adapter.
 
     `libraries` are the distributions whose version can change an answer. Files given as Path options are
-    part of the fingerprint; `extra_files(options)` names further ones.
+    part of the fingerprint; `extra_files(options)` names further ones, always in the same order.
     """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:

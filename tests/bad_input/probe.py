@@ -46,6 +46,21 @@ def gate(image: Image) -> Answer:
     return look(image)
 
 
+def meddle(image: Image) -> Answer:
+    """Put `new` in the place that `place` names, or delete what is there: as somebody does during a run."""
+    here = Path(__file__).parent
+    if (here / "place").exists():
+        place = Path((here / "place").read_text())
+        (here / "place").unlink()
+        if (here / "new").exists():
+            (here / "new").replace(place)
+        else:
+            place.unlink()
+        if place == Path(__file__):
+            os._exit(3)  # whoever takes over loads the new code
+    return look(image)
+
+
 def leak(_image: Image) -> Answer:
     while True:
         HOARD.append(np.ones(8 << 20))  # 64 MB a time, touched
@@ -91,6 +106,7 @@ MOODS: dict[str, Callable[[Image], Answer]] = {
     "exit": lambda _: exit(3),  # noqa: PLR1722 - as careless code does
     "hang": hang,
     "gate": gate,
+    "meddle": meddle,
     "leak": leak,
     "interrupt": interrupt,
     "noise": noise,
@@ -124,3 +140,19 @@ def probe(
     if content == "deadly":
         ctypes.string_at(0)
     return Probe(mood, at, classes)
+
+
+class Painter(Probe):
+    def __init__(self, mood: str, at: int) -> None:
+        super().__init__(mood, at, ("person",))
+        self.task = "segmentation"
+
+    def segment(self, images: Sequence[Image]) -> list[Answer]:
+        self.detect(images)
+        return [np.zeros(image.shape[:2], np.uint8) for image in images]
+
+
+@sut
+def painter(*, mood: str = "good", at: int = -1) -> Painter:
+    """Call every pixel a person."""
+    return Painter(mood, at)

@@ -25,6 +25,7 @@ from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import Ran, run_campaign
+from adverse.planned import ChangedError
 from adverse.processes import python_path
 from adverse.report.fuzz_page import write_fuzz_page
 from adverse.semantic import Recipe
@@ -359,3 +360,33 @@ def test_lost_pictures_are_made_again(study: Path, tmp_path: Path) -> None:
     fuzz(study, out, tests=60, watch=watch)
     assert any("lost files" in note for note in watch.notes)
     assert content(out) == before
+
+
+@pytest.mark.parametrize(
+    ("moment", "kind"),
+    [
+        ("frames are shown", "leftImg8bit"),
+        ("are kept as bases", "instanceIds"),
+        ("resource set", "labelIds"),
+    ],
+)
+def test_a_file_that_changes_during_a_campaign_ends_it(
+    plain: Path, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, kind: str
+) -> None:
+    """Image, label map or instance map, before any of the three times that they are read."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    files = sorted((study.parent / "data").rglob(f"*_{kind}.png"))
+    place, old = files[3], files[3].read_bytes()
+
+    class Meddler(Quiet):
+        def note(self, text: str) -> None:
+            if moment in text:
+                place.write_bytes(files[2].read_bytes())
+
+    try:
+        with pytest.raises(ChangedError, match=f"{place.name} was changed"):
+            fuzz(study, tmp_path / "run", watch=Meddler())
+    finally:
+        place.write_bytes(old)
+    assert fuzz(study, tmp_path / "run").status == "complete"
+    assert content(tmp_path / "run") == content(plain)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adverse.analysis.results import analyze
-from adverse.study.engines import Engine, Job, Stop, U, Watcher
+from adverse.study.engines import Engine, Job, Result, Stop, U, Watcher
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
 from adverse.study.run import Ran, run_study
@@ -48,7 +48,7 @@ class Shuffled(InlineEngine):
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
         mixed = list(units)
         random.Random(self.seed).shuffle(mixed)
         yield from super().run(job, mixed, watch=watch, stop=stop)

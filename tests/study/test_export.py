@@ -27,7 +27,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "data"
 
 
-def exported(data: Path, target: Path, names: list[str], *, workers: int = 1) -> Exported:
+def exported(
+    data: Path, target: Path, names: list[str], *, workers: int = 1, watch: Quiet | None = None
+) -> Exported:
     study = {
         "name": "x",
         "seed": 5,
@@ -35,7 +37,7 @@ def exported(data: Path, target: Path, names: list[str], *, workers: int = 1) ->
         "mutations": names,
     }
     dataset, job = export_job(study_from(study, data))
-    return export(dataset, job, target, suffix=".png", workers=workers, watch=Quiet())
+    return export(dataset, job, target, suffix=".png", workers=workers, watch=watch or Quiet())
 
 
 def contents(target: Path) -> dict[str, bytes]:
@@ -81,6 +83,30 @@ def test_only_what_is_missing_is_made_again(data: Path, tmp_path: Path) -> None:
     again = exported(data, tmp_path, NAMES)
     assert 1 <= again.made <= 3
     assert contents(tmp_path) == before
+
+
+def test_an_image_that_changes_while_it_is_exported_is_refused_and_made_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    write_study(tmp_path, frames=3, logs=2, size=(64, 48), sleep_s=0)
+    data, target = tmp_path / "data", tmp_path / "out"
+    first_frame, *_, last_frame = [frame for log in folder(data).logs for frame in log.frames]
+    path, other = last_frame.image.path, first_frame.image.path.read_bytes()
+    old = path.read_bytes()
+
+    class Meddler(Quiet):
+        def begin(self, total: int, done: int) -> None:  # files are hashed by now, and none is read
+            del total, done
+            path.write_bytes(other)
+
+    first = exported(data, target, NAMES, watch=Meddler())
+    assert first.made == 10
+    ((_, reason),) = first.refused
+    assert f"was changed after the run was planned; where: {path}" in reason
+    path.write_bytes(old)
+    assert exported(data, target, NAMES).made == 2
+    exported(data, tmp_path / "undisturbed", NAMES)
+    assert contents(target) == contents(tmp_path / "undisturbed")
 
 
 def test_nothing_to_apply_is_an_error(data: Path, tmp_path: Path) -> None:

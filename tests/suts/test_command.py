@@ -40,6 +40,17 @@ def test_a_script_relative_to_cwd_is_found_and_is_part_of_the_fingerprint(
     assert fingerprint(plugin, odd) != fingerprint(plugin, options)
 
 
+def test_every_file_in_argv_counts_in_its_place(tmp_path: Path) -> None:
+    plugin = plugins.load().get("sut", "command")
+    options = {"argv": ["python3", "--near=a.bin", "b.bin"], "cwd": tmp_path}
+    keys = set()
+    for contents in (("1", "2"), ("2", "1"), ("1", "3"), ("3", "2")):
+        for name, content in zip(("a.bin", "b.bin"), contents, strict=True):
+            (tmp_path / name).write_text(content)
+        keys.add(fingerprint(plugin, options))
+    assert len(keys) == 4
+
+
 def shown(language: str) -> str:
     """Return the first program in a language that the documentation of the protocol shows."""
     found = re.search(rf"```{language}\n(.*?)```", PROTOCOL.read_text("utf-8"), re.DOTALL)

@@ -138,13 +138,16 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     stop = Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
-    finished = False
+    ran = None
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
         ran = run_study(read_study(study), out, engine, watch=watch, stop=stop, fresh=fresh)
-        finished = ran.status == "complete"
-    if not finished:
+    if ran is not None and ran.problem is not None:
+        show_error(ran.problem)
+    if ran is None or ran.status == "interrupted":
         watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
         return EXIT_INTERRUPTED
+    if ran.status == "incomplete":
+        return EXIT_INCOMPLETE
     return _analyze_and_show(out, console, trust=True)  # the study's plug-ins ran just now
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from adverse import planned
 from adverse.errors import DataError
 
 PICTURES = ("image", "depth", "label")
@@ -13,7 +14,23 @@ TEXT_LIMIT_BYTES = 2**28
 
 
 def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
-    """Read a whole file of at most `limit` bytes (None: any size), or say in one line why not."""
+    """Read a whole file of at most `limit` bytes (None: any size), or say in one line why not.
+
+    Where the work was planned, the very bytes that are returned are compared with the plan.
+    """
+    plan = planned.reading()
+    try:
+        data = _read(path, what, limit)
+    except DataError:
+        if plan is not None:
+            plan.failed(path, limit)
+        raise
+    if plan is not None:
+        plan.took(path, data)
+    return data
+
+
+def _read(path: Path, what: str, limit: int | None) -> bytes:
     where = f"{what} file {path}"
     try:
         problem = absent(path, what)

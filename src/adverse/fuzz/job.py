@@ -30,7 +30,8 @@ class FuzzJob:
 
     `study` says which SUTs there are and what pixels are judged as; `meaning` is the data set without its
     frames, whose own names of pixels mutations go by. `resources` and `before` are known once the base frames
-    were shown un-mutated: `before` has each SUT's score on each base, None where it failed.
+    were shown un-mutated: `before` has each SUT's score on each base, None where it failed. `inputs` has the
+    hash of each file that the frames are read from.
     """
 
     study: Job
@@ -39,6 +40,7 @@ class FuzzJob:
     scorer: Scorer
     threshold: float
     options: Options
+    inputs: Mapping[Path, str]
     resources: Path | None = None
     before: Mapping[str, Sequence[Before | None]] | None = None
 

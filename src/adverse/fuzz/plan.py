@@ -81,8 +81,8 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None, hashes: FileHashe
     judged = _judged_as(file, dataset)
     study_job = job_of(file, judged, (), suts)
     meaning = replace(dataset, logs=(), annotations=())
-    job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, options)
     inputs = (hashes or FileHashes()).of(source.path for frame in frames for source in _sources(frame))
+    job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, options, inputs)
     parts = [
         VERSION,
         repr((study.task, study.targets, scorer, section.threshold, section.prune_below, mutations, seed)),

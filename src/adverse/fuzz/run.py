@@ -18,6 +18,7 @@ from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
 from adverse.fuzz.packed import unpack
 from adverse.fuzz.plan import Campaign, plan_campaign
 from adverse.fuzz.rounds import UNIT, Rounds
+from adverse.planned import Changed, ChangedError
 from adverse.semantic import Resources
 from adverse.study.engines import Engine, Stop
 from adverse.study.inputs import FileHashes
@@ -87,6 +88,11 @@ def run_campaign(
             folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": found})
         except _InterruptedError:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
+        except ChangedError as error:
+            folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
+            hashes.forget(error.files)
+            hashes.remember()
+            raise ChangedError(error.files, where=out) from error
     return Ran(folder, status, found)
 
 
@@ -165,9 +171,14 @@ class _Doing:
             needed += 1
 
     def _pump(self, job: FuzzJob, phase: str, feed: deque[Any]) -> Iterator[Unit]:
-        """Yield units as they are finished and made durable; raises when somebody wishes to stop."""
-        for unit, data in self.engine.run(job, feed, watch=self.watch, stop=self.stop):
-            kept = self.folder.keep(phase, unit.id, unpack(data))
+        """Yield units as they are finished and made durable; raises when somebody wishes to stop.
+
+        All that follows rests on every unit, so a campaign also ends where a file is not what was planned.
+        """
+        for unit, result in self.engine.run(job, feed, watch=self.watch, stop=self.stop):
+            if isinstance(result, Changed):
+                raise ChangedError(result.files)
+            kept = self.folder.keep(phase, unit.id, unpack(result))
             self.done[phase, unit.id] = kept
             self._advance(kept)
             yield kept
@@ -193,7 +204,7 @@ class _Doing:
         home = user_cache("resources")
         home.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        resources = Resources.build(bases, home, watch=_Building(self.watch))
+        resources = Resources.build(bases, home, hashes=campaign.job.inputs, watch=_Building(self.watch))
         self.resources_key = resources.key
         counted = ", ".join(f"{count} {name}" for name, count in resources.classes.items())
         self.watch.note(f"resource set: {counted or 'no objects'} ({time.monotonic() - began:.1f} s)")

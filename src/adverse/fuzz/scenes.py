@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from adverse.errors import DataError, one_line
 from adverse.fuzz.job import FuzzJob
+from adverse.planned import ChangedError, PlannedFiles
 from adverse.semantic import Scene, scene_of
 from adverse.study.stages import Avoid, Stage
 
@@ -24,7 +25,7 @@ class Scenes:
         self._bytes = 0
 
     def get(self, place: int, avoid: Avoid) -> Scene | str:
-        """Return a scene, or why there is none."""
+        """Return a scene, or why there is none; ChangedError where its files are not as planned."""
         frame = self.job.frames[place]
         if (frame.id, None) in avoid.steps:
             return "the process that prepared this frame died"
@@ -40,13 +41,16 @@ class Scenes:
         return found
 
     def _read(self, place: int) -> Scene | str:
-        frame = self.job.frames[place]
+        files = PlannedFiles(self.job.inputs)
+        frame = files.of(self.job.frames[place])
         try:
             if frame.fault is not None:
                 raise DataError(frame.fault)
             return scene_of(frame, self.job.meaning)
-        except Exception as error:  # noqa: BLE001 - whatever a decoder throws costs a frame, never the run
-            return one_line(error)
+        except Exception as error:
+            if files.changed:
+                raise ChangedError(files.changed) from error
+            return one_line(error)  # whatever a decoder throws costs a frame, never the run
 
 
 def _size(scene: Scene | str) -> int:

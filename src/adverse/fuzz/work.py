@@ -20,6 +20,7 @@ from adverse.fuzz.judging import Judged, Panel, answer_file, instances_png, png
 from adverse.fuzz.packed import Packed, pack
 from adverse.fuzz.scenes import Scenes
 from adverse.fuzz.scoring import INCONSISTENT, drop_of
+from adverse.planned import Changed
 from adverse.seeds import generator
 from adverse.semantic import Cell, Mutated, Recipe, Rejected, Resources, Scene, apply, propose
 from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
@@ -59,8 +60,11 @@ class FuzzWorker:
         *,
         isolate: frozenset[int] = frozenset(),
         avoid: Avoid = NOTHING_TO_AVOID,
-    ) -> bytes:
+    ) -> bytes | Changed:
         """Return the packed rows of a unit; `isolate` names the SUTs to run in a process of their own."""
+        return self.suts.unless_changed(lambda: self._packed(unit, isolate, avoid))
+
+    def _packed(self, unit: BaseUnit | TestUnit, isolate: frozenset[int], avoid: Avoid) -> bytes:
         panels = [self._panel(index, alone=index in isolate) for index in range(len(self.job.suts))]
         if isinstance(unit, BaseUnit):
             return pack(self._bases(unit, panels, avoid))
@@ -78,9 +82,11 @@ class FuzzWorker:
         return Resources.open(self.job.resources)
 
     def _panel(self, index: int, *, alone: bool) -> Panel:
-        if (index, alone) not in self._panels:
-            self._panels[index, alone] = Panel(self.suts.sut(index, alone=alone), self.job)
-        return self._panels[index, alone]
+        loaded = self.suts.sut(index, alone=alone)
+        known = self._panels.get((index, alone))
+        if known is None or known.loaded is not loaded:  # it may have been loaded anew
+            known = self._panels[index, alone] = Panel(loaded, self.job)
+        return known
 
     def _bases(self, unit: BaseUnit, panels: Sequence[Panel], avoid: Avoid) -> Packed:
         rows: list[dict[str, Any]] = []

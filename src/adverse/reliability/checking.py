@@ -74,6 +74,8 @@ def run_check(
     """Run what is not done yet of a check and judge it; None when it was interrupted."""
     study, versions = derived(file)
     ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
+    if ran.problem is not None:
+        raise ran.problem
     if ran.status != "complete":
         return None
     return judge_run(file, finished(out, results=False), versions)

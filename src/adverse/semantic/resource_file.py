@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import AdverseError, DataError
 from adverse.hashes import content_hash, digest
+from adverse.planned import ChangedError, PlannedFiles
 from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame
@@ -76,14 +77,17 @@ class Stored(NamedTuple):
     blobs: Mapping[str, Blobs]
 
 
-def resource_key(dataset: Dataset) -> str:
+def hash_files(dataset: Dataset) -> dict[Path, str]:
+    """Return the hash of each file that a resource set is made from."""
+    paths = sorted({source.path for frame in usable_frames(dataset) for source in _sources(frame)})
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(paths, pool.map(content_hash, paths), strict=True))
+
+
+def resource_key(dataset: Dataset, hashes: Mapping[Path, str]) -> str:
     """Return the hash of everything that decides a resource set: file contents, how they are read, names."""
     parts = [VERSION, json.dumps(sorted(dataset.pixel_classes.items()))]
-    frames = list(usable_frames(dataset))
-    paths = sorted({source.path for frame in frames for source in _sources(frame)})
-    with ThreadPoolExecutor() as pool:
-        hashes = dict(zip(paths, pool.map(content_hash, paths), strict=True))
-    for frame in frames:
+    for frame in usable_frames(dataset):
         pose = b"" if frame.world_from_camera is None else frame.world_from_camera.tobytes()
         sources = [part for source in _sources(frame) for part in (hashes[source.path], source.recipe)]
         parts.append(digest(frame.id, frame.log_id, repr(frame.camera), pose, *sources))
@@ -98,8 +102,13 @@ def usable_frames(dataset: Dataset) -> Iterator[Frame]:
                 yield frame
 
 
-def write_resources(path: Path, key: str, dataset: Dataset, watch: Watch | None) -> None:
-    """Cut out the objects of all usable frames into a file, which appears only when it is whole."""
+def write_resources(
+    path: Path, key: str, dataset: Dataset, hashes: Mapping[Path, str], watch: Watch | None
+) -> None:
+    """Cut out the objects of all usable frames into a file, which appears only when it is whole.
+
+    Raises ChangedError where a file is not what its hash says.
+    """
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and most commands do not need it
 
     frames = list(usable_frames(dataset))
@@ -109,7 +118,7 @@ def write_resources(path: Path, key: str, dataset: Dataset, watch: Watch | None)
     try:
         schema = _schema(key)
         with pa.OSFile(unfinished, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for rows in _in_batches(_all_rows(frames, dataset, watch)):
+            for rows in _in_batches(_all_rows(frames, dataset, hashes, watch)):
                 columns = [
                     pa.array([row.get(name) for row in rows], schema.field(name).type)
                     for name in schema.names
@@ -171,7 +180,9 @@ def _blobs(column: Any) -> Blobs:
     return Blobs(np.array(first, np.int64), borders, data)
 
 
-def _all_rows(frames: list[Frame], dataset: Dataset, watch: Watch | None) -> Iterator[dict[str, Any]]:
+def _all_rows(
+    frames: list[Frame], dataset: Dataset, hashes: Mapping[Path, str], watch: Watch | None
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of all frames in order, a few frames being decoded at once."""
     faults = []
     done = 0
@@ -179,7 +190,7 @@ def _all_rows(frames: list[Frame], dataset: Dataset, watch: Watch | None) -> Ite
         for start in range(0, len(frames), AT_ONCE):
             some = frames[start : start + AT_ONCE]
             for frame, found in zip(
-                some, pool.map(lambda one: _rows_or_fault(one, dataset), some), strict=True
+                some, pool.map(lambda one: _rows_or_fault(one, dataset, hashes), some), strict=True
             ):
                 if isinstance(found, AdverseError):
                     faults.append(found)
@@ -193,11 +204,16 @@ def _all_rows(frames: list[Frame], dataset: Dataset, watch: Watch | None) -> Ite
         raise faults[0]
 
 
-def _rows_or_fault(frame: Frame, dataset: Dataset) -> list[dict[str, Any]] | AdverseError:
+def _rows_or_fault(
+    frame: Frame, dataset: Dataset, hashes: Mapping[Path, str]
+) -> list[dict[str, Any]] | AdverseError:
+    files = PlannedFiles(hashes)
     try:
-        scene = scene_of(frame, dataset)
+        scene = scene_of(files.of(frame), dataset)
         return list(in_rows(scene, *cutouts(scene)))
     except AdverseError as error:
+        if files.changed:
+            raise ChangedError(files.changed) from error
         return error
 
 

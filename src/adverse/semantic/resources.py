@@ -21,6 +21,7 @@ from adverse.errors import DataError, MutationError
 from adverse.semantic.resource_file import (
     Stored,
     Watch,
+    hash_files,
     read_resources,
     resource_key,
     usable_frames,
@@ -99,11 +100,18 @@ class Resources:
         self._indexes: dict[str, Index] = {}
 
     @staticmethod
-    def build(dataset: Dataset, cache_dir: Path, *, watch: Watch | None = None) -> Resources:
+    def build(
+        dataset: Dataset,
+        cache_dir: Path,
+        *,
+        hashes: Mapping[Path, str] | None = None,
+        watch: Watch | None = None,
+    ) -> Resources:
         """Cut out all objects of a data set, or open the file where that was already done.
 
         Frames without labels or instances are left out, and those that cannot be read are counted; if no
-        frame is left, that is an error.
+        frame is left, that is an error. `hashes` are those of its files where they are known; a file that
+        is another one by now is an error.
         """
         if next(usable_frames(dataset), None) is None:
             raise DataError(
@@ -113,10 +121,11 @@ class Resources:
                 wanted="labels and instances for each image",
                 fix="Add them (docs/data-formats.md), or use data that have them: Cityscapes, COCO panoptic.",
             )
-        key = resource_key(dataset)
+        hashes = hash_files(dataset) if hashes is None else hashes
+        key = resource_key(dataset, hashes)
         path = cache_dir / f"resources-{key}.arrow"
         if not path.is_file():
-            write_resources(path, key, dataset, watch)
+            write_resources(path, key, dataset, hashes, watch)
         return Resources.open(path)
 
     @staticmethod

@@ -14,7 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from adverse import plugins
 from adverse.data.write import image_bytes
 from adverse.errors import StudyError
 from adverse.hashes import digest
+from adverse.planned import PlannedFiles
 from adverse.processes import ONE_THREAD
 from adverse.study.inputs import FileHashes
 from adverse.study.plan import (
@@ -49,10 +50,14 @@ TASKS_AHEAD = 4
 
 @dataclass(frozen=True)
 class Task:
-    """One frame and the files to make of it: (setting, path below the target folder, key)."""
+    """One frame and the files to make of it: (setting, path below the target folder, key).
+
+    `inputs` holds the hash of each file that the frame is read from.
+    """
 
     frame: Frame
     files: tuple[tuple[int, str, str], ...]
+    inputs: Mapping[Path, str]
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def export(
     for task in tasks:
         left = tuple(file for file in task.files if done.get(file[1]) != file[2])
         if left:
-            waiting.append(Task(task.frame, left))
+            waiting.append(replace(task, files=left))
     total = sum(len(task.files) for task in tasks)
     watch.begin(total, total - sum(len(task.files) for task in waiting))
     made = 0
@@ -128,7 +133,7 @@ def _tasks(dataset: Dataset, job: Job, suffix: str) -> Iterator[Task]:
             (index, f"{folder_name(setting)}/{frame.id}{suffix}", digest(content, code[index]))
             for index, setting in enumerate(job.settings)
         )
-        yield Task(frame, files)
+        yield Task(frame, files, {source.path: hashes[source.path] for source in sources_of(frame)})
 
 
 def _done(target: Path) -> dict[str, str]:
@@ -175,7 +180,8 @@ class _Maker:
 
     def make(self, task: Task) -> list[str | None]:
         """Make the files of a task; return for each why it could not be made, or None."""
-        frame = Prepared(task.frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=_ignore)
+        planned = PlannedFiles(task.inputs).of(task.frame)
+        frame = Prepared(planned, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=_ignore)
         reasons: list[str | None] = []
         for index, name, _ in task.files:
             version = frame.version(self.job.settings[index])

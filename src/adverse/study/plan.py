@@ -21,7 +21,7 @@ from adverse.depth.validity import Policy
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
-from adverse.plugins import Registry
+from adverse.plugins import Kind, Registry
 from adverse.reliability.visual import Backend
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.inputs import FileHashes
@@ -29,7 +29,7 @@ from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
 from adverse.study.stages import Stage
 from adverse.study.store.journal import Entry
 from adverse.suts.build import missing_recordings
-from adverse.suts.fingerprint import fingerprint
+from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
 from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
 
@@ -51,6 +51,8 @@ class SutTask:
     adapter: str
     options: Mapping[str, Any]
     fingerprint: str
+    made_of: Mapping[str, Any]
+    """What the fingerprint is a hash of: the adapter, its options and files, with the hash of each."""
     batch: int
     timeout_s: float
     memory_limit_mb: int | None
@@ -75,6 +77,8 @@ class Job:
     keep_label_maps: bool = False
     visual_change: Backend | None = None
     """How the visual change of mutated frames is measured, if it is; no part of what decides an answer."""
+    code: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
+    """The hash of the code of each plug-in that decides an answer, as planned."""
 
     def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Worker:
         """Return what does this job's units in the process that this is called in."""
@@ -94,12 +98,16 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Frames that are decoded together, the cells to do on them, and the frames to ask twice about."""
+    """Frames that are decoded together, the cells to do on them, and the frames to ask twice about.
+
+    `inputs` holds the hash of each file that the frames are read from.
+    """
 
     id: str
     frames: tuple[Frame, ...]
     cells: tuple[Cell, ...]
     twice: frozenset[str]
+    inputs: Mapping[Path, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +130,7 @@ class Plan:
         for unit in self.units:
             cells = tuple(cell for cell in unit.cells if cell.key not in self.done)
             if cells:
-                left.append(Unit(unit.id, unit.frames, cells, unit.twice))
+                left.append(replace(unit, cells=cells))
         return left
 
     def frames(self, split: str) -> int:
@@ -141,7 +149,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
     settings = read_settings(file, registry)
     conditions_of(file, settings)  # raises where a condition is none of the settings
     dataset = read_dataset(file, registry)
-    job = job_of(file, dataset, settings, suts)
+    job = replace(job_of(file, dataset, settings, suts), code=_code(registry, settings, suts))
     blocked = [
         *_unmet_needs(file, dataset, settings),
         *_unmet_levels(file, dataset),
@@ -151,6 +159,14 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
     return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked))
+
+
+def _code(
+    registry: Registry, settings: Iterable[Setting], suts: Iterable[SutTask]
+) -> dict[tuple[Kind, str], str]:
+    used: set[tuple[Kind, str]] = {("sut", task.adapter) for task in suts}
+    used |= {("mutation", step.mutation) for setting in settings for step in setting.steps}
+    return {(kind, name): registry.get(kind, name).code for kind, name in sorted(used)}
 
 
 def job_of(
@@ -245,14 +261,15 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         )
     )
     try:
-        identity = fingerprint(plugin, options) if held is None else object_fingerprint(held)
+        made_of = described(plugin, options)
     except AdverseError as error:
         raise error.placed(file.where("suts", index)) from error
     return SutTask(
         name=section.name,
         adapter=section.adapter,
         options=options,
-        fingerprint=identity,
+        fingerprint=fingerprint_of(made_of) if held is None else object_fingerprint(held),
+        made_of=made_of,
         batch=section.batch,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
@@ -394,7 +411,8 @@ def _units(
             bare = frames
             if not job.locate:  # then workers need no truth
                 bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
-            yield Unit(name, bare, tuple(cells), frozenset(twice))
+            read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
+            yield Unit(name, bare, tuple(cells), frozenset(twice), read)
 
 
 def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:

@@ -12,7 +12,6 @@ import adverse
 from adverse.hashes import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.study.plan import Plan, conditions_of, robot_of
-from adverse.suts.fingerprint import described
 
 LIBRARIES = (
     "duckdb",
@@ -63,7 +62,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
                 "fingerprint": task.fingerprint,
                 "batch": task.batch,
                 "class_map": dict(task.class_map),
-                **described(registry.get("sut", task.adapter), task.options),
+                **task.made_of,
             }
             for task in plan.job.suts
         },

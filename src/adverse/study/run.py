@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import pyarrow.parquet as pq
 
 from adverse.hashes import content_hash, digest
+from adverse.planned import Changed, ChangedError
 from adverse.study.engines import Engine, Stop
 from adverse.study.inputs import FileHashes
 from adverse.study.plan import Plan, Unit, make_plan
@@ -32,7 +33,7 @@ from adverse.study.store.manifest import (
 from adverse.study.store.seals import clear_run, drop_of_other_states, state_of
 from adverse.study.tables import cells_table, frames_table, inputs_table, truth_table
 
-Status = Literal["complete", "interrupted"]
+Status = Literal["complete", "interrupted", "incomplete"]
 
 
 class Watcher(Protocol):
@@ -53,12 +54,13 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Ran:
-    """How a run went."""
+    """How a run went; `problem` says why it is incomplete."""
 
     folder: RunFolder
     plan: Plan
     status: Status
     units_run: int
+    problem: ChangedError | None = None
 
 
 def run_study(
@@ -72,25 +74,42 @@ def run_study(
             watch.note(left_over)
         if fresh:
             clear_run(folder)
-        plan, journal, manifest = _prepare(file, folder, engine, watch)
+        hashes = FileHashes(folder.file_hashes)
+        plan, journal, manifest = _prepare(file, folder, engine, watch, hashes)
         units = plan.to_do
         total = plan.pictures(plan.units)
         watch.begin(total, total - plan.pictures(units))
-        finished = 0
+        finished = dropped = 0
+        changed: dict[Path, str] = {}
         try:
-            for unit, data in engine.run(plan.job, units, watch=watch, stop=stop):
-                _keep(folder, journal, plan, unit, data)
+            for unit, result in engine.run(plan.job, units, watch=watch, stop=stop):
+                if isinstance(result, Changed):
+                    changed |= result.files
+                    dropped += 1
+                    continue
+                _keep(folder, journal, plan, unit, result)
                 finished += 1
-                watch.advance(_statuses(data))
+                watch.advance(_statuses(result))
         finally:
             watch.end()
+            if changed:
+                hashes.forget(changed)
+                hashes.remember()
             files = {key: entry.file for key, entry in journal.files_by_cell().items()}
             write_file(folder.cells, cells_table(plan, files))
-            status: Status = "complete" if finished == len(units) else "interrupted"
-            write_manifest(folder, {**manifest, "status": status})
+            status = _status(len(units), finished, dropped)
+            found = {str(path): sha256 for path, sha256 in sorted(changed.items())}
+            write_manifest(folder, {**manifest, "status": status, "changed": found})
             if status == "complete":
                 drop_of_other_states(folder, state_of(folder, read_manifest(folder)))
-    return Ran(folder, plan, status, finished)
+    problem = ChangedError(changed, where=out) if changed else None
+    return Ran(folder, plan, status, finished, problem)
+
+
+def _status(units: int, finished: int, dropped: int) -> Status:
+    if finished + dropped < units:
+        return "interrupted"
+    return "incomplete" if dropped else "complete"
 
 
 def plan_study(file: StudyFile, out: Path) -> Plan:
@@ -101,9 +120,8 @@ def plan_study(file: StudyFile, out: Path) -> Plan:
 
 
 def _prepare(
-    file: StudyFile, folder: RunFolder, engine: Engine, watch: Watcher
+    file: StudyFile, folder: RunFolder, engine: Engine, watch: Watcher, hashes: FileHashes
 ) -> tuple[Plan, Journal, dict[str, object]]:
-    hashes = FileHashes(folder.file_hashes)
     journal = Journal(folder.journal)
     if journal.torn:
         watch.note("the last line of the journal was never finished; its unit is run again")

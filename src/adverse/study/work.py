@@ -1,11 +1,19 @@
-"""One unit of work, on whatever machine: frames in, the Parquet bytes of its records out."""
+"""One unit of work, on whatever machine: frames in, the Parquet bytes of its records out.
+
+Or nothing, where a file that the unit reads, or a SUT is made of, is not the one that was planned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from adverse import plugins
+from adverse.errors import AdverseError, IncompleteError
+from adverse.hashes import content_hash
+from adverse.planned import Changed, ChangedError, HeldFiles, PlannedFiles
+from adverse.plugins import Plugin
 from adverse.study.asking import Queue
 from adverse.study.keeping import Loaded
 from adverse.study.plan import Job, Unit
@@ -13,9 +21,12 @@ from adverse.study.prepare import Prepared
 from adverse.study.stages import LOAD_LIMIT_S, NOTHING_TO_AVOID, Avoid, Stage
 from adverse.study.store.records import Record, to_parquet
 from adverse.suts.build import build, is_recorded, watches_itself
+from adverse.suts.fingerprint import described, hashes_of
 from adverse.suts.isolated import isolated
 
 Key = tuple[str, str, str]
+ATTEMPTS = 3
+"""How often a unit is done while somebody writes to the files of its SUTs, although with the same bytes."""
 
 
 class Worker:
@@ -28,12 +39,37 @@ class Worker:
         self.memory_limit_mb = memory_limit_mb
         self.tell = tell
         self.registry = plugins.load(job.plugin_files)
+        self._check_code()
         self._suts: dict[tuple[int, bool], Loaded] = {}
+        self._held: dict[tuple[int, bool], HeldFiles] = {}
 
     def do(
         self, unit: Unit, *, isolate: frozenset[int] = frozenset(), avoid: Avoid = NOTHING_TO_AVOID
-    ) -> bytes:
-        """Return the records of a unit; `isolate` names the SUTs to run in a process of their own.
+    ) -> bytes | Changed:
+        """Return the records of a unit; `isolate` names the SUTs to run in a process of their own."""
+        return self.unless_changed(lambda: self._records(unit, isolate, avoid))
+
+    def unless_changed(self, work: Callable[[], bytes]) -> bytes | Changed:
+        """Return what some work comes to if all files it rests on are what was planned, from start to end."""
+        written: set[Path] = set()
+        for _ in range(ATTEMPTS):
+            try:
+                data = work()
+            except ChangedError as error:
+                return Changed(error.files)
+            except AdverseError:
+                touched = self._let_go_of_touched()
+                if not touched:
+                    raise
+            else:
+                touched = self._let_go_of_touched()
+                if not touched:
+                    return data
+            written |= touched
+        return Changed({path: content_hash(path) for path in written})
+
+    def _records(self, unit: Unit, isolate: frozenset[int], avoid: Avoid) -> bytes:
+        """Return the records of a unit as Parquet.
 
         Setting by setting, so that a batch holds frames of one setting and does not depend on which other
         cells the unit has.
@@ -44,8 +80,10 @@ class Worker:
             records[record.frame, record.setting, record.sut] = record
 
         suts = {index: self.sut(index, alone=index in isolate) for index in {c.sut for c in unit.cells}}
+        files = PlannedFiles(unit.inputs)
         frames = [
-            Prepared(frame, self.job, self.registry, avoid=avoid, tell=self.tell) for frame in unit.frames
+            Prepared(files.of(frame), self.job, self.registry, avoid=avoid, tell=self.tell)
+            for frame in unit.frames
         ]
         for index in sorted({cell.setting for cell in unit.cells}):
             setting = self.job.settings[index]
@@ -58,6 +96,8 @@ class Worker:
                     queue.add(version)
             for queue in queues:
                 queue.flush()
+            if files.changed:
+                raise ChangedError(files.changed)
         order = [
             (frame.id, self.job.settings[cell.setting].id, self.job.suts[cell.sut].name)
             for frame in unit.frames
@@ -68,21 +108,47 @@ class Worker:
     def close(self) -> None:
         """Let go of the SUTs that hold something."""
         for loaded in self._suts.values():
-            closing = getattr(loaded.sut, "close", None)
-            if callable(closing):
-                closing()
+            _close(loaded)
+
+    def _check_code(self) -> None:
+        """Raise where a plug-in that this process has loaded is another one than was planned."""
+        for (kind, name), code in self.job.code.items():
+            if self.registry.get(kind, name).code != code:
+                raise IncompleteError(
+                    f"the code of the {kind} {name!r} was changed after the run was planned",
+                    where=", ".join(map(str, self.job.plugin_files)) or None,
+                    fix="Run the same command again: what the change touches is run anew.",
+                )
+
+    def _let_go_of_touched(self) -> set[Path]:
+        """Return the files of SUTs that were written to since those were loaded, which they are anew next."""
+        touched: set[Path] = set()
+        for key, held in list(self._held.items()):
+            written = held.written_to()
+            if written:
+                del self._held[key]
+                loaded = self._suts.pop(key, None)
+                if loaded is not None:
+                    _close(loaded)
+                touched.update(written)
+        return touched
 
     def sut(self, index: int, *, alone: bool) -> Loaded:
-        """Return a SUT, loaded on first use; `alone` in a process of its own."""
-        known = self._suts.get((index, alone))
-        if known is not None:
-            return known
+        """Return a SUT, loaded on first use; `alone` in a process of its own.
+
+        Raises ChangedError where its files are not those that were planned.
+        """
         task = self.job.suts[index]
         plugin = self.registry.get("sut", task.adapter)
         guarded = watches_itself(plugin)
         alone = alone and not guarded and not is_recorded(plugin)
+        known = self._suts.get((index, alone))
+        if known is not None:
+            return known
         suspect, limit_s = (None, None) if alone or guarded else (index, LOAD_LIMIT_S)
         self.tell(Stage(f"loading SUT {task.name!r}", sut=suspect, limit_s=limit_s))
+        planned = hashes_of(task.made_of)
+        self._held[index, alone] = HeldFiles(planned, lambda: _files_now(plugin, task.options, planned))
         default_class = self.job.targets[0]
         if alone:
             sut: Any = isolated(
@@ -98,3 +164,17 @@ class Worker:
             sut = build(plugin, task.options, name=task.name, default_class=default_class)
         self._suts[index, alone] = Loaded(index, sut, self.job, isolated=alone or guarded)
         return self._suts[index, alone]
+
+
+def _files_now(plugin: Plugin, options: Mapping[str, Any], planned: Mapping[Path, str]) -> dict[Path, str]:
+    """Return the hashes of the files that a SUT would be loaded from now."""
+    try:
+        return hashes_of(described(plugin, options))
+    except AdverseError:  # one of them is gone
+        return {path: content_hash(path) for path in planned}
+
+
+def _close(loaded: Loaded) -> None:
+    closing = getattr(loaded.sut, "close", None)
+    if callable(closing):
+        closing()

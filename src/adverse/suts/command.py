@@ -17,10 +17,12 @@ from adverse.suts.child import Child
 def _files_in_argv(options: Mapping[str, Any]) -> list[Path]:
     """Return the words of argv that are files of the user: the program itself, its scripts, its weights.
 
-    A program found on the PATH belongs to the system, like a library, and is not looked into.
+    A word such as --weights=w.bin may end in one. A program found on the PATH belongs to the system, like a
+    library, and is not looked into.
     """
     folder = options.get("cwd") or Path()
-    ours = [folder / word for word in options["argv"] if os.sep in word or not shutil.which(word)]
+    words = [part for word in options["argv"] for part in (word, word.partition("=")[2]) if part]
+    ours = [folder / word for word in words if os.sep in word or not shutil.which(word)]
     return [path for path in ours if os.path.isfile(path)]  # noqa: PTH113 - words no path can have are False
 
 

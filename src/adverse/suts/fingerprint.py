@@ -24,17 +24,21 @@ NOT_IDENTITY = frozenset({"cwd"})
 
 @dataclass(frozen=True)
 class HashedFile:
-    """A file that a system depends on: its own name, without the folder, and its content."""
+    """A file that a system depends on: where it is, which is no part of the fingerprint, and its content."""
 
-    name: str
+    path: str
     sha256: str
 
 
 def fingerprint(plugin: Plugin, options: Mapping[str, Any]) -> str:
     """Return the key of a system under test, from the options as `plugins.bind` gives them."""
-    settings, files = _identity(plugin, options)
-    content = {label: file.sha256 for label, file in files.items()}
-    return digest(plugin.name, plugin.code, _canonical(settings), _canonical(content))
+    return fingerprint_of(described(plugin, options))
+
+
+def fingerprint_of(form: Mapping[str, Any]) -> str:
+    """Return the key of a system from what `described` says it is made of."""
+    content = {label: file["sha256"] for label, file in form["files"].items()}
+    return digest(form["adapter"], form["code"], _canonical(form["options"]), _canonical(content))
 
 
 def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +53,11 @@ def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def hashes_of(form: Mapping[str, Any]) -> dict[Path, str]:
+    """Return the hash of each file that a system is made of, by its path."""
+    return {Path(file["path"]): file["sha256"] for file in form["files"].values()}
+
+
 def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, HashedFile]]:
     settings: dict[str, Any] = {}
     files: dict[str, HashedFile] = {}
@@ -57,8 +66,7 @@ def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any
         if name not in NOT_IDENTITY:
             settings[name] = _settled(name, value, files)
     extra = plugin.extra_files(options) if plugin.extra_files else ()
-    hashed = sorted((_hashed("extra_files", path) for path in extra), key=lambda file: file.sha256)
-    files.update({f"extra[{number}]": file for number, file in enumerate(hashed)})
+    files.update({f"extra[{number}]": _hashed("extra_files", path) for number, path in enumerate(extra)})
     return settings, files
 
 
@@ -88,12 +96,13 @@ def _contents(label: str, path: Path) -> Iterator[tuple[str, HashedFile]]:
 
 
 def _files_below(folder: Path) -> Iterable[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return all files below a folder but those that Python writes beside its sources."""
+    return sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
 
 
 def _hashed(label: str, path: Path) -> HashedFile:
     try:
-        return HashedFile(path.name, file_sha256(path))
+        return HashedFile(str(Path(path).absolute()), file_sha256(Path(path)))
     except OSError as error:
         raise StudyError(
             "a file of the system under test cannot be read",

@@ -5,7 +5,7 @@ ONNX Runtime is imported when a model is built, not before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,17 @@ from adverse.suts.classes import class_names
 from adverse.suts.decoders import Output, Style, Unit
 from adverse.suts.dense import DenseStyle
 from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.onnx_files import external_files
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
 from adverse.types import System
 
 
-@sut(name="onnx", libraries=("numpy", "onnxruntime", "opencv-python-headless"))
+def _weights_beside(options: Mapping[str, Any]) -> list[Path]:
+    """Return the files beside the model that hold its weights."""
+    return external_files(options["model"])
+
+
+@sut(name="onnx", libraries=("numpy", "onnxruntime", "opencv-python-headless"), extra_files=_weights_beside)
 def onnx_model(
     model: Path,
     decoder: Style | DenseStyle,

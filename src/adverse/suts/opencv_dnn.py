@@ -5,7 +5,7 @@ OpenCV 5 left the readers of Darknet and Caffe out; who needs them is told to st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from adverse.suts.classes import class_names
 from adverse.suts.decoders import DECODERS, Output, Style, Unit
 from adverse.suts.dense import DenseStyle
 from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.onnx_files import external_files
 from adverse.suts.onnx_shape import Port
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
 from adverse.types import System
@@ -45,7 +46,13 @@ ONE_ROLE = frozenset(name for name, one in DECODERS.items() if len(one.forms) ==
 """Decoders of one output; where a model has several, they are its parts."""
 
 
-@sut(name="opencv-dnn", libraries=("numpy", "opencv-python-headless"))
+def _weights_beside(options: Mapping[str, Any]) -> list[Path]:
+    """Return the files beside an ONNX model that hold its weights."""
+    model: Path = options["model"]
+    return external_files(model) if model.suffix == ".onnx" else []
+
+
+@sut(name="opencv-dnn", libraries=("numpy", "opencv-python-headless"), extra_files=_weights_beside)
 def opencv_dnn(
     model: Path,
     decoder: Style | DenseStyle,

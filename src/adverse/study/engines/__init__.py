@@ -1,7 +1,8 @@
 """Where units are done. One interface: worker processes on this machine, or any other place that can do it.
 
 An engine yields (unit, bytes) in whatever order units finish; the caller makes them durable. It gives back
-the same bytes for a unit however often and wherever it is done. What a unit is, only its job knows.
+the same bytes for a unit however often and wherever it is done, or says which of its files are not what was
+planned. What a unit is, only its job knows.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from adverse.planned import Changed
 from adverse.study.stages import Avoid, Stage
 
 U = TypeVar("U")
+Result = bytes | Changed
 
 
 class Stop:
@@ -37,7 +40,7 @@ class Watcher(Protocol):
 class Doer(Protocol):
     """Does units of one job, and keeps what they share between them."""
 
-    def do(self, unit: Any, *, isolate: frozenset[int], avoid: Avoid) -> bytes:
+    def do(self, unit: Any, *, isolate: frozenset[int], avoid: Avoid) -> Result:
         """Return the result of a unit; `isolate` names the SUTs to run in a process of their own."""
 
     def close(self) -> None:
@@ -77,7 +80,7 @@ class Engine(Protocol):
     name: str
     workers: int
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished.
 
         Units may be a deque: what is added to it before the next result is asked for is done too.

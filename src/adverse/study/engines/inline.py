@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from adverse.study.engines import Job, Stop, U, Watcher
+from adverse.study.engines import Job, Result, Stop, U, Watcher
 from adverse.study.stages import NOTHING_TO_AVOID
 
 
@@ -18,7 +18,7 @@ class InlineEngine:
     name = "inline"
     workers = 0
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
         del watch
         worker = job.worker(lambda _stage: None)

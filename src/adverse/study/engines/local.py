@@ -25,7 +25,7 @@ import psutil
 
 from adverse.errors import AdverseError
 from adverse.processes import ONE_THREAD, python_path
-from adverse.study.engines import Job, Stop, U, Watcher
+from adverse.study.engines import Job, Result, Stop, U, Watcher
 from adverse.study.engines.board import SIZE_BYTES, Board
 from adverse.study.stages import Avoid, Stage
 
@@ -49,7 +49,7 @@ class LocalEngine:
         share = int(psutil.virtual_memory().total * MEMORY_SHARE / workers / 2**20)
         self.memory_limit_mb = memory_limit_mb or share
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, bytes]]:
+    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
         yield from _Crew(self, job, units, watch, stop).work()
 
@@ -154,7 +154,7 @@ class _Crew:
         self.starts_lost = 0
         self.started = 0
 
-    def work(self) -> Iterator[tuple[Any, bytes]]:
+    def work(self) -> Iterator[tuple[Any, Result]]:
         self.stop.heeded = True
         try:
             while (self.waiting and not self.stop.soft) or any(p.units for p in self.processes):
@@ -178,7 +178,7 @@ class _Crew:
                 if self.waiting and len(process.units) <= ahead:
                     process.give(self.waiting.popleft(), self.isolate, self.avoid)
 
-    def _listen(self) -> Iterator[tuple[Any, bytes]]:
+    def _listen(self) -> Iterator[tuple[Any, Result]]:
         by_connection = {process.connection: process for process in self.processes}
         for connection in wait(list(by_connection), timeout=POLL_S):
             process = by_connection[connection]  # type: ignore[index]

@@ -1,7 +1,7 @@
 """The life of a worker process: told what to do over a connection, doing it, telling what it does.
 
 Messages to it: plug-in files, the job, then (unit, SUTs to isolate, steps to avoid) again and again.
-Messages from it: ("done", bytes), ("failed", error that no retry can mend), ("bug", text). What it is about
+Messages from it: ("done", result), ("failed", error that no retry can mend), ("bug", text). What it is about
 to do it writes on a board.
 """
 

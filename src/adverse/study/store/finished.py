@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adverse.errors import IncompleteError
+from adverse.errors import IncompleteError, StoreError
+from adverse.planned import ChangedError
 from adverse.study.store.folder import RunFolder, existing_run
 from adverse.study.store.manifest import read_manifest
 from adverse.study.store.read import Store
@@ -18,7 +19,11 @@ def finished(path: Path, *, results: bool = True) -> Store:
     also be of the state that the run is in now; without `results`, for those who make it anew, it may be not.
     """
     folder = existing_run(path)
-    if read_manifest(folder)["status"] != "complete":
+    manifest = read_manifest(folder)
+    if manifest["status"] == "incomplete":
+        changed = {Path(name): found for name, found in manifest["changed"].items()}
+        raise ChangedError(changed, where=path)
+    if manifest["status"] != "complete":
         raise IncompleteError(
             "the run is not finished, and half of it would give half-true numbers",
             where=str(path),
@@ -27,10 +32,25 @@ def finished(path: Path, *, results: bool = True) -> Store:
         )
     for problem in verify(folder, inputs=False, results=results).problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
-    return Store(folder)
+    store = Store(folder)
+    _refuse_mixed(store)
+    return store
 
 
 def _left(folder: RunFolder) -> str | None:
     """Say of results that are there whose they are."""
     there = (folder.results / "summary.json").exists()
     return "results that were made before the run was started again" if there else None
+
+
+def _refuse_mixed(store: Store) -> None:
+    """Raise where results of one frame come from different pixels: their difference says nothing."""
+    mixed = store.frames_of_two_images()
+    if mixed:
+        raise StoreError(
+            "answers about one frame are about two images",
+            where=f"{store.folder.path}, frame {mixed[0]!r}",
+            got=f"{len(mixed)} frame{'s' if len(mixed) > 1 else ''} with more than one hash of the pixels",
+            wanted="all settings and SUTs of a frame on the same image",
+            fix="Run the study again with --fresh.",
+        )

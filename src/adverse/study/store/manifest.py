@@ -23,7 +23,7 @@ NAMED = 3
 """Files that are named when many changed."""
 
 
-FORMAT = 2
+FORMAT = 3
 """Of the run folder; raised when what is in it changes its meaning."""
 
 

@@ -354,6 +354,13 @@ class Store:
         table = self._select("DISTINCT d.frame, d.pixels", cells, "WHERE d.pixels IS NOT NULL")
         return {} if table is None else {row["frame"]: row["pixels"] for row in table.to_pylist()}
 
+    def frames_of_two_images(self) -> list[str]:
+        """Return the frames whose rows do not all have the same hash of the pixels before mutation."""
+        table = self._select(
+            "d.frame", self._cells, "GROUP BY d.frame HAVING count(DISTINCT d.pixels) > 1 ORDER BY d.frame"
+        )
+        return [] if table is None else list(table["frame"].to_pylist())
+
     def record(self, sut: str, setting: str, frame: str) -> dict[str, Any] | None:
         """Return all that was kept of one answer of a segmenter or classifier; None if it was not asked."""
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
