@@ -89,6 +89,11 @@ def test_what_has_no_sensible_reading_is_refused_before_any_work(
     assert not list(coco.run.rglob("*.parquet"))
 
 
+def far_boxes() -> Entries:
+    """Return boxes as for images of twice the size, in no convention of these."""
+    return [{**entry, "bbox": [3 + 6 * n, 20, 14, 12]} for n, entry in enumerate(many_boxes("xywh"))]
+
+
 def many_boxes(convention: str) -> Entries:
     """Return 16 boxes all over the image in a convention, without one on a person."""
     found: Entries = []
@@ -132,6 +137,7 @@ def test_corners_that_are_declared_give_the_same_figures(tmp_path: Path) -> None
         (lambda e: e[:2], {"missing": "no-detections"}, "at most 6 of 8 images (identity.json)"),
         (lambda e: e[:7], {}, "in 2 of 2 files, at most 1 of 8 images"),
         (changed(score=lambda s: 10 * s - 2), {}, "scores are not between 0 and 1 (-0.6 to 7)"),
+        (lambda _: far_boxes(), {}, "7 of 16 boxes reach beyond their image: were they made on images of"),
         (lambda e: [*e, e[-1]], {}, "2 entries are written more than once"),
         (as_corners, {"boxes": "xywh"}, "boxes: xywh may be wrong: as xywh they hit 0 of 4"),
         (lambda e: [*e, {**e[0], "image_id": 99}], {"unknown_images": "ignore"}, ""),

@@ -34,6 +34,8 @@ FEWEST_SMALL = 3
 """Boxes from which being of at most a pixel means that they are fractions of the image."""
 OUTSIDE = 0.25
 """Share of the boxes beyond the image that cannot be the overhang of a detector that does not clip."""
+OVERHANG, OVERHANG_PX = 0.02, 2.0
+"""By so much, of the image's side and in pixels, a box may reach beyond its image."""
 NEARLY_ALL = 0.99
 REVERSED = 0.05
 """Share of xyxy boxes that end before they begin, from which they are xywh."""
@@ -77,6 +79,7 @@ class Review:
     errors: list[AdverseError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     _met: dict[str, int] = field(default_factory=dict)
+    _odd_boxes: list[str] = field(default_factory=list)
 
     def refuse(self, what: str, *, where: Path, got: str, wanted: str | None = None, fix: str) -> None:
         """Take an error; the same in further files is counted, not repeated."""
@@ -84,16 +87,24 @@ class Review:
         if self._met[what] == 1:
             self.errors.append(StudyError(what, where=str(where), got=got, wanted=wanted, fix=fix))
 
+    def warn(self, where: Path, text: str) -> None:
+        """Take a warning about boxes; in further files it is counted, not repeated."""
+        self._odd_boxes.append(f"{where.name}: {text}")
+
     def finish(self) -> Review:
-        """Say in each error how many further files it is true of."""
+        """Say in each error, and in the warning about boxes, how many further files it is true of."""
         for number, error in enumerate(self.errors):
-            more = self._met.get(error.what, 1) - 1
-            if more:
-                got = f"{error.got}; the same in {more} more file{'s' if more > 1 else ''}"
-                self.errors[number] = StudyError(
-                    error.what, where=error.where, got=got, wanted=error.wanted, fix=error.fix
-                )
+            got = f"{error.got}{_in_more_files(self._met[error.what])}"
+            self.errors[number] = StudyError(
+                error.what, where=error.where, got=got, wanted=error.wanted, fix=error.fix
+            )
+        if self._odd_boxes:
+            self.warnings.append(f"{self._odd_boxes[0]}{_in_more_files(len(self._odd_boxes))}")
         return self
+
+
+def _in_more_files(count: int) -> str:
+    return "" if count == 1 else f"; the same in {count - 1} more file{'s' if count > 2 else ''}"
 
 
 def review_files(
@@ -236,9 +247,11 @@ def _check_boxes(
     if evidence is None and with_truth:
         evidence = _hits_evidence(boxes, images, frames, said, other)
     if evidence is None:
+        if said == "xywh" and (beyond := _beyond(boxes, images, frames)):
+            review.warn(rows.path, f"{beyond}: were they made on images of another size?")
         return
     if declared.boxes == "xywh":  # said in so many words, and not impossible
-        review.warnings.append(f"{rows.path.name}: boxes: xywh may be wrong: {evidence}")
+        review.warn(rows.path, f"boxes: xywh may be wrong: {evidence}")
         return
     meaning = {"xywh": "[x, y, width, height]", "xyxy": "[x0, y0, x1, y1]"}
     review.refuse(
@@ -262,18 +275,27 @@ def _geometry(
             if reversed_ > REVERSED * len(boxes)
             else None
         )
+    beyond = _beyond(boxes, images, frames)
+    if beyond is None or after.mean() < NEARLY_ALL:
+        return None
+    corners = np.column_stack([np.zeros((len(boxes), 2)), boxes[:, 2:]])
+    if _beyond(corners, images, frames, share=1 - NEARLY_ALL):
+        return None
+    return f"{beyond}, and as [x0, y0, x1, y1] they do not"
+
+
+def _beyond(
+    boxes: Floats, images: Sequence[ImageId], frames: Mapping[ImageId, Frame], share: float = OUTSIDE
+) -> str | None:
+    """Say how many [x, y, width, height] boxes end outside of their image, if more than a share do."""
     sizes = _sizes(images, frames)
     rows = [row for row, image in enumerate(images) if image in sizes]
     if len(rows) < FEWEST_BOXES:
         return None
     edges = np.array([sizes[images[row]] for row in rows], np.float64)
-    slack = 2 + 0.02 * edges
-    beyond = (boxes[rows, :2] + boxes[rows, 2:] > edges + slack).any(axis=1)
-    inside = (boxes[rows, 2:] <= edges + slack).all(axis=1) & after[rows]
-    if beyond.mean() < OUTSIDE:
-        return None
-    text = f"{int(beyond.sum())} of {len(rows)} boxes reach beyond their image"
-    return f"{text}, and as [x0, y0, x1, y1] they do not" if inside.mean() >= NEARLY_ALL else text
+    slack = OVERHANG_PX + OVERHANG * edges
+    beyond = int((boxes[rows, :2] + boxes[rows, 2:] > edges + slack).any(axis=1).sum())
+    return f"{beyond} of {len(rows)} boxes reach beyond their image" if beyond > share * len(rows) else None
 
 
 def _sizes(images: Sequence[ImageId], frames: Mapping[ImageId, Frame]) -> dict[ImageId, tuple[int, int]]:
