@@ -16,6 +16,7 @@ from adverse.data.images import ImageFile
 from adverse.errors import SutError
 from adverse.plugins import bind, load
 from adverse.suts.ask import ask
+from adverse.suts.description import uncut
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.onnx import onnx_model
 from adverse.suts.opencv_dnn import opencv_dnn
@@ -51,10 +52,14 @@ def sigmoid(x: float) -> float:
 
 @pytest.fixture
 def darknet(tmp_path: Path) -> tuple[Path, Path]:
+    return darknet_net(tmp_path, OBJECTNESS)
+
+
+def darknet_net(folder: Path, objectness: float, more: str = "") -> tuple[Path, Path]:
     """Write a net of one anchor on a grid of 2 x 1 cells that says the same in each, whatever it sees."""
-    cfg, weights = tmp_path / "tiny.cfg", tmp_path / "tiny.weights"
-    cfg.write_text(CFG.format(*ANCHOR))
-    biases = np.array([TX, TY, TW, TH, OBJECTNESS, PERSON, CAR], np.float32)
+    cfg, weights = folder / "tiny.cfg", folder / "tiny.weights"
+    cfg.write_text(CFG.format(*ANCHOR) + more)
+    biases = np.array([TX, TY, TW, TH, objectness, PERSON, CAR], np.float32)
     header = np.array([0, 2, 0, 0, 0], np.int32)
     weights.write_bytes(header.tobytes() + biases.tobytes() + np.zeros(7 * 3, np.float32).tobytes())
     return weights, cfg
@@ -98,6 +103,41 @@ def test_a_darknet_net_gives_the_boxes_of_its_equations(darknet: tuple[Path, Pat
         box = [x - wide / 2, y - tall / 2, x + wide / 2, y + tall / 2]
         wanted.append([min(max(v, 0), 1) * side for v, side in zip(box, (200, 100, 200, 100), strict=True)])
     np.testing.assert_allclose(sorted(answer.boxes.tolist()), wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("more", ["", "thresh = .6\n", "\nthresh=0.2\n\n# the end"])
+@pytest.mark.parametrize("objectness", [-1.7, -6.0])
+def test_a_darknet_score_is_kept_down_to_the_score_threshold(
+    tmp_path: Path, objectness: float, more: str
+) -> None:
+    """OpenCV itself drops what scores below 0.2, or below the training option `thresh` of a [region]."""
+    weights, cfg = darknet_net(tmp_path, objectness, more)
+    wanted = sigmoid(objectness) * sigmoid(CAR)
+    assert 0.001 < wanted < 0.2
+    for threshold, scores in ((0.001, [wanted] * 2), (wanted * 1.01, [])):
+        options: dict[str, Any] = {"config": cfg, "classes": NAMES, "score_threshold": threshold}
+        detector: Any = opencv_dnn(weights, "darknet", (64, 32), **options)
+        np.testing.assert_allclose(detector.detect([IMAGE])[0].scores, scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "wanted"),
+    [
+        (".prototxt", "{ nms_threshold: 0.45 confidence_threshold:0.25 }", b"confidence_threshold:0.001 }"),
+        (".prototxt", "confidence_threshold: 1e-8\nkeep_top_k: 100", b"threshold: 1e-8\nkeep_top_k: 100"),
+        (".pbtxt", 'key: "confidence_threshold"\n value {\n f: 0.3\n}', b"\n value {\n f: 0.001\n}"),
+        (".pbtxt", "key: 'confidence_threshold' value: { f: .5 }", b"value: { f: 0.001 }"),
+        (".pbtxt", 'key: "nms_threshold"\n value {\n f: 0.6\n}', b"f: 0.6"),
+        (".cfg", "[yolo]\r\nthresh = .2\r\nignore_thresh = .7\r\n[net]\r\nthresh=3", b"ignore_thresh = .7"),
+    ],
+)
+def test_a_cut_in_a_description_is_lowered_and_nothing_else_changes(
+    kind: str, text: str, wanted: bytes
+) -> None:
+    made = uncut(text.encode(), kind, 0.001)
+    assert wanted in made
+    assert uncut(made, kind, 0.001) == made
+    assert (b"thresh=3" in made) == ("thresh=3" in text)
 
 
 def test_answers_do_not_depend_on_batches_or_threads(darknet: tuple[Path, Path], picture: Image) -> None:

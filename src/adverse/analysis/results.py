@@ -146,6 +146,7 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
         "rows": [row.plain() for row in score_task(store)],
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        "warnings": store.manifest["warnings"],
         "troubles": _by_frame(troubles),
     }
     files: dict[str, bytes] = {}
@@ -233,7 +234,9 @@ def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked])
         "rows": [row for worked in done for row in worked.rows],
         "sensitivity": {worked.sut: worked.sensitivity for worked in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
+        "scores": store.lowest_scores(),
         "notes": {**store.manifest["data"]["notes"], **store.notes()},
+        "warnings": store.manifest["warnings"],
     }
 
 

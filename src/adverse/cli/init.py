@@ -22,6 +22,9 @@ def init(data: Data, model: Model = None, out: Out = Path("study.yaml")) -> None
         adverse init data/coco models/ours.onnx
         adverse init data/VOC2007 --out voc.yaml
 
+    Where the model does not say how it wants to see images (letterboxed or stretched, RGB or BGR, which
+    scale), the usual ways are tried on labelled images and the best is taken; the study lists their scores.
+
     Look at the picture it draws: white is what is there, orange what the model finds.
     """
     from adverse import plugins

@@ -71,6 +71,8 @@ def plan(study: StudyPath, out: Out = None) -> None:
         say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
     total, to_do = made.pictures(made.units), made.pictures(left)
     say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
+    for warning in made.warnings:
+        say(f"warning   {warning}")
     for problem in made.blocked:
         show_error(problem)
     raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)

@@ -16,6 +16,9 @@ Row = Mapping[str, Any]
 SHOWN_CHANGES = 4
 GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
 """The parts of a table, in order, with the words that head them."""
+CUT_SCORE = 0.01
+"""Lowest score above which a system is taken to drop detections by itself, if it gave many."""
+MANY_DETECTIONS = 100
 SHOWN = 5
 """Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
 
@@ -59,6 +62,8 @@ def quality(summary: Summary) -> list[str]:
         lines += _listed(refused)
     if summary.data["task"] == "detection":
         lines += _unanswered(summary)
+        lines += _cut_scores(summary)
+    lines += summary.data.get("warnings", ())
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
 
@@ -85,6 +90,17 @@ def _of_sensitivity(summary: Summary) -> list[str]:
             )
             suts.setdefault(words, []).append(sut)
     return [f"{', '.join(names)}: {words}" for words, names in suts.items()]
+
+
+def _cut_scores(summary: Summary) -> list[str]:
+    """Say whose scores end well above 0, as those do that a system cuts before it answers."""
+    return [
+        f"{sut}: none of its {known['detections']} detections scores below {known['lowest']:.3g}, so its "
+        "curves end there. Fix: if it drops weaker ones itself, lower its own threshold, or raise its limit "
+        "of detections for each image."
+        for sut, known in summary.data.get("scores", {}).items()
+        if known["detections"] >= MANY_DETECTIONS and known["lowest"] > CUT_SCORE
+    ]
 
 
 def _unanswered(summary: Summary) -> list[str]:

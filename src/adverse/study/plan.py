@@ -28,9 +28,11 @@ from adverse.study.inputs import FileHashes
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
 from adverse.study.stages import Stage
 from adverse.study.store.journal import Entry
-from adverse.suts.build import missing_recordings
+from adverse.suts.build import is_recorded, missing_recordings, review_recordings
+from adverse.suts.cuts import said_cuts
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
+from adverse.suts.recorded_check import Needed, Review
 from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
 
 if TYPE_CHECKING:
@@ -122,6 +124,8 @@ class Plan:
     done: Mapping[str, Entry]
     inputs: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
+    warnings: tuple[str, ...] = ()
+    """What a reader of the results must know about the SUTs before they are asked anything."""
 
     @property
     def to_do(self) -> list[Unit]:
@@ -150,15 +154,19 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
     conditions_of(file, settings)  # raises where a condition is none of the settings
     dataset = read_dataset(file, registry)
     job = replace(job_of(file, dataset, settings, suts), code=_code(registry, settings, suts))
+    recorded = _review_recordings(file, registry, dataset, job)
     blocked = [
         *_unmet_needs(file, dataset, settings),
         *_unmet_levels(file, dataset),
         *_unmet_task(file, dataset),
         *_missing_files(file, registry, job),
+        *recorded.errors,
     ]
+    cuts = [f"{task.name}: {line}" for task in suts for line in said_cuts(task.options)]
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
-    return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked))
+    warnings = (*cuts, *recorded.warnings)
+    return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked), warnings)
 
 
 def _code(
@@ -206,7 +214,15 @@ def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
 
 
 def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
-    """Read the data set that a study names."""
+    """Read the data set that a study names, or the part of it that it asks for."""
+    section = file.study.data
+    dataset = _whole_dataset(file, registry)
+    runs = section.negative_runs
+    cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
+    return cut if section.test_frames is None else thinned(cut, section.test_frames)
+
+
+def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:
     section = file.study.data
     plugin = registry.get("dataset", section.format, where=file.where("data", "format"))
     options = plugins.bind(
@@ -227,9 +243,7 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
                 where=file.where("targets"),
                 fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
             )
-    runs = section.negative_runs
-    cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
-    return cut if section.test_frames is None else thinned(cut, section.test_frames)
+    return dataset
 
 
 def sut_tasks(file: StudyFile, registry: Registry) -> tuple[SutTask, ...]:
@@ -372,6 +386,33 @@ def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[Ad
                 wanted=str(path),
                 fix="Write that file, or drop the mutation from the study.",
             )
+
+
+def _review_recordings(file: StudyFile, registry: Registry, dataset: Dataset, job: Job) -> Review:
+    """Check recorded answers of all SUTs: whether they are about the images of the study."""
+    found = Review()
+    recorded = [
+        (i, task) for i, task in enumerate(job.suts) if is_recorded(registry.get("sut", task.adapter))
+    ]
+    if not recorded:
+        return found
+    whole = _whole_dataset(file, registry)  # a study may use a part of what was recorded
+    known = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
+    splits: dict[str, list[Frame]] = {}
+    for log in dataset.logs:
+        if log.split != "train":
+            splits.setdefault(log.split, []).extend(log.frames)
+    test = {"test": splits["test"]}
+    needed = {one.id: Needed(test if n else splits, known) for n, one in enumerate(job.settings)}
+    for index, task in recorded:
+        plugin = registry.get("sut", task.adapter)
+        try:
+            review = review_recordings(plugin, task.options, needed)
+        except AdverseError as error:
+            raise error.placed(file.where("suts", index)) from error
+        found.errors += [error.placed(file.where("suts", index)) for error in review.errors]
+        found.warnings += [f"{task.name}: {line}" for line in review.warnings]
+    return found
 
 
 def _units(

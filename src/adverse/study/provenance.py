@@ -84,6 +84,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "quarantine_budget": study.quarantine_budget,
             "visual_change": study.visual_change,
         },
+        "warnings": list(plan.warnings),
         "engine": {"name": engine, "workers": workers},
     }
 

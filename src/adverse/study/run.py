@@ -129,6 +129,8 @@ def _prepare(
     plan = make_plan(file, hashes, journal.files_by_cell())
     if plan.blocked:
         raise plan.blocked[0]
+    for warning in plan.warnings:
+        watch.note(f"warning: {warning}")
     hashes.remember()
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     if folder.manifest.exists():

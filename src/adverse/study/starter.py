@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,12 @@ from adverse.data.reading import guess, read_format
 from adverse.data.write import write_image
 from adverse.errors import StudyError
 from adverse.plugins import Registry, bind
+from adverse.study.input_trials import Labelled, Showing, convention, labelled_images, try_out
 from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
-from adverse.suts.guess import class_map, guess_onnx
+from adverse.suts.cuts import said_cuts
+from adverse.suts.decoders import DECODERS
+from adverse.suts.guess import Guessed, class_map, guess_onnx
 from adverse.types import Dataset, Detections, Frame, Image, LabelMap
 
 SHOWN = 4
@@ -48,10 +51,11 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     dataset = read_format(found.format, options, where=str(data))
     checked = check(dataset, registry.all("mutation"))
     assumed = [f"the data are read as {found.format.name}"]
+    tried: list[str] = []
     if model is None:
         sut, system = _without_model(dataset, assumed), None
     else:
-        sut, system = _with_model(model, folder, dataset, registry, assumed)
+        sut, system = _with_model(model, folder, dataset, registry, assumed, tried)
     task = "detection" if system is None else task_of(system) or "detection"
     study: dict[str, Any] = {
         "name": _name(data),
@@ -76,11 +80,11 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
             study["invalid_depth"] = "nearest"
             share = f"{checked.depth.known_share:.1%} of the pixels"
             assumed.append(f"depth is known at {share}; elsewhere it is taken from the nearest that is known")
-    return Starter(_text(study, assumed, checked), tuple(assumed), _picture(dataset, system))
+    return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
 
 
 def _with_model(
-    model: Path, folder: Path, dataset: Dataset, registry: Registry, assumed: list[str]
+    model: Path, folder: Path, dataset: Dataset, registry: Registry, assumed: list[str], tried: list[str]
 ) -> tuple[dict[str, Any], Any]:
     if model.suffix.lower() != ONNX:
         raise StudyError(
@@ -94,9 +98,16 @@ def _with_model(
     known = guess_onnx(model, names)
     assumed += known.assumed
     section = {"name": _name(model), "adapter": "onnx", "model": str(model), **known.options}
-    given = {key: value for key, value in section.items() if key not in ("name", "adapter")}
+    assumed += said_cuts({"model": model})
     plugin = registry.get("sut", "onnx")
-    system = build(plugin, bind(plugin, given, where=str(model), base=Path.cwd()), default_class="person")
+
+    def shown(way: Showing) -> Any:
+        given = {"model": str(model), **known.options, **way.options()}
+        return build(plugin, bind(plugin, given, where=str(model), base=Path.cwd()), default_class="person")
+
+    way = _way_to_show(known, dataset, shown, assumed, tried)
+    section |= way.options()
+    system = shown(way)
     there = (
         tuple(dict.fromkeys(dataset.pixel_classes.values())) if task_of(system) == "segmentation" else names
     )
@@ -105,6 +116,40 @@ def _with_model(
         section["class_map"] = renamed
         assumed.append("class_map: " + ", ".join(f"its {a} is our {b}" for a, b in list(renamed.items())[:6]))
     return {**section, **_relative({"model": str(model)}, folder)}, system
+
+
+def _way_to_show(
+    known: Guessed, dataset: Dataset, shown: Callable[[Showing], Any], assumed: list[str], tried: list[str]
+) -> Showing:
+    """Return how images are shown to the model: as its metadata say, as does best on the data, or a guess."""
+    decoder = known.options["decoder"]
+    usual = convention("" if known.letterboxed else decoder, floats=known.floats)
+    if known.letterboxed:
+        assumed.append(f"images are shown as {usual}: its metadata are those of a YOLO export")
+        return usual
+    labelled = labelled_images(dataset) if decoder in DECODERS else Labelled([], [], [])
+    if not labelled.images:
+        why = (
+            "There are no labelled boxes to try it on"
+            if decoder in DECODERS
+            else "Only detectors are tried out"
+        )
+        assumed.append(
+            f"GUESSED: images are shown as {usual}. {why}, and a wrong way raises no error: the model only "
+            "finds less. Check resize:, channels:, scale:, mean: and std: against the model's own example"
+        )
+        return usual
+    renamed = class_map(known.classes, dataset.categories)
+    names = [renamed.get(name, name) for name in known.classes] if known.named else []
+    category_of = {
+        label: dataset.categories.index(name)
+        for label, name in enumerate(names)
+        if name in dataset.categories
+    }
+    chosen = try_out(shown, usual, labelled, category_of)
+    assumed.append(chosen.why)
+    tried += chosen.tried
+    return chosen.showing
 
 
 def _without_model(dataset: Dataset, assumed: list[str]) -> dict[str, Any]:
@@ -134,7 +179,7 @@ def _target(dataset: Dataset, assumed: list[str]) -> str:
     return name
 
 
-def _text(study: Mapping[str, Any], assumed: Sequence[str], checked: Checked) -> str:
+def _text(study: Mapping[str, Any], assumed: Sequence[str], tried: Sequence[str], checked: Checked) -> str:
     """Return the study as YAML, with what was assumed and what else there is as comments."""
     plain = yaml.safe_dump(
         dict(study), sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
@@ -142,6 +187,8 @@ def _text(study: Mapping[str, Any], assumed: Sequence[str], checked: Checked) ->
     head = [
         f"# {checked.images} images in {checked.logs} logs. Check what was assumed, then: adverse run",
         *(f"# - {line}" for line in assumed),
+        *(["# Ways to show images to the model, by AP50 over all classes in one order:"] if tried else []),
+        *(f"#   {line}" for line in tried),
         "",
     ]
     tail = [

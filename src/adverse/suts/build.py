@@ -13,6 +13,7 @@ from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
 from adverse.suts.ask import task_of
 from adverse.suts.child import Child
+from adverse.suts.recorded_check import Needed, Review
 from adverse.types import Recorded, System
 
 
@@ -67,6 +68,14 @@ def missing_recordings(plugin: Plugin, options: Mapping[str, Any], settings: Seq
         return []
     missing = getattr(build(plugin, options, default_class=""), "missing", None)
     return list(missing(settings)) if callable(missing) else []
+
+
+def review_recordings(plugin: Plugin, options: Mapping[str, Any], needed: Mapping[str, Needed]) -> Review:
+    """Check recorded answers against the frames that each setting of a study needs, where an adapter can."""
+    if not is_recorded(plugin):
+        return Review()
+    review = getattr(build(plugin, options, default_class=""), "review", None)
+    return cast("Review", review(needed)) if callable(review) else Review()
 
 
 class _Named:

@@ -25,6 +25,8 @@ MANY = 50
 """Rows of candidates from which an output is taken for a list of them."""
 SEGMENTS = (19, 21, 34, 150, 171)
 """Numbers of classes that segmentation models have and detection grids have not."""
+LETTERBOXED = frozenset({"stride", "imgsz", "names"})
+"""Metadata that the exporter of YOLOv5 and later writes; such models see letterboxed RGB / 255."""
 ALIKE = (
     ("person", "pedestrian", "people", "human"),
     ("motorcycle", "motorbike"),
@@ -40,11 +42,18 @@ ALIKE = (
 
 @dataclass(frozen=True)
 class Guessed:
-    """The options of the `onnx` adapter, the classes they stand for, and what they rest on."""
+    """The options of the `onnx` adapter, the classes they stand for, and what they rest on.
+
+    `named` tells whether the classes have names that mean something, `floats` whether pixels can be scaled,
+    `letterboxed` whether the model's own metadata say that it sees letterboxed RGB / 255.
+    """
 
     options: Mapping[str, Any]
     classes: tuple[str, ...]
     assumed: tuple[str, ...]
+    named: bool
+    floats: bool
+    letterboxed: bool
 
 
 def guess_onnx(model: Path, categories: Sequence[str]) -> Guessed:
@@ -78,10 +87,14 @@ def guess_onnx(model: Path, categories: Sequence[str]) -> Guessed:
         assumed.append(
             f"classes {listed if isinstance(listed, str) else 'as in the data set'}: there are {count}"
         )
-    assumed.append(
-        "pixels as RGB / 255 without mean and std; letterboxed. Compare with the model's own example"
+    return Guessed(
+        {"decoder": decoder, **options},
+        names,
+        tuple(assumed),
+        named=listed is not None,
+        floats=port.dtype.kind == "f",
+        letterboxed=network.metadata.keys() >= LETTERBOXED,
     )
-    return Guessed({"decoder": decoder, **options}, names, tuple(assumed))
 
 
 def decoder_of(  # noqa: PLR0911 - one line for each kind of output

@@ -86,6 +86,7 @@ class OnnxNetwork:
         self._session = session
         self.port = onnx_shape.input_port(session.get_inputs(), where, size=size, layout=layout)
         self.output_names: list[str] = [one.name for one in session.get_outputs()]
+        self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
         """Return the named outputs, in this order, or raise SutError."""

@@ -18,6 +18,7 @@ from adverse.plugins import Fraction, Positive, sut
 from adverse.suts.classes import class_names
 from adverse.suts.decoders import DECODERS, Output, Style, Unit
 from adverse.suts.dense import DenseStyle
+from adverse.suts.description import uncut
 from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
 from adverse.suts.onnx_files import external_files
 from adverse.suts.onnx_shape import Port
@@ -78,12 +79,13 @@ def opencv_dnn(
 
     `config` is the description that lies beside the weights (.pbtxt, .cfg, .prototxt). The other options
     are those of the onnx adapter; OpenCV does not tell the input's size, so `size` must be said. Heads
-    that a model gives as several outputs of the same width are read as one.
+    that a model gives as several outputs of the same width are read as one. A score cut in the description
+    is lowered to `score_threshold`.
     """
     joined = decoder in ONE_ROLE and outputs is None
     port = Port("image", np.dtype(np.float32), "nchw", size, 1)
     return network_system(
-        OpenCvNetwork(load_net(model, config), port, joined=joined),
+        OpenCvNetwork(load_net(model, config, score_threshold), port, joined=joined),
         Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
         Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
         where=str(model),
@@ -118,8 +120,11 @@ class OpenCvNetwork:
         return [Output(name, _joined([arrays[part] for part in name.split(JOINED)], name)) for name in names]
 
 
-def load_net(model: Path, config: Path | None) -> Any:
-    """Read a model with the reader that its ending names, or say what is missing."""
+def load_net(model: Path, config: Path | None, score_threshold: float) -> Any:
+    """Read a model with the reader that its ending names, or say what is missing.
+
+    Its layers drop no score from `score_threshold` on, whatever the description says.
+    """
     importer = IMPORTERS.get(model.suffix)
     if importer is None:
         raise SutError(
@@ -145,13 +150,16 @@ def load_net(model: Path, config: Path | None) -> Any:
             wanted="OpenCV 4",
             fix='pip install "opencv-python-headless<5", or export the model as ONNX and use onnx.',
         )
-    files = [str(path) for path in (config, model) if path is not None]
     try:
-        return reader(*(reversed(files) if importer.function in WEIGHTS_FIRST else files))
-    except cv2.error as error:
+        if importer.config is None or config is None:
+            return reader(str(model))
+        text = uncut(config.read_bytes(), importer.config, score_threshold)
+        buffers = [np.frombuffer(data, np.uint8) for data in (text, model.read_bytes())]
+        return reader(*(reversed(buffers) if importer.function in WEIGHTS_FIRST else buffers))
+    except (cv2.error, OSError) as error:
         raise SutError(
             f"OpenCV cannot read the {importer.kind} model",
-            where=", ".join(files),
+            where=", ".join(str(path) for path in (config, model) if path is not None),
             got=one_line(error),
             fix="Check that the files are complete and belong together.",
         ) from error

@@ -3,11 +3,13 @@
     [{"image_id": 7, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]
 
 An image without an entry has no detections, as COCO has it. An entry that is no detection (a NaN score,
-three numbers for a box, an unknown category) spoils the answer for its image only.
+three numbers for a box) spoils the answer for its image only. Whether the files belong to the data of a study
+is checked before it starts (recorded_check.py).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,16 @@ from adverse.errors import DataError, StudyError, SutError
 from adverse.plugins import sut
 from adverse.strict_json import parse_json
 from adverse.suts import template
+from adverse.suts.recorded_check import (
+    Boxes,
+    Declared,
+    Missing,
+    Needed,
+    RecordedRows,
+    Review,
+    Unknown,
+    review_files,
+)
 from adverse.types import Detections, Recorded
 
 FIELDS = ("image_id", "category_id", "bbox", "score")
@@ -25,12 +37,20 @@ FIELDS = ("image_id", "category_id", "bbox", "score")
 
 @sut(name="predictions")
 def predictions(
-    path: Path, *, categories: dict[int, str] | None = None, annotations: Path | None = None
+    path: Path,
+    *,
+    categories: dict[int, str] | None = None,
+    annotations: Path | None = None,
+    boxes: Boxes | None = None,
+    missing: Missing | None = None,
+    unknown_images: Unknown = "error",
 ) -> Recorded:
     """Use recorded answers: `path` holds {mutation} where each file has the id of its setting.
 
     The un-mutated images are those of the setting `identity`. What the category numbers mean is said by
-    `categories: {1: person}` or by a COCO file of `annotations`.
+    `categories: {1: person}` or by a COCO file of `annotations`. `boxes` are [x, y, width, height] unless it
+    says xyxy. `missing: no-detections` says that images without an entry are meant so, however many;
+    `unknown_images: ignore` leaves out entries for images that the data set does not have.
     """
     if not template.is_template(path):
         raise StudyError(
@@ -48,15 +68,16 @@ def predictions(
             fix="Add categories: {1: person, ...}, or annotations: with a COCO file.",
         )
     names = categories if annotations is None else _categories_of(annotations)
-    return Predictions(path, names or {})
+    return Predictions(path, names or {}, Declared(boxes, missing, unknown_images))
 
 
 class Predictions:
     """Recorded answers; each file is read when first asked for, and once."""
 
-    def __init__(self, path: Path, categories: Mapping[int, str]) -> None:
+    def __init__(self, path: Path, categories: Mapping[int, str], declared: Declared) -> None:
         self.classes = tuple(categories[number] for number in sorted(categories))
         self._path = path
+        self._declared = declared
         self._label_of = {number: label for label, number in enumerate(sorted(categories))}
         self._read: dict[str, _Answers | SutError] = {}
 
@@ -65,11 +86,17 @@ class Predictions:
         wanted = (template.path_for(self._path, setting) for setting in settings)
         return [path for path in wanted if not path.is_file()]
 
+    def review(self, needed: Mapping[str, Needed]) -> Review:
+        """Check the files of some settings, the baseline's first, against the frames they must answer for."""
+        there = {setting: frames for setting, frames in needed.items() if not self.missing([setting])}
+        files = [lambda setting=setting: self._open(setting).rows for setting in there]
+        return review_files(files, list(there.values()), self._declared)
+
     def recall(self, image_id: int | str, setting: str) -> Detections:
         """Return what was recorded for an image under a setting, or raise SutError."""
         if setting not in self._read:
             try:
-                self._read[setting] = _Answers(template.path_for(self._path, setting), self._label_of)
+                self._read[setting] = self._open(setting)
             except SutError as error:
                 self._read[setting] = error
         found = self._read[setting]
@@ -77,34 +104,48 @@ class Predictions:
             raise found.with_traceback(None)
         return found.of(image_id)
 
+    def _open(self, setting: str) -> _Answers:
+        path = template.path_for(self._path, setting)
+        return _Answers(path, self._label_of, self._declared.boxes or "xywh")
+
 
 class _Answers:
     """One file, kept as arrays: what an image's detections are, and which images have a fault."""
 
-    def __init__(self, path: Path, label_of: Mapping[int, int]) -> None:
+    def __init__(self, path: Path, label_of: Mapping[int, int], convention: Boxes) -> None:
         self._path = path
         self._rows: dict[int | str, list[int]] = {}
         self._faults: dict[int | str, str] = {}
+        images: list[int | str] = []
         boxes: list[list[float]] = []
         scores: list[float] = []
         labels: list[int] = []
+        unknown: Counter[object] = Counter()
         for number, entry in enumerate(_entries(path)):
             image_id = _image_id(entry, number, path)
             try:
                 box, score, label = _detection(entry, label_of)
             except (KeyError, OverflowError, ValueError) as error:
                 self._faults.setdefault(image_id, f"entry {number}: {error.args[0]}")
+                if isinstance(error, _CategoryError):
+                    unknown[error.category] += 1
                 continue
             self._rows.setdefault(image_id, []).append(len(scores))
+            images.append(image_id)
             boxes.append(box)
             scores.append(score)
             labels.append(label)
-        corners = np.array(boxes, np.float64).reshape(-1, 4)
+        as_written = np.array(boxes, np.float64).reshape(-1, 4)
+        corners = as_written.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when recalled
-            corners[:, 2:] += corners[:, :2]
+            if convention == "xywh":
+                corners[:, 2:] += corners[:, :2]
             self._boxes = corners.astype(np.float32)
             self._scores = np.array(scores, np.float64).astype(np.float32)
         self._labels = np.array(labels, np.int64)
+        self.rows = RecordedRows(
+            path, images, as_written, np.array(scores, np.float64), self._labels, self._faults, unknown
+        )
 
     def of(self, image_id: int | str) -> Detections:
         where = f"{self._path}, image {image_id!r}"
@@ -113,7 +154,7 @@ class _Answers:
                 "a recorded answer is no detection",
                 where=where,
                 got=self._faults[image_id],
-                wanted="image_id, a known category_id, bbox [x, y, width, height] and score",
+                wanted="image_id, a known category_id, bbox of four numbers and score",
                 fix="Mend it in the file.",
             )
         rows = self._rows.get(image_id, [])
@@ -123,6 +164,14 @@ class _Answers:
             raise SutError(
                 error.what, where=where, got=error.got, wanted=error.wanted, fix="Mend it in the file."
             ) from error
+
+
+class _CategoryError(KeyError):
+    """An entry's category is not among those of the study."""
+
+    def __init__(self, category: object) -> None:
+        super().__init__(f"category_id {category!r} is not among the categories")
+        self.category = category if isinstance(category, int | str) else repr(category)
 
 
 def _entries(path: Path) -> list[Any]:
@@ -166,7 +215,7 @@ def _detection(entry: Mapping[str, Any], label_of: Mapping[int, int]) -> tuple[l
         raise KeyError(f"it has no {lacking[0]}")
     category, box, score = entry["category_id"], entry["bbox"], entry["score"]
     if not isinstance(category, int) or category not in label_of:
-        raise KeyError(f"category_id {category!r} is not among the categories")
+        raise _CategoryError(category)
     if not isinstance(box, list) or len(box) != 4 or not all(_is_number(v) for v in box):
         raise ValueError(f"bbox is {box!r}")
     if not _is_number(score):

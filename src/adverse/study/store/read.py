@@ -370,6 +370,16 @@ class Store:
         table = self._select(columns, cells, "WHERE d.frame = $frame", frame=frame)
         return table.to_pylist()[0] if table is not None and table.num_rows else None
 
+    def lowest_scores(self) -> dict[str, dict[str, float]]:
+        """Return the lowest score of each SUT that detected anything, and of how many detections."""
+        table = self._select(
+            "d.sut, min(list_min(d.scores)) AS lowest, sum(len(d.scores)) AS detections",
+            self._cells,
+            "WHERE len(d.scores) > 0 GROUP BY ALL ORDER BY ALL",
+        )
+        rows = [] if table is None else table.to_pylist()
+        return {row["sut"]: {"lowest": row["lowest"], "detections": int(row["detections"])} for row in rows}
+
     def notes(self) -> dict[str, int]:
         """Return what decoding normalised, and on how many frames."""
         table = self._select(
