@@ -38,16 +38,10 @@ def imagecorruptions() -> Apply:
 
 
 def adverse() -> Apply:
-    from adverse import plugins  # noqa: PLC0415
-    from adverse.mutations import settings  # noqa: PLC0415
-
-    registry = plugins.load()
-    parsed: dict[tuple[str, int], Any] = {}
+    from adverse import mutations  # noqa: PLC0415
 
     def apply(image: Any, name: str, severity: int, seed: int) -> Any:
-        if (name, severity) not in parsed:
-            parsed[name, severity] = settings.parse(f"c.{name}(severity={severity})", registry)
-        return settings.apply_setting(image, parsed[name, severity], registry, seed=seed, key="bench")
+        return mutations.apply(image, f"c.{name}(severity={severity})", seed=seed, key="bench")
 
     return apply
 

@@ -16,7 +16,7 @@ import json
 import pkgutil
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -126,6 +126,9 @@ class Registry:
                 )
             self._by_name[plugin.kind, plugin.name] = plugin
 
+    def __iter__(self) -> Iterator[Plugin]:
+        return iter(self._by_name.values())
+
     def all(self, kind: Kind) -> list[Plugin]:
         """Return the plug-ins of a kind by name."""
         return [self._by_name[key] for key in sorted(self._by_name) if key[0] == kind]
@@ -143,16 +146,27 @@ class Registry:
 
 
 def load(files: Iterable[Path] = ()) -> Registry:
-    """Collect our own plug-ins, the installed ones, and those of the given files."""
+    """Collect our own plug-ins, the installed ones, and those of the given files.
+
+    What needs no file is collected once per process.
+    """
     paths = tuple(files)
+    if not paths:
+        return installed()
+    given = (plugin for path in paths for plugin in marked(load_file(path)))
+    return Registry((*installed(), *given), paths)
+
+
+@functools.cache
+def installed() -> Registry:
+    """Collect our own plug-ins and those of the entry points; the same registry at every call."""
     modules = [module for package in BUILT_IN.values() for module in _modules_of(package)]
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         try:
             modules.append(importlib.import_module(entry.module))
         except Exception as error:
             raise _does_not_load(f"entry point {entry.name!r} ({entry.module})", error) from error
-    modules += [load_file(path) for path in paths]
-    return Registry((plugin for module in modules for plugin in marked(module)), paths)
+    return Registry(plugin for module in modules for plugin in marked(module))
 
 
 def load_file(path: Path) -> ModuleType:

@@ -9,6 +9,7 @@ lens or a pattern of noise do not flicker.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 import re
@@ -193,8 +194,14 @@ def apply(
     The same (seed, key, mutation) always gives the same pixels, here and in a study whose frame id is `key`.
     """
     registry = plugins.load()
-    setting = parse(mutation, registry)
+    setting = _parsed(mutation, registry)
     return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str, registry: Registry) -> Setting:
+    """Read a setting once; it never leaves this module, so that nobody can change what is remembered."""
+    return parse(text, registry)
 
 
 def _unreadable(text: str, where: str) -> StudyError:
