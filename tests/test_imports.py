@@ -12,6 +12,7 @@ GROUND = (
     "types",
     "errors",
     "hashes",
+    "marks",
     "planned",
     "strict_json",
     "seeds",

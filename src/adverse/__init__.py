@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from adverse import curves, mutations, reliability
     from adverse.api import run
     from adverse.errors import AdverseError
+    from adverse.marks import Hazard, Strength
     from adverse.plugins import dataset, mutation, sut
     from adverse.types import Dataset, Detections, Frame, Log, Truth
 
@@ -23,7 +24,9 @@ _HOMES = {
     "Dataset": "adverse.types",
     "Detections": "adverse.types",
     "Frame": "adverse.types",
+    "Hazard": "adverse.marks",
     "Log": "adverse.types",
+    "Strength": "adverse.marks",
     "Truth": "adverse.types",
     "dataset": "adverse.plugins",
     "mutation": "adverse.plugins",
@@ -37,7 +40,9 @@ __all__ = [
     "Dataset",
     "Detections",
     "Frame",
+    "Hazard",
     "Log",
+    "Strength",
     "Truth",
     "curves",
     "dataset",

@@ -2,7 +2,8 @@
 
 A decorator marks its function and changes nothing elsewhere; `load` collects the marked functions of our
 own packages, of the entry-point group "adverse" and of the files a study names. What a plug-in can be
-told in a study is read from its signature, so there is no second declaration to keep true.
+told in a study is read from its signature, so there is no second declaration to keep true; what a signature
+cannot say of a mutation (hazards, strength) is said in its decorator.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.errors import MutationError, PluginError, StudyError, suggestion
 from adverse.hashes import digest
+from adverse.marks import Hazard, Strength
 from adverse.type_words import in_words, lower_first
 
 Kind = Literal["mutation", "sut", "dataset"]
@@ -91,12 +93,19 @@ class Plugin:
     kind: Kind
     name: str
     function: Callable[..., Any]
-    summary: str
     options: Mapping[str, Option]
-    needs: frozenset[str]
-    libraries: tuple[str, ...]
-    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None
+    needs: frozenset[str] = frozenset()
+    libraries: tuple[str, ...] = ()
+    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = None
     looks_like: LooksLike | None = None
+    hazards: tuple[Hazard, ...] | None = None
+    """What a mutation stands for; None where it does not say, () where it stands for none."""
+    strength: Strength | None = None
+
+    @property
+    def summary(self) -> str:
+        """The first line of its docstring."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
 
     @functools.cached_property
     def code(self) -> str:
@@ -202,7 +211,7 @@ def load_python(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        raise _does_not_load(str(path), error) from error
+        raise _does_not_load(str(path), error, path) from error
     return module
 
 
@@ -219,17 +228,27 @@ def marked(module: ModuleType) -> list[Plugin]:
 @overload
 def mutation(function: Callable[P, R]) -> Callable[P, R]: ...
 @overload
-def mutation(*, name: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def mutation(function: Callable[P, R] | None = None, *, name: str | None = None) -> Any:
+def mutation(
+    *, name: str | None = ..., hazards: tuple[Hazard, ...] | None = ..., strength: Strength | None = ...
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def mutation(
+    function: Callable[P, R] | None = None,
+    *,
+    name: str | None = None,
+    hazards: tuple[Hazard, ...] | None = None,
+    strength: Strength | None = None,
+) -> Any:
     """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?) -> image` as a mutation.
 
-    The function that comes back checks its input first, so the body need not.
+    The function that comes back checks its input first, so the body need not. `hazards` are what it stands
+    for, () for none; `strength` is the option that makes it stronger and can be searched.
     """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         options = _options_of(plain, skip=GIVEN_BY_ENGINE)
         first, needs = _mutation_signature(plain)
         title = name or plain.__name__
+        _check_marks(title, options, hazards, strength)
 
         @functools.wraps(plain)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -243,7 +262,11 @@ def mutation(function: Callable[P, R] | None = None, *, name: str | None = None)
                     given[key] = _valid_option(title, option, given[key])
             return plain(*args, **given)
 
-        return _marked(checked, "mutation", title, options, needs, libraries=PIXEL_LIBRARIES)
+        libraries = PIXEL_LIBRARIES
+        return _marked(
+            checked,
+            Plugin("mutation", title, checked, options, needs, libraries, hazards=hazards, strength=strength),
+        )
 
     return mark if function is None else mark(function)
 
@@ -273,7 +296,9 @@ def sut(
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         title = name or plain.__name__
         options = _options_of(plain)
-        return _marked(plain, "sut", title, options, libraries=libraries, extra_files=extra_files)
+        return _marked(
+            plain, Plugin("sut", title, plain, options, libraries=libraries, extra_files=extra_files)
+        )
 
     return mark if function is None else mark(function)
 
@@ -294,7 +319,7 @@ def dataset(
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         title = name or plain.__name__
-        return _marked(plain, "dataset", title, _options_of(plain), looks_like=looks_like)
+        return _marked(plain, Plugin("dataset", title, plain, _options_of(plain), looks_like=looks_like))
 
     return mark if function is None else mark(function)
 
@@ -346,18 +371,7 @@ def origin(plugin: Plugin) -> str:
     return inspect.getsourcefile(inspect.unwrap(plugin.function)) or plugin.function.__module__
 
 
-def _marked(
-    function: Callable[P, R],
-    kind: Kind,
-    name: str,
-    options: Mapping[str, Option],
-    needs: frozenset[str] = frozenset(),
-    libraries: tuple[str, ...] = (),
-    extra_files: Callable[[Mapping[str, Any]], Iterable[Path]] | None = None,
-    looks_like: LooksLike | None = None,
-) -> Callable[P, R]:
-    summary = (inspect.getdoc(function) or "").partition("\n")[0]
-    plugin = Plugin(kind, name, function, summary, options, needs, libraries, extra_files, looks_like)
+def _marked(function: Callable[P, R], plugin: Plugin) -> Callable[P, R]:
     function.__adverse__ = plugin  # type: ignore[attr-defined]
     return function
 
@@ -390,6 +404,30 @@ def _mutation_signature(function: Callable[..., Any]) -> tuple[str, frozenset[st
     if not parameters:
         raise PluginError(f"{function.__name__}: a mutation takes the image as its first parameter")
     return next(iter(parameters)), frozenset(parameters) & frozenset(GIVEN_BY_ENGINE)
+
+
+def _check_marks(
+    title: str, options: Mapping[str, Option], hazards: object, strength: Strength | None
+) -> None:
+    if hazards is not None and not (
+        isinstance(hazards, tuple) and all(isinstance(hazard, Hazard) for hazard in hazards)
+    ):
+        raise PluginError(
+            f"{title}: the hazards of a mutation are a tuple of Hazard",
+            got=repr(hazards),
+            fix='Write hazards=(Hazard("medium", "particles", "more", "rain falls"),), or () for none.',
+        )
+    said = [("hazard", hazard.option) for hazard in hazards or ()]
+    if strength is not None:
+        said.append(("strength", strength.option))
+    for noun, option in said:
+        if option is not None and option not in options:
+            raise PluginError(
+                f"{title}: its {noun} names an option that it does not have",
+                got=repr(option),
+                wanted=", ".join(options) or "no option: it has none",
+                fix=suggestion(option, options),
+            )
 
 
 def _check_image(title: str, image: object) -> None:
@@ -507,8 +545,13 @@ def _reachable_sources(module_name: str) -> set[Path]:
     return set(found.values())
 
 
-def _does_not_load(where: str, error: BaseException) -> PluginError:
-    frames = traceback.extract_tb(error.__traceback__)
+def _does_not_load(where: str, error: BaseException, file: Path | None = None) -> PluginError:
+    """Return the error to raise, with the last line of the file that was reached, not of what it called."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if file is None or frame.filename == str(file)
+    ]
     line = f", line {frames[-1].lineno}" if frames else ""
     if isinstance(error, SyntaxError):
         line = f", line {error.lineno}"

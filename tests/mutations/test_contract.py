@@ -11,6 +11,7 @@ from pydantic import Field
 
 from adverse import plugins
 from adverse.errors import MutationError
+from adverse.marks import Strength
 from adverse.mutations.contract import check
 from adverse.plugins import Fraction, Plugin, mutation, unchanged_at
 from adverse.types import Image
@@ -68,6 +69,26 @@ def never_still(image: Image, *, strength: Annotated[Fraction, unchanged_at(0)])
     return image + np.uint8(1 + strength)
 
 
+@mutation(strength=Strength("amount", 0, 1))
+def stirs_at_none(image: Image, *, amount: float) -> Image:
+    return image + np.uint8(1 + 9 * amount)
+
+
+@mutation(strength=Strength("amount", 0, 1))
+def ends_as_it_began(image: Image, *, amount: float) -> Image:
+    return image + np.uint8(40 * amount * (1 - amount))
+
+
+@mutation(strength=Strength("amount", 0, 9))
+def refuses_its_end(image: Image, *, amount: Fraction) -> Image:
+    return image + np.uint8(9 * amount)
+
+
+@mutation(strength=Strength("quality", 9, 1, exact=False))
+def codec(image: Image, *, quality: int) -> Image:
+    return image + np.uint8(10 - quality)
+
+
 def needs_a_word(image: Image, *, word: str) -> Image:
     return image + np.uint8(len(word))
 
@@ -91,6 +112,9 @@ def fears_the_sky(image: Image, *, depth_m: np.ndarray[Any, Any]) -> Image:
         (refuses_vaguely, "works from 1x1 up, or names the size it cannot work on"),
         (reads_memory_order, "any memory layout gives the same pixels"),
         (never_still, "zero strength changes nothing"),
+        (stirs_at_none, "zero strength changes nothing"),
+        (ends_as_it_began, "full strength changes more than zero strength"),
+        (refuses_its_end, "full strength changes more than zero strength"),
         (needs_a_word, "options can be chosen"),
         (fears_the_sky, "takes depth of +inf"),
     ],
@@ -118,7 +142,15 @@ def test_an_example_in_the_type_is_used() -> None:
     assert all(finding.ok for finding in check(_plugin(greet)))
 
 
+def test_a_codec_may_say_that_even_its_best_quality_changes_pixels() -> None:
+    findings = {finding.check: finding.ok for finding in check(_plugin(codec))}
+    assert findings["full strength changes more than zero strength"]
+    assert "zero strength changes nothing" not in findings
+    assert all(findings.values())
+
+
 def _plugin(function: Callable[..., Image]) -> Plugin:
-    plugin = mutation(function).__adverse__  # type: ignore[attr-defined]
+    marked = function if hasattr(function, "__adverse__") else mutation(function)
+    plugin = marked.__adverse__  # type: ignore[attr-defined]
     assert isinstance(plugin, Plugin)
     return plugin

@@ -6,31 +6,25 @@ import pytest
 
 from adverse import plugins
 from adverse.mutations.batteries import BATTERIES
-from adverse.reliability.hazards import (
-    GUIDE_WORDS,
-    HAZARDS,
-    LOCATIONS,
-    hazard_coverage,
-    hazard_words,
-    mutations_of,
-)
+from adverse.reliability.hazards import HazardCoverage, hazard_coverage, hazard_words, mutations_of
+
+REGISTRY = plugins.load()
 
 
-def test_every_mutation_of_ours_has_its_hazard_and_none_is_made_up() -> None:
-    assert {plugin.name for plugin in plugins.load().all("mutation")} == set(HAZARDS)
+def exercised_by(*settings: str) -> HazardCoverage:
+    return hazard_coverage(settings, REGISTRY)
 
 
-def test_entries_are_of_the_known_places_and_guide_words() -> None:
-    for hazards in HAZARDS.values():
-        for hazard in hazards:
-            assert hazard.location in LOCATIONS
-            assert hazard.guide_word in GUIDE_WORDS
-            assert hazard.words
+def test_every_mutation_of_ours_says_its_hazards_and_only_the_baseline_has_none() -> None:
+    said = {plugin.name: plugin.hazards for plugin in REGISTRY.all("mutation")}
+    assert [name for name, hazards in said.items() if not hazards] == ["identity"]
+    assert said["identity"] == ()
+    assert all(hazard.words for hazards in said.values() for hazard in hazards or ())
 
 
 def test_options_decide_where_a_mutation_goes_both_ways() -> None:
     def words(setting: str) -> list[str]:
-        return [row.guide_word for row in hazard_coverage([setting]).exercised]
+        return [row.guide_word for row in exercised_by(setting).exercised]
 
     assert words("brightness(scale=0.5)") == ["less"]
     assert words("brightness(scale=2)") == ["more"]
@@ -43,7 +37,7 @@ def test_options_decide_where_a_mutation_goes_both_ways() -> None:
 @pytest.mark.parametrize("battery", sorted(BATTERIES))
 def test_a_battery_exercises_something_and_every_setting_counts_once(battery: str) -> None:
     settings = [text for text, _ in BATTERIES[battery]]
-    coverage = hazard_coverage([*settings, *settings])
+    coverage = exercised_by(*settings, *settings)
     assert coverage.exercised
     assert not coverage.not_said
     named = [name for row in coverage.exercised for name in row.settings]
@@ -52,7 +46,7 @@ def test_a_battery_exercises_something_and_every_setting_counts_once(battery: st
 
 
 def test_what_was_not_exercised_is_said() -> None:
-    coverage = hazard_coverage(["identity", "haze(visibility_m=97.8)", "my_rain(drops=3) + jpeg(quality=20)"])
+    coverage = exercised_by("identity", "haze(visibility_m=97.8)", "my_rain(drops=3) + jpeg(quality=20)")
     said = " ".join(coverage.sentences())
     assert "Hazards of the light source and the object were not exercised." in said
     assert "no, less, as well as, part of, reverse, other than, where else" in said
@@ -72,5 +66,6 @@ def test_composed_and_coherent_settings_are_read() -> None:
 
 
 def test_hazards_in_a_line() -> None:
-    assert hazard_words("brightness") == "light source / intensity / less; light source / intensity / more"
-    assert hazard_words("identity") == "none"
+    brightness, identity = (REGISTRY.get("mutation", name) for name in ("brightness", "identity"))
+    assert hazard_words(brightness) == "light source / intensity / less; light source / intensity / more"
+    assert hazard_words(identity) == "none"

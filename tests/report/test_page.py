@@ -9,10 +9,14 @@ import io
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from adverse.report.page import write_report
+from adverse.report.page import hazards_of, write_report
+from adverse.report.pictures import Looker
+from adverse.study.store.read import Store
 from html_reading import read
 
 HOSTILE = "<script>alert(1)</script>"
@@ -112,3 +116,24 @@ def test_every_plot_has_a_table_beside_it(driven: Path) -> None:
         assert len(times) > 2
     curves = page.partition('<section id="curves">')[2].partition("</section>")[0]
     assert curves.count('role="img"') == curves.count("<summary>as a table</summary>") > 0
+
+
+def test_the_hazards_of_a_plug_in_are_read_if_it_is_trusted_and_still_there(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        "name: wet\ndata: {format: folder, root: x}\nsuts: [{name: a, adapter: contrast-blobs}]\n"
+        "mutations: []\ntargets: [person]\nplugins: [wet.py]\n"
+    )
+    (tmp_path / "wet.py").write_text(
+        "from adverse import Hazard, mutation\n"
+        "@mutation(hazards=(Hazard('object', 'wetness', 'more', 'the scene is wet'),))\n"
+        "def wet(image):\n    'Copy.'\n    return image.copy()\n"
+    )
+    store = SimpleNamespace(
+        folder=SimpleNamespace(study=study), manifest={"study": {"folder": str(tmp_path)}}, settings=("wet",)
+    )
+    trusting = Looker(cast("Store", store), trust=True)
+    assert [row.words for row in hazards_of(trusting).exercised] == ["the scene is wet"]
+    assert hazards_of(Looker(cast("Store", store))).not_said == ("wet",)
+    study.write_text(study.read_text().replace("wet.py", "gone.py"))
+    assert hazards_of(Looker(cast("Store", store), trust=True)).not_said == ("wet",)

@@ -63,7 +63,7 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
             "name": plugin.name,
             "summary": plugin.summary,
             "needs": sorted(plugin.needs),
-            **({"hazard": hazard_words(plugin.name)} if kind == "mutations" else {}),
+            **({"hazard": hazard_words(plugin)} if kind == "mutations" else {}),
             "options": [
                 {
                     "name": name,

@@ -10,7 +10,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.marks import Strength
 from adverse.mutations import area_kernels, layout
+from adverse.mutations.hazards import OUT_OF_FOCUS
 from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
@@ -28,7 +30,7 @@ DISC_GRID_RADIUS = 8
 ones on a grid that just holds them and with 5 taps (002)."""
 
 
-@mutation
+@mutation(hazards=(OUT_OF_FOCUS,), strength=Strength("sigma_px", 0, 40, power=2))
 def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at(0)]) -> Image:
     """Blur with an isotropic Gaussian of standard deviation `sigma_px`, reflecting at the border.
 

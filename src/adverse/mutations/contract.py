@@ -4,11 +4,12 @@ A plug-in author sees it through `adverse check-plugin FILE`; our own tests run 
 no mutation can be forgotten. Options are chosen from their types: the middle of a range, the first of a
 choice. Where a type does not say enough, it can carry an example,
 `Annotated[str, Field(examples=["night"])]`; where a value means "no change", it can say so with
-`unchanged_at`, and then that is checked too.
+`unchanged_at`, and then that is checked too; so is the strength that a mutation says it has.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from adverse import plugins
 from adverse.errors import AdverseError, MutationError, PluginError, one_line
+from adverse.marks import Strength
 from adverse.plugins import Option, Plugin, Registry
 from adverse.seeds import generator
 from adverse.types import Depth, Image
@@ -137,6 +139,9 @@ def _checks(trial: _Trial) -> Iterator[tuple[str, Callable[[_Trial], None]]]:
         yield "takes depth of +inf", _takes_sky
     if next(_zero_strengths(trial), None) is not None:
         yield "zero strength changes nothing", _is_identity_at_zero
+    if trial.plugin.strength is not None:
+        grows = functools.partial(_grows, strength=trial.plugin.strength)
+        yield "full strength changes more than zero strength", grows
 
 
 def _verdict(trial: _Trial, holds: Callable[[_Trial], None]) -> AdverseError | None:
@@ -252,14 +257,52 @@ def _is_identity_at_zero(trial: _Trial) -> None:
                 )
 
 
-def _zero_strengths(trial: _Trial) -> Iterator[dict[str, Any]]:
-    """Yield options under which nothing may change: all required strengths at zero, or one optional one."""
-    zeros = {
+def _grows(trial: _Trial, *, strength: Strength) -> None:
+    image = _picture(*SIZE)
+    at_zero, at_full = (_at_strength(trial, strength, value) for value in (0.0, 1.0))
+    before, after = (_gap(image, trial.run(image, options=options)) for options in (at_zero, at_full))
+    if after <= before:
+        raise PluginError(
+            "full strength changes the image no more than zero strength",
+            where=f"{trial.called(at_full)} and {trial.called(at_zero)}",
+            got=f"a mean difference of {after:.3g} and {before:.3g} levels",
+            wanted="a Strength whose `none` leaves the image as it is, and whose `most` is its end",
+        )
+
+
+def _gap(image: Image, out: Image) -> float:
+    return float(np.abs(out.astype(np.int16) - image).mean())
+
+
+def _at_strength(trial: _Trial, strength: Strength, value: float) -> dict[str, Any]:
+    """Return the required options, whatever else could change the image at zero, and the strength."""
+    zeros = _unchanged_at(trial.plugin)
+    required = {
+        name: zeros.get(name, chosen)
+        for name, chosen in trial.options.items()
+        if trial.plugin.options[name].required
+    }
+    return {**required, strength.option: strength.value(value)}
+
+
+def _unchanged_at(plugin: Plugin) -> dict[str, Any]:
+    return {
         name: schema["unchanged_at"]
-        for name, option in trial.plugin.options.items()
+        for name, option in plugin.options.items()
         for schema in _alternatives(option)
         if "unchanged_at" in schema
     }
+
+
+def _zero_strengths(trial: _Trial) -> Iterator[dict[str, Any]]:
+    """Yield options under which nothing may change: all required strengths at zero, or one optional one.
+
+    And the strength that the mutation says it has, at zero.
+    """
+    strength = trial.plugin.strength
+    if strength is not None and strength.exact:
+        yield _at_strength(trial, strength, 0)
+    zeros = _unchanged_at(trial.plugin)
     required = {name: value for name, value in zeros.items() if trial.plugin.options[name].required}
     if required:
         yield {**trial.options, **required}

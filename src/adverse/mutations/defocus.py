@@ -14,7 +14,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.marks import Strength
 from adverse.mutations import layout, scatter_kernels
+from adverse.mutations.hazards import OUT_OF_FOCUS
 from adverse.plugins import NonNegative, Positive, mutation, unchanged_at
 from adverse.types import Depth, Image
 
@@ -42,7 +44,7 @@ class _Layers(NamedTuple):
     reach: NDArray[np.int64]
 
 
-@mutation
+@mutation(hazards=(OUT_OF_FOCUS,), strength=Strength("kappa", 0, 100, power=2))
 def defocus(
     image: Image, *, depth_m: Depth, focus_m: Positive, kappa: Annotated[NonNegative, unchanged_at(0)]
 ) -> Image:

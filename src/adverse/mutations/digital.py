@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from adverse.errors import MutationError
+from adverse.marks import Hazard, Strength
 from adverse.mutations import area_kernels, layout
 from adverse.mutations.colour import LUMA, affine
+from adverse.mutations.hazards import COMPRESSED
 from adverse.plugins import mutation
 from adverse.types import Image
 
@@ -21,13 +23,13 @@ CHROMA = {"Cb": (2, 1.772, (0.0, -0.344136, 1.772)), "Cr": (0, 1.402, (1.402, -0
 """Full-range BT.601: which channel a difference is taken of, its divisor, and what a unit adds to R, G, B."""
 
 
-@mutation
+@mutation(hazards=())
 def identity(image: Image) -> Image:
     """Change nothing: the baseline that every mutated run is compared with."""
     return image.copy()
 
 
-@mutation
+@mutation(hazards=(COMPRESSED,), strength=Strength("quality", 100, 1, whole=True, exact=False))
 def jpeg(image: Image, *, quality: Quality) -> Image:
     """Encode as JPEG and decode, the way Pillow does it: chroma at half resolution (000 III-A.4).
 
@@ -43,7 +45,7 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
     return read.astype(np.uint8, copy=False).reshape(image.shape)
 
 
-@mutation
+@mutation(hazards=(Hazard("observer", "channels", "part of", "a channel of the image is lost"),))
 def channel_dropout(image: Image, *, channel: Literal["R", "G", "B", "Cb", "Cr"]) -> Image:
     """Store 0 in one channel of RGB, or of full-range BT.601 YCbCr (000 III-A.6).
 

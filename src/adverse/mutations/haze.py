@@ -10,20 +10,25 @@ import numpy as np
 from pydantic import Field
 
 from adverse.errors import MutationError
+from adverse.marks import Strength
 from adverse.mutations import layout, pixel_kernels
 from adverse.mutations.blur import smoothed
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
+from adverse.mutations.hazards import IN_FOG
 from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
 from adverse.types import Depth, Image
 
 KOSCHMIEDER = 3.912
 """ln(1/0.02): visibility is where contrast has fallen to 2 %."""
 
+LEAST_VISIBILITY_M = 1.0
+"""Where a search for a strength ends."""
+
 DEPTH_SIGMA_PX = 2.0
 """Depth is smoothed a little, to soften its edges."""
 
 
-@mutation
+@mutation(hazards=(IN_FOG,), strength=Strength("beta", 0, KOSCHMIEDER / LEAST_VISIBILITY_M, power=4))
 def haze(
     image: Image,
     *,

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.marks import Hazard, Strength
 from adverse.mutations import layout, pixel_kernels
 from adverse.mutations.colour import HAZE_COLOUR, colour_for
+from adverse.mutations.hazards import IN_FOG, TOO_BRIGHT
 from adverse.mutations.layout import LEVELS
 from adverse.plugins import Colour, Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
 
-@mutation
+@mutation(
+    hazards=(
+        Hazard("light source", "intensity", "less", "there is too little light", "scale", below=1),
+        replace(TOO_BRIGHT, option="scale", above=1),
+    ),
+    strength=Strength("scale", 1, 0),
+)
 def brightness(image: Image, *, scale: Annotated[NonNegative, unchanged_at(1)]) -> Image:
     """Multiply every channel by `scale`, saturating at 255 (000 III-A.2).
+
+    The strength of it that can be searched goes to the dark.
 
     >>> brightness(np.array([[10, 200]], np.uint8), scale=2.0)
     array([[ 20, 255]], dtype=uint8)
@@ -25,7 +36,7 @@ def brightness(image: Image, *, scale: Annotated[NonNegative, unchanged_at(1)]) 
     return _look_up(image, [_rounded(LEVELS * scale)])
 
 
-@mutation
+@mutation(hazards=(IN_FOG,))
 def alpha_blend(
     image: Image, *, alpha: Annotated[Fraction, unchanged_at(0)], color: Colour = HAZE_COLOUR
 ) -> Image:

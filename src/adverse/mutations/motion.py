@@ -9,7 +9,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.marks import Strength
 from adverse.mutations import area_kernels, layout
+from adverse.mutations.hazards import CAMERA_MOVES
 from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
@@ -17,7 +19,7 @@ LINE_STEPS = 64
 """Shifts that are averaged, for each pixel of a motion's length."""
 
 
-@mutation(name="motion_blur")
+@mutation(name="motion_blur", hazards=(CAMERA_MOVES,), strength=Strength("length_px", 0, 100, power=2))
 def steady_motion_blur(
     image: Image, *, length_px: Annotated[NonNegative, unchanged_at(0)], angle_deg: float = 0.0
 ) -> Image:

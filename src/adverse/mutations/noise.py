@@ -12,13 +12,18 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from adverse.marks import Hazard, Strength
 from adverse.mutations import fields, pixel_kernels
+from adverse.mutations.hazards import SENSOR_NOISE
 from adverse.mutations.layout import LEVELS, ROUND
 from adverse.plugins import Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
 
-@mutation
+@mutation(
+    hazards=(Hazard("observer", "pixels", "no", "pixels are dead, or stuck"),),
+    strength=Strength("fraction", 0, 1, power=2),
+)
 def salt_pepper(
     image: Image, *, fraction: Annotated[Fraction, unchanged_at(0)], rng: np.random.Generator
 ) -> Image:
@@ -40,7 +45,7 @@ def salt_pepper(
     return out
 
 
-@mutation
+@mutation(hazards=(SENSOR_NOISE,), strength=Strength("sigma_w", 0, 255, power=2))
 def signal_noise(
     image: Image,
     *,

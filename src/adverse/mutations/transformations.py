@@ -19,6 +19,15 @@ from numpy.typing import NDArray
 from adverse.mutations import blur, digital, layout, light, noise
 from adverse.mutations import frost as ice
 from adverse.mutations.colour import LUMA, affine
+from adverse.mutations.hazards import (
+    COLOURED_LIGHT,
+    COMPRESSED,
+    ICE_ON_LENS,
+    LOW_CONTRAST,
+    OUT_OF_FOCUS,
+    SENSOR_NOISE,
+    TOO_BRIGHT,
+)
 from adverse.plugins import Fraction, mutation, unchanged_at
 from adverse.types import Image
 
@@ -45,7 +54,7 @@ NOISE_SIGMA = 1.0
 """Standard deviation at strength 1, of full scale."""
 
 
-@mutation(name="t.rgb_shift")
+@mutation(name="t.rgb_shift", hazards=(COLOURED_LIGHT,))
 def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add a constant to every channel, in a random direction of RGB."""
     source = layout.pixels(image)
@@ -56,13 +65,13 @@ def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> 
     return affine(image, np.eye(source.shape[2]), direction * strength * RGB_SHIFT_LEVELS)
 
 
-@mutation(name="t.contrast")
+@mutation(name="t.contrast", hazards=(LOW_CONTRAST,))
 def contrast(image: Image, *, strength: Strength) -> Image:
     """Move every channel towards its mean; at strength 1 nothing else is left."""
     return light.reduce_contrast(image, 1 - strength, offset=layout.ROUND)
 
 
-@mutation(name="t.defocus_blur")
+@mutation(name="t.defocus_blur", hazards=(OUT_OF_FOCUS,))
 def defocus_blur(image: Image, *, strength: Strength) -> Image:
     """Blur with a disc, the same at all depths; between whole radii, mix the two next to them."""
     radius = strength * DEFOCUS_RADIUS_PX
@@ -75,13 +84,13 @@ def defocus_blur(image: Image, *, strength: Strength) -> Image:
     return mixed.astype(np.uint8, copy=False).reshape(image.shape)
 
 
-@mutation(name="t.brightness")
+@mutation(name="t.brightness", hazards=(TOO_BRIGHT,))
 def brightness(image: Image, *, strength: Strength) -> Image:
     """Raise the value of HSV; at strength 1 everything is as bright as can be."""
     return light.raise_value(image, strength)
 
 
-@mutation(name="t.frost")
+@mutation(name="t.frost", hazards=(ICE_ON_LENS,))
 def frost(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Cover the lens with ice."""
     texture = ice.texture(int(rng.integers(len(ice.LOOKS))))
@@ -89,7 +98,7 @@ def frost(image: Image, *, strength: Strength, rng: np.random.Generator) -> Imag
     return ice.frost(image, texture=texture, weight=kept, frost_weight=strength, rng=rng)
 
 
-@mutation(name="t.color_jitter")
+@mutation(name="t.color_jitter", hazards=(COLOURED_LIGHT,))
 def color_jitter(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Change brightness, contrast, saturation and hue together, each in a random direction."""
     source = layout.pixels(image)
@@ -106,7 +115,7 @@ def color_jitter(image: Image, *, strength: Strength, rng: np.random.Generator) 
     return affine(image, matrix, np.full(source.shape[2], bright * (1 - steep) * middle))
 
 
-@mutation(name="t.jpeg")
+@mutation(name="t.jpeg", hazards=(COMPRESSED,))
 def jpeg(image: Image, *, strength: Strength) -> Image:
     """Compress as JPEG, the quality falling from 95 to 1; strength 0 does not compress at all."""
     if strength == 0:
@@ -114,7 +123,7 @@ def jpeg(image: Image, *, strength: Strength) -> Image:
     return digital.jpeg(image, quality=round(JPEG_BEST + (JPEG_WORST - JPEG_BEST) * strength))
 
 
-@mutation(name="t.gaussian_noise")
+@mutation(name="t.gaussian_noise", hazards=(SENSOR_NOISE,))
 def gaussian_noise(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add normal noise; more strength amplifies the same noise."""
     return noise.gaussian(image, 255 * NOISE_SIGMA * strength, layout.ROUND, rng)

@@ -1,134 +1,17 @@
-"""Which hazards of seeing a mutation stands for, in the manner of CV-HAZOP: where, what, how it goes wrong.
+"""Which hazards of seeing the settings of a run exercise, and which they do not.
 
-CV-HAZOP (Zendel et al.) looks for hazards by asking of every place on the way of light (its source, the
-medium, the object, the observer) what happens to one of its parameters when a guide word applies: no light,
-more of it, less. The mapping is ours, in our own words; a plug-in's mutation is not in it: not said.
+What a mutation stands for it says itself (`adverse.marks`); one that does not is listed as not said.
 """
 
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-LOCATIONS = ("light source", "medium", "object", "observer")
-GUIDE_WORDS = {
-    "no": "something that should be there is not",
-    "more": "there is more of it than intended",
-    "less": "there is less of it than intended",
-    "as well as": "something else is there too",
-    "part of": "only a part of it is there",
-    "reverse": "it is the opposite of what was intended",
-    "other than": "it is something else",
-    "where else": "it is in another place",
-}
-"""Those that a single image can show; there are more, for time."""
-
-
-@dataclass(frozen=True)
-class Hazard:
-    """One thing that can go wrong, and what it looks like. It may need an option beyond some value."""
-
-    location: str
-    parameter: str
-    guide_word: str
-    words: str
-    option: str | None = None
-    above: float = -math.inf
-    below: float = math.inf
-
-    @property
-    def entry(self) -> tuple[str, str, str]:
-        """Location, parameter and guide word: what makes two mutations simulate the same hazard."""
-        return self.location, self.parameter, self.guide_word
-
-    def applies(self, options: Mapping[str, Any]) -> bool:
-        """Return whether a mutation with these options is this hazard."""
-        if self.option is None:
-            return True
-        value = options.get(self.option)
-        return isinstance(value, int | float) and self.above < value < self.below
-
-
-def _one(location: str, parameter: str, guide_word: str, words: str) -> tuple[Hazard, ...]:
-    return (Hazard(location, parameter, guide_word, words),)
-
-
-_FOCUS = _one("observer", "focus", "other than", "the lens is focused at another distance than the scene's")
-_SENSOR_NOISE = _one("observer", "electronic noise", "more", "the sensor adds more noise than it should")
-_JPEG = _one("observer", "compression", "more", "the image is compressed harder than intended")
-_ICE = _one("observer", "cleanliness of the lens", "as well as", "ice lies on the lens")
-_BRIGHT = _one("light source", "intensity", "more", "there is more light than the exposure is made for")
-_CONTRAST = _one("medium", "transparency", "less", "scattered light takes contrast from everything")
-_FOG = _one("medium", "particles", "more", "mist or fog hangs between the scene and the camera")
-_MOTION = _one("observer", "motion", "more", "the camera moves while the shutter is open")
-_COLOURS = _one(
-    "light source", "spectrum", "other than", "the light has another colour than the system knows"
-)
-
-HAZARDS: Mapping[str, tuple[Hazard, ...]] = {
-    "identity": (),
-    "alpha_blend": _FOG,
-    "brightness": (
-        Hazard("light source", "intensity", "less", "there is too little light", "scale", below=1),
-        Hazard("light source", "intensity", "more", _BRIGHT[0].words, "scale", above=1),
-    ),
-    "c.brightness": _BRIGHT,
-    "c.contrast": _CONTRAST,
-    "c.defocus_blur": _FOCUS,
-    "c.elastic_transform": _one("medium", "refraction", "other than", "hot or moving air bends the light"),
-    "c.fog": _FOG,
-    "c.frost": _ICE,
-    "c.gaussian_blur": _FOCUS,
-    "c.gaussian_noise": _SENSOR_NOISE,
-    "c.glass_blur": _one(
-        "observer", "glass before the lens", "other than", "the scene is seen through rough glass"
-    ),
-    "c.impulse_noise": _one("observer", "transmission", "other than", "bits of the image arrive wrong"),
-    "c.jpeg_compression": _JPEG,
-    "c.motion_blur": _MOTION,
-    "c.pixelate": _one("observer", "resolution", "less", "the image has fewer pixels than intended"),
-    "c.saturate": (
-        Hazard("observer", "colour", "less", "colours are weaker than they are", "severity", below=3),
-        Hazard("observer", "colour", "more", "colours are driven too far", "severity", above=2),
-    ),
-    "c.shot_noise": _one("light source", "intensity", "less", "so little light that single photons count"),
-    "c.snow": _one("medium", "particles", "as well as", "snow falls between the scene and the camera"),
-    "c.spatter": (
-        Hazard(
-            "observer", "cleanliness of the lens", "as well as", "drops hang on the lens", "severity", below=4
-        ),
-        Hazard(
-            "observer",
-            "cleanliness of the lens",
-            "part of",
-            "mud hides a part of the view",
-            "severity",
-            above=3,
-        ),
-    ),
-    "c.speckle_noise": _SENSOR_NOISE,
-    "c.zoom_blur": _MOTION,
-    "channel_dropout": _one("observer", "channels", "part of", "a channel of the image is lost"),
-    "defocus": _FOCUS,
-    "gaussian_blur": _FOCUS,
-    "haze": _FOG,
-    "jpeg": _JPEG,
-    "motion_blur": _MOTION,
-    "salt_pepper": _one("observer", "pixels", "no", "pixels are dead, or stuck"),
-    "signal_noise": _SENSOR_NOISE,
-    "t.brightness": _BRIGHT,
-    "t.color_jitter": _COLOURS,
-    "t.contrast": _CONTRAST,
-    "t.defocus_blur": _FOCUS,
-    "t.frost": _ICE,
-    "t.gaussian_noise": _SENSOR_NOISE,
-    "t.jpeg": _JPEG,
-    "t.rgb_shift": _COLOURS,
-}
-"""By mutation. Changing what is in a scene (`adverse fuzz`) is about the object; none of these are."""
+from adverse.marks import GUIDE_WORDS, LOCATIONS, Hazard
+from adverse.plugins import Plugin, Registry
 
 
 @dataclass(frozen=True)
@@ -154,7 +37,7 @@ class HazardCoverage:
 
     rows: tuple[HazardRow, ...]
     not_said: tuple[str, ...]
-    """Mutations, of plug-ins, that do not say what hazard they are."""
+    """Mutations that do not say what hazard they are."""
 
     @property
     def exercised(self) -> tuple[HazardRow, ...]:
@@ -176,24 +59,28 @@ class HazardCoverage:
         return lines
 
 
-def hazard_coverage(settings: Iterable[str]) -> HazardCoverage:
+def hazard_coverage(settings: Iterable[str], registry: Registry) -> HazardCoverage:
     """Say which hazards the settings of a run exercise, by their ids.
 
-    >>> found = hazard_coverage(["identity", "brightness(scale=0.5)", "haze(visibility_m=97.8)"])
+    >>> from adverse import plugins
+    >>> ids = ["identity", "brightness(scale=0.5)", "haze(visibility_m=97.8)"]
+    >>> found = hazard_coverage(ids, plugins.load())
     >>> [row.entry for row in found.exercised][:1]
     [('light source', 'intensity', 'less')]
     """
+    mutations = registry.all("mutation")
+    said = {plugin.name: plugin.hazards for plugin in mutations if plugin.hazards is not None}
     by_entry: dict[tuple[str, str, str], list[str]] = {}
     not_said = []
     for setting in settings:
         for name, options in mutations_of(setting):
-            if name not in HAZARDS:
+            if name not in said:
                 not_said.append(name)
-            for hazard in HAZARDS.get(name, ()):
+            for hazard in said.get(name, ()):
                 if hazard.applies(options):
                     by_entry.setdefault(hazard.entry, []).append(setting)
     rows = []
-    for entry, hazards in sorted(_known().items(), key=lambda one: _place(one[0])):
+    for entry, hazards in sorted(_by_entry(said).items(), key=lambda one: _place(one[0])):
         rows.append(
             HazardRow(
                 *entry,
@@ -205,15 +92,16 @@ def hazard_coverage(settings: Iterable[str]) -> HazardCoverage:
     return HazardCoverage(tuple(rows), tuple(sorted(set(not_said))))
 
 
-def hazard_words(mutation: str) -> str:
+def hazard_words(mutation: Plugin) -> str:
     """Return what hazards a mutation stands for, on one line.
 
-    >>> hazard_words("haze"), hazard_words("my_own")
-    ('medium / particles / more', 'not said')
+    >>> from adverse import plugins
+    >>> hazard_words(plugins.load().get("mutation", "haze"))
+    'medium / particles / more'
     """
-    if mutation not in HAZARDS:
+    if mutation.hazards is None:
         return "not said"
-    return "; ".join(" / ".join(hazard.entry) for hazard in HAZARDS[mutation]) or "none"
+    return "; ".join(" / ".join(hazard.entry) for hazard in mutation.hazards) or "none"
 
 
 def mutations_of(setting: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -243,9 +131,11 @@ def _value(node: ast.expr) -> Any:
         return ast.unparse(node)
 
 
-def _known() -> dict[tuple[str, str, str], list[tuple[str, Hazard]]]:
+def _by_entry(
+    said: Mapping[str, tuple[Hazard, ...]],
+) -> dict[tuple[str, str, str], list[tuple[str, Hazard]]]:
     found: dict[tuple[str, str, str], list[tuple[str, Hazard]]] = {}
-    for name, hazards in HAZARDS.items():
+    for name, hazards in said.items():
         for hazard in hazards:
             found.setdefault(hazard.entry, []).append((name, hazard))
     return found

@@ -18,9 +18,10 @@ import numpy as np
 
 from adverse import plugins
 from adverse.errors import MutationError, StudyError
+from adverse.marks import Strength
 from adverse.mutations.settings import apply_step
 from adverse.plugins import Plugin, Registry
-from adverse.reliability.strengths import Strength, strength_of
+from adverse.reliability.strengths import strength_of
 from adverse.reliability.visual import Backend, Reference
 from adverse.seeds import generator
 from adverse.types import Depth, Image

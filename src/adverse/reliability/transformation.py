@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from adverse.errors import StudyError
+from adverse.marks import Strength
 from adverse.mutations.settings import call_of
 from adverse.plugins import Plugin, Registry, bind
-from adverse.reliability.strengths import Strength, known_strength, strength_of
+from adverse.reliability.strengths import known_strength, strength_of
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adverse import marks
 from adverse.errors import StudyError
 from adverse.hashes import digest
 from adverse.mutations.settings import expand
@@ -20,6 +21,14 @@ from adverse.reliability.transformation import Transformation, read_transformati
 
 PLUGIN = Path(__file__).with_name("drawn.py")
 VISUAL = Path(__file__).with_name("visual")
+SEARCH = (
+    *sorted(VISUAL.glob("*.py")),
+    VISUAL.with_name("search.py"),
+    VISUAL.with_name("strengths.py"),
+    Path(marks.__file__),
+)
+"""The code that decides, with the mutation's own, which strength a visual change is given by."""
+
 SEVERITIES = range(1, 6)
 BATTERIES = {
     "haze": "c.fog",
@@ -95,8 +104,7 @@ def _entry(
     high: float,
     more: Mapping[str, Any],
 ) -> dict[str, Any]:
-    sources = [*sorted(VISUAL.glob("*.py")), VISUAL.with_name("search.py"), VISUAL.with_name("strengths.py")]
-    code = digest(transformation.plugin.code, *(path.read_bytes() for path in sources), size=4)
+    code = digest(transformation.plugin.code, *(path.read_bytes() for path in SEARCH), size=4)
     options = {
         "transformation": one.transformation,
         "lowest": round(low, 6),

@@ -11,7 +11,7 @@ FEW = 2
 
 
 def hazard_table(coverage: HazardCoverage) -> Table:
-    """Return every hazard that a mutation of ours stands for, and what exercised it."""
+    """Return every hazard that a mutation stands for, and what exercised it."""
     rows, data = [], []
     for row in coverage.rows:
         if row.settings:

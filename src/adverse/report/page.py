@@ -15,7 +15,7 @@ from adverse.benchmarks.table import cells_of
 from adverse.curves.predict import family_of, predict_contextual
 from adverse.curves.table import BASELINE, ScoreTable
 from adverse.errors import AdverseError
-from adverse.reliability.hazards import hazard_coverage
+from adverse.reliability.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.closed_loop import drives
@@ -53,8 +53,9 @@ def write_report(run: Path, *, trust: bool = False) -> Path:
     """
     store = finished(run)
     summary = read_summary(store)
-    files = {FILE: render(store, summary, trust=trust).encode()}
-    for table in _tables(store, summary):
+    looker = Looker(store, trust=trust)
+    files = {FILE: render(looker, summary).encode()}
+    for table in _tables(looker, summary):
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
         files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
         files[f"{TABLES}/{stem}.json"] = table.json().encode()
@@ -64,13 +65,13 @@ def write_report(run: Path, *, trust: bool = False) -> Path:
     return store.folder.path / FILE
 
 
-def render(store: Store, summary: Summary, *, trust: bool = False) -> str:
+def render(looker: Looker, summary: Summary) -> str:
     """Return the whole page."""
-    looker = Looker(store, trust=trust)
+    store = looker.store
     verdicts = read_verdicts(store)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
-    hazards = hazard_coverage(store.settings)
+    hazards = hazards_of(looker)
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
@@ -104,14 +105,20 @@ def _not_pictured(looker: Looker) -> list[str]:
     return [shown(words, longest=500)] if words else []
 
 
-def _tables(store: Store, summary: Summary) -> list[Table]:
+def hazards_of(looker: Looker) -> HazardCoverage:
+    """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not asked."""
+    return hazard_coverage(looker.store.settings, looker.known_plugins())
+
+
+def _tables(looker: Looker, summary: Summary) -> list[Table]:
+    store = looker.store
     rankings = ranking_table(summary)
     predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
     maybe = (rankings, visual_change_table(summary))
     return [
         *level_tables(summary),
         *(table for table in maybe if table),
-        hazard_table(hazard_coverage(store.settings)),
+        hazard_table(hazards_of(looker)),
         *predicted,
         *benchmark_tables(store),
         *class_tables(summary),

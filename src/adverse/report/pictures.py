@@ -80,6 +80,13 @@ class Looker:
         """The plug-ins of the study that may be run."""
         return plugins.load(path for path in self._file.plugin_files if path not in self.withheld)
 
+    def known_plugins(self) -> Registry:
+        """Return the plug-ins that may be run, or the installed ones where the study's no longer load."""
+        try:
+            return self.registry
+        except AdverseError:
+            return plugins.load()
+
     @cached_property
     def job(self) -> Job:
         """What the workers of the run were told."""

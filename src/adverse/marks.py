@@ -1,0 +1,108 @@
+"""What a mutation says of itself beside its signature: the hazards it stands for, and its strength.
+
+Both are said where the mutation is written, `@mutation(hazards=(Hazard(...),), strength=Strength(...))`, by
+built-in ones and by plug-ins alike. Hazards are in the manner of CV-HAZOP (Zendel et al.), which asks of
+every place on the way of light (its source, the medium, the object, the observer) what happens to one of its
+parameters when a guide word applies: no light, more of it, less. Which hazard a mutation stands for is our
+own reading, in our own words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adverse.errors import PluginError, suggestion
+
+LOCATIONS = ("light source", "medium", "object", "observer")
+GUIDE_WORDS = {
+    "no": "something that should be there is not",
+    "more": "there is more of it than intended",
+    "less": "there is less of it than intended",
+    "as well as": "something else is there too",
+    "part of": "only a part of it is there",
+    "reverse": "it is the opposite of what was intended",
+    "other than": "it is something else",
+    "where else": "it is in another place",
+}
+"""Those that a single image can show; there are more, for time."""
+
+
+@dataclass(frozen=True)
+class Hazard:
+    """One thing that can go wrong, and what it looks like. It may need an option beyond some value."""
+
+    location: str
+    parameter: str
+    guide_word: str
+    words: str
+    option: str | None = None
+    above: float = -math.inf
+    below: float = math.inf
+
+    def __post_init__(self) -> None:
+        for noun, value, known in (
+            ("location", self.location, LOCATIONS),
+            ("guide word", self.guide_word, GUIDE_WORDS),
+        ):
+            if value not in known:
+                raise PluginError(
+                    f"a hazard has an unknown {noun}",
+                    got=repr(value),
+                    wanted=", ".join(known),
+                    fix=suggestion(value, known),
+                )
+
+    @property
+    def entry(self) -> tuple[str, str, str]:
+        """Location, parameter and guide word: what makes two mutations simulate the same hazard."""
+        return self.location, self.parameter, self.guide_word
+
+    def applies(self, options: Mapping[str, Any]) -> bool:
+        """Return whether a mutation with these options is this hazard."""
+        if self.option is None:
+            return True
+        value = options.get(self.option)
+        return isinstance(value, int | float) and self.above < value < self.below
+
+
+@dataclass(frozen=True)
+class Strength:
+    """The option that makes a mutation stronger: nothing changes at `none`, and `most` is the end.
+
+    `most` is far beyond what people tolerate. `power` bends the way from one to the other, so that where
+    things happen is not in a corner of it. `exact` is False where even `none` changes the image a little, as
+    a codec does at its best quality.
+    """
+
+    option: str
+    none: float
+    most: float
+    power: float = 1.0
+    whole: bool = False
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.none) and math.isfinite(self.most) and self.none != self.most):
+            raise PluginError(
+                f"the strength {self.option!r} goes nowhere",
+                got=f"from {self.none} to {self.most}",
+                wanted="two different finite numbers: where nothing changes, and the end",
+            )
+        if not 0 < self.power < math.inf:
+            raise PluginError(
+                f"the strength {self.option!r} has a power it cannot have",
+                got=str(self.power),
+                wanted="a number above 0",
+            )
+
+    def value(self, strength: float) -> float:
+        """Return the option's value at a strength of 0 to 1.
+
+        >>> Strength("quality", 100, 1, whole=True).value(0.5), Strength("beta", 0, 4, power=2).value(0.5)
+        (50, 1.0)
+        """
+        value = self.none + (self.most - self.none) * strength**self.power
+        return round(value) if self.whole else float(value)
