@@ -29,6 +29,7 @@ from adverse.report.comparison import comparison_lines, comparison_table, compar
 from adverse.report.comparison_page import render_comparison
 from adverse.report.gate import verdict_table
 from adverse.report.page import render
+from adverse.report.pictures import Looker
 from adverse.report.terminal import tables
 from adverse.report.words import HIDDEN
 from adverse.study.store.finished import finished
@@ -183,7 +184,7 @@ def test_pages_run_none_of_it(run: Path, browser: Browser, tmp_path: Path) -> No
     assert all("\n" not in line for line in requirement_answers(verdicts))
     assert [table.data[0]["name"] for table in requirement_tables(verdicts)] == list(HOSTILE.values())
     store.manifest["study"]["name"] = summary.data["study"] = HOSTILE["script"]
-    pages = {"report": render(store, summary), "compare": render_comparison(compare(run, run))}
+    pages = {"report": render(store, summary, Looker(store)), "compare": render_comparison(compare(run, run))}
     for name, text in pages.items():
         path = tmp_path / f"{name}.html"
         path.write_text(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +45,18 @@ UNCHECKED = (
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
-def write_report(run: Path, *, trust: bool = False) -> Path:
+def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] | None = None) -> Path:
     """Write report.html into the run folder, beside it every table as CSV and JSON; return its path.
 
     Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
-    run with `trust`.
+    run with `trust`, and `tell` hears of what is not shown without them.
     """
     store = finished(run)
     summary = read_summary(store)
-    files = {FILE: render(store, summary, trust=trust).encode()}
+    looker = Looker(store, trust=trust)
+    files = {FILE: render(store, summary, looker).encode()}
+    if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
+        tell(words)
     for table in _tables(store, summary):
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
         files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
@@ -64,9 +67,8 @@ def write_report(run: Path, *, trust: bool = False) -> Path:
     return store.folder.path / FILE
 
 
-def render(store: Store, summary: Summary, *, trust: bool = False) -> str:
+def render(store: Store, summary: Summary, looker: Looker) -> str:
     """Return the whole page."""
-    looker = Looker(store, trust=trust)
     verdicts = read_verdicts(store)
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
