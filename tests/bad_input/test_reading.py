@@ -204,7 +204,7 @@ def test_reading_runs_no_plug_in_unless_it_is_trusted(coco: GoodStudy) -> None:
         readers(coco)[command]()
         assert not executed.exists(), command
     forget()
-    adverse_here("report", coco.run).expect(PASS)
+    adverse_here("report", coco.run).expect(PASS, "note: No pictures of darker", str(plug_in), "--trust")
     page = (coco.run / "report.html").read_text()
     assert "No pictures of darker" in page
     assert str(plug_in) in page

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
+from adverse.cli import say
+
 RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run the plug-ins that the run's study names, to show frames.")
 ]
+
+
+def _note(words: str) -> None:
+    say(f"note: {words}", err=True)
 
 
 def report(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
@@ -31,4 +37,4 @@ def report(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
     if is_check(folder):
         typer.echo(f"report: {write_requirements_page(folder)}")
     else:
-        typer.echo(f"report: {write_report(folder, trust=trust)}")
+        typer.echo(f"report: {write_report(folder, trust=trust, tell=_note)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +45,18 @@ UNCHECKED = (
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
-def write_report(run: Path, *, trust: bool = False) -> Path:
+def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] | None = None) -> Path:
     """Write report.html into the run folder, beside it every table as CSV and JSON; return its path.
 
     Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
-    run with `trust`.
+    run with `trust`, and `tell` hears of what is not shown without them.
     """
     store = finished(run)
     summary = read_summary(store)
     looker = Looker(store, trust=trust)
     files = {FILE: render(looker, summary).encode()}
+    if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
+        tell(words)
     for table in _tables(looker, summary):
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
         files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
