@@ -102,7 +102,7 @@ def test_the_way_in_which_the_model_sees_is_found(
     sut, text, said = init(tmp_path)
     assert (sut["resize"], sut["channels"]) == (resize, channels)
     assert {key: sut[key] for key in ("scale", "mean", "std") if key in sut} == wanted
-    assert f"images are shown as {resize}, {channels.upper()}" in said
+    assert f"images are shown as {resize} (area), {channels.upper()}" in said
     assert "pooled AP50 1.000 on 10 labelled images, 16 ways tried" in said
     assert text.count("#     0.000  ") >= 8  # what was tried and finds nothing is in the file too
 
@@ -113,7 +113,7 @@ def test_unlabelled_data_leave_a_guess_that_is_called_one(tmp_path: Path) -> Non
     sut, text, said = init(tmp_path)
     assert (sut["resize"], sut["channels"]) == ("stretch", "bgr")  # as the family does
     for heard in (text, said):
-        assert "GUESSED: images are shown as stretch, BGR, pixels / 255" in heard
+        assert "GUESSED: images are shown as stretch (area), BGR, pixels / 255" in heard
         assert "Check resize:, channels:, scale:, mean: and std:" in heard
 
 

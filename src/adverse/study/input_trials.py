@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import AdverseError, SutError
 from adverse.suts.ask import ask
-from adverse.suts.preprocess import Channels, Resize
+from adverse.suts.preprocess import Channels, Interpolation, Resize
 from adverse.types import Dataset, Detections, Detector, Frame, Image
 
 FIRST, SECOND = 8, 32
@@ -46,10 +46,11 @@ class Showing:
     resize: Resize = "letterbox"
     channels: Channels = "rgb"
     scale: str = "pixels / 255"
+    interpolation: Interpolation = "linear"
 
     def __str__(self) -> str:
         """Name it in words."""
-        return f"{self.resize}, {self.channels.upper()}, {self.scale}"
+        return f"{self.resize} ({self.interpolation}), {self.channels.upper()}, {self.scale}"
 
     def options(self) -> dict[str, Any]:
         """Return the options of an adapter that say the same; mean and std are in the model's own order."""
@@ -58,11 +59,12 @@ class Showing:
             key: value[::-1] if isinstance(value, list) and self.channels == "bgr" else value
             for key, value in scale.items()
         }
-        return {"resize": self.resize, "channels": self.channels, **turned}
+        smoothed = {"interpolation": self.interpolation} if self.interpolation != "linear" else {}
+        return {"resize": self.resize, **smoothed, "channels": self.channels, **turned}
 
 
 CONVENTIONS: Mapping[str, Showing] = {
-    "fastestdet": Showing("stretch", "bgr"),
+    "fastestdet": Showing("stretch", "bgr", interpolation="area"),
     "ssd": Showing("stretch", "rgb", "pixels -1 to 1"),
     "detr": Showing("stretch", "rgb", "ImageNet mean and std"),
     "detr-sigmoid": Showing("stretch", "rgb"),
@@ -98,7 +100,7 @@ class Chosen:
 def convention(decoder: str, *, floats: bool) -> Showing:
     """Return what models of a decoder's family do as a rule."""
     usual = CONVENTIONS.get(decoder, Showing())
-    return usual if floats else Showing(usual.resize, usual.channels, BYTES)
+    return usual if floats else replace(usual, scale=BYTES)
 
 
 def labelled_images(dataset: Dataset) -> Labelled:
@@ -121,11 +123,14 @@ def try_out(
     labelled: Labelled,
     category_of: Mapping[int, int],
 ) -> Chosen:
-    """Try all ways on a few images and the best on all of them; `category_of` is by the model's labels."""
+    """Try all ways on a few images and the best on all of them; `category_of` is by the model's labels.
+
+    The interpolation is that of the family; the other one is tried with the best way only.
+    """
     scales = [BYTES] if usual.scale == BYTES else list(SCALES)
     resizes: tuple[Resize, ...] = ("letterbox", "stretch")
     orders: tuple[Channels, ...] = ("rgb", "bgr")
-    ways = [Showing(*way) for way in itertools.product(resizes, orders, scales)]
+    ways = [Showing(*way, usual.interpolation) for way in itertools.product(resizes, orders, scales)]
     some = range(0, len(labelled.images), max(1, len(labelled.images) // FIRST))[:FIRST]
     first = Labelled(
         [labelled.images[at] for at in some],
@@ -134,7 +139,8 @@ def try_out(
     )
     early = {way: pooled_precision(_judge(build(way), first, category_of)) for way in ways}
     ways.sort(key=lambda way: (-early[way], way != usual))
-    finalists = list(dict.fromkeys([*ways[:BEST], usual]))
+    other: Interpolation = "area" if usual.interpolation == "linear" else "linear"
+    finalists = list(dict.fromkeys([*ways[:BEST], usual, replace(ways[0], interpolation=other)]))
     judged = {way: _judge(build(way), labelled, category_of) for way in finalists}
     final = {way: pooled_precision(ranked) for way, ranked in judged.items()}
     finalists.sort(key=lambda way: (-final[way], way != usual))
