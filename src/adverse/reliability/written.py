@@ -19,7 +19,7 @@ from adverse.study.store.verdict_files import write_verdicts
 from adverse.verdicts import Verdict
 
 NAME = "requirements"
-FORMAT = 1
+FORMAT = 2
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 
@@ -51,7 +51,6 @@ def as_data(check: Check) -> dict[str, Any]:
         "confidence": asked.confidence,
         "batches": asked.batches,
         "images_per_batch": asked.images,
-        "backend": asked.backend,
         "faults": check.faults,
         "score_thresholds": {
             sut: {"score": score if np.isfinite(score) else None, "chosen_on": source}
@@ -108,6 +107,7 @@ def as_row(one: Checked) -> dict[str, Any]:
         "measure": one.measure,
         "transformation": one.transformation,
         "threshold": one.threshold.tolerated_to,
+        "backend": one.threshold.backend,
         "threshold_source": one.threshold.source,
         "outcome": str(one.judged.outcome),
         "reason": one.judged.reason,
