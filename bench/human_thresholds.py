@@ -30,12 +30,12 @@ def main() -> None:
         assert found.found == 1
         row = (onset, f"{count} ({people})", SYMBOLS[kind], f"{found.threshold:.2f}", f"{found.covered:.1%}")
         print("|", " | ".join((*row, f"{found.width:.2f}", f"{found.spread_covered:.1%}")), "|", flush=True)
-    one = People(answers=2500, participants=100)
+    one = People(answers=1250, participants=100)
     rows = [
-        row
+        (who, f"{image}, {number}", *rest)
         for number in range(8)
         for made in [simulate(replace(one, transformation=f"t{number}"), number)]
-        for row in zip(*(getattr(made, name).tolist() for name in COLUMNS), strict=True)
+        for who, image, *rest in zip(*(getattr(made, name).tolist() for name in COLUMNS), strict=True)
     ]
     answers = judgments_of(rows)
     start, cpu = time.perf_counter(), time.process_time()

@@ -77,15 +77,23 @@ def boxes_by_colour() -> BoxesByColour:
 '''
 
 
-def write_campaign(folder: Path, *, frames: int = 6, seed: int = 1, suts: int = 1, **options: Any) -> Path:
-    """Write data, plug-in and study; each frame has a red car at a place and of a size of its own."""
+def write_campaign(
+    folder: Path,
+    *,
+    frames: int = 6,
+    seed: int = 1,
+    suts: int = 1,
+    car: tuple[int, int, int] = (140, 40, 30),
+    **options: Any,
+) -> Path:
+    """Write data, plug-in and study; each frame has a car, red unless told, at a place of its own."""
     rng = np.random.default_rng(seed)
     root = folder / "data"
     for number in range(frames):
         name = f"aachen_{number:06d}_000019"
         scene = street(name, brightness=int(rng.integers(110, 122)))
         x, y = int(rng.integers(5, 190)), int(rng.integers(82, 105))
-        scene = with_object(scene, car_mask(), (x, y), instance=CAR * 1000 + 1, colour=(140, 40, 30))
+        scene = with_object(scene, car_mask(), (x, y), instance=CAR * 1000 + 1, colour=car)
         blue = np.ones((60, 24), np.bool_)
         if number % 2:
             scene = with_object(

@@ -24,14 +24,14 @@ def run(*arguments: object) -> str:
 def test_answers_are_made_up_estimated_and_used(tmp_path: Path) -> None:
     answers, out, page = (tmp_path / name for name in ("answers.csv", "estimates.json", "page.html"))
     run("simulate", answers, "--drop", "0.5", "--answers", "2000", "--transformation", "t.frost")
-    assert len(read_judgments(answers)) == 2000
+    assert len(read_judgments(answers)) == 4000  # half of them on originals
     told = run("estimate", answers, "--out", out, "--page", page, "--resamples", "100")
     assert "t_c of t.frost = 0." in told
     assert "90% interval of where the drop begins" in told
     assert "two random parts of the images" in told
     found = threshold(str(out), "t.frost", "correctness")
     assert found.value is not None
-    assert f"t_c of t.frost = {found.value:g}: from that visual change on" in told
+    assert f"t_c of t.frost = {found.value:g} by vif: from that visual change on" in told
     assert page.read_text().count("<svg") == 2
     assert (
         json.loads(run("estimate", answers, "--json", "--no-reuse", "--resamples", "100"))["answers"] == 2000
@@ -66,7 +66,7 @@ def test_a_study_is_exported_and_a_participant_erased(tmp_path: Path) -> None:
     left_out = tmp_path / "left-out.csv"
     result = CliRunner().invoke(app, ["humans", "export", str(study), "--excluded", str(left_out)])
     (tmp_path / "answers.csv").write_text(result.stdout)
-    assert "answers on changed images, 0 trials left out" in result.stderr
+    assert "on originals, 0 trials left out" in result.stderr
     found = read_judgments(tmp_path / "answers.csv")
     assert left_out.read_text().startswith("participant,image,")
     gone = found.participant[0]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adverse.curves.rates import clopper_pearson, korn_graubard, none_seen
+from adverse.curves.rates import clopper_pearson, korn_graubard, none_seen, stratified
 
 
 @pytest.mark.parametrize(
@@ -106,3 +106,70 @@ def test_none_seen_is_the_upper_end_of_no_hits() -> None:
     assert none_seen(trials, tail=0.025) == pytest.approx(korn_graubard(np.zeros(4), trials).high)
     assert none_seen([100], tail=0.025) == 1
     assert none_seen(np.ones(1000), tail=0.05) == pytest.approx(3 / 1000, rel=0.01)  # the rule of three
+
+
+LOGS_OF_TWO = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 9), st.integers(0, 9)), min_size=2
+)
+
+
+@given(st.lists(st.integers(0, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1))
+def test_one_stratum_is_no_strata(logs: list[tuple[int, int]]) -> None:
+    hits, trials = zip(*logs, strict=True)
+    one = stratified([[h] for h in hits], [[n] for n in trials], [sum(trials)])
+    same = korn_graubard(hits, trials)
+    assert (one.value, one.low, one.high) == pytest.approx((same.value, same.low, same.high))
+    assert (one.status, one.logs) == (same.status, same.logs)
+
+
+@given(LOGS_OF_TWO)
+def test_strata_equal_the_steps_by_hand(logs: list[tuple[int, int, int, int]]) -> None:
+    """Weighted by hand, one stratum and one log at a time; 30 and 270 there are."""
+    counts = [((h, h + m), (g, g + k)) for h, g, m, k in logs]
+    n = [sum(log[s][1] for log in counts) for s in (0, 1)]
+    assume(0 < n[0] <= 30 and 0 < n[1] <= 270)
+    counts = [log for log in counts if log[0][1] + log[1][1]]
+    assume(len(counts) > 1)
+    rates = [sum(log[s][0] for log in counts) / n[s] for s in (0, 1)]
+    p = 0.1 * rates[0] + 0.9 * rates[1]
+    found = stratified(
+        [[log[0][0], log[1][0]] for log in counts], [[log[0][1], log[1][1]] for log in counts], [30, 270]
+    )
+    assert found.value == pytest.approx(p)
+    total = sum(n)
+    effect = total * (0.01 / n[0] + 0.81 / n[1])
+    effect *= 1 + 0.05 * max(sum((a[1] + b[1]) ** 2 for a, b in counts) / total - 1, 0)
+    scores = [
+        0.1 * (a[0] - rates[0] * a[1]) / n[0] + 0.9 * (b[0] - rates[1] * b[1]) / n[1] for a, b in counts
+    ]
+    variance = len(counts) / (len(counts) - 1) * sum(score**2 for score in scores)
+    if 0 < p < 1:
+        effect = max(effect, variance * total / (p * (1 - p)))
+    ratio = stats.t.ppf(0.975, max(total - 1, 1)) / stats.t.ppf(0.975, len(counts) - 1)
+    trials = total / effect * ratio**2
+    hits = min(p, 1.0) * trials
+    assert found.low == pytest.approx(stats.beta.ppf(0.025, hits, trials - hits + 1) if p > 0 else 0.0)
+    assert found.high == pytest.approx(stats.beta.ppf(0.975, hits + 1, trials - hits) if p < 1 else 1.0)
+
+
+def test_strata_hold_the_truth_about_as_often_as_they_say() -> None:
+    """Few of a small, bad stratum and few of a large, good one, in logs that differ."""
+    rng = np.random.default_rng(4)
+    covered = 0
+    for _ in range(400):
+        level = np.clip(rng.normal(0, 0.05, (30, 1)) + np.array([0.7, 0.1]), 0, 1)
+        trials = np.stack([rng.integers(0, 3, 30), rng.integers(0, 3, 30)], axis=1)
+        found = stratified(rng.binomial(trials, level), trials, [100, 900])
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 0.1 * 0.7 + 0.9 * 0.1 <= found.high
+    assert covered >= 0.94 * 400
+
+
+def test_a_stratum_that_nobody_looked_at_gives_no_rate() -> None:
+    found = stratified([[3, 0], [2, 0]], [[5, 0], [5, 0]], [10, 90])
+    assert (found.value, found.low, found.status) == (None, None, "refused")
+    assert stratified([[3, 0], [2, 0]], [[5, 0], [5, 0]], [10, 0]) == korn_graubard([3, 2], [5, 5])
+    assert stratified(np.zeros((0, 2)), np.zeros((0, 2)), [0, 0]).value is None
+    with pytest.raises(ValueError, match="no more trials than there are"):
+        stratified([[3], [2]], [[5], [5]], [9])

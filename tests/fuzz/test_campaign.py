@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 import pytest
 
+from adverse.data.cityscapes import cityscapes
 from adverse.errors import AdverseError, DataError, IncompleteError, StoreError, StudyError
 from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
@@ -28,7 +29,7 @@ from adverse.fuzz.run import Ran, run_campaign
 from adverse.planned import ChangedError
 from adverse.processes import python_path
 from adverse.report.fuzz_page import write_fuzz_page
-from adverse.semantic import Recipe
+from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
@@ -170,6 +171,35 @@ def test_workers_stops_and_resumes_change_nothing(plain: Path, study: Path, tmp_
     extra = {name for name in mine if name not in wanted}
     assert {name: mine[name] for name in mine if name not in extra} == wanted
     assert all(name.startswith(("failures/", "bases/")) for name in extra), "of tests beyond those asked for"
+
+
+@pytest.mark.parametrize(("car", "most"), [((200, 150, 150), 300), ((60, 60, 62), 90), ((60, 60, 60), 0)])
+def test_tests_are_distinct_pictures(tmp_path: Path, car: tuple[int, int, int], most: int) -> None:
+    """Repaint a car: a light one, not faded; a dark one, by its hue; a dark grey one, not at all."""
+    study = write_campaign(tmp_path, frames=1, car=car, fuzz={"mutations": ["change_color"]})
+    outcome = read_outcome(fuzz(study, tmp_path / "run", tests=300).folder)
+    data = cityscapes(tmp_path / "data", split={"test": "val"})
+    scene = scene_of(data.logs[0].frames[0], data)
+    resources = Resources.build(data, tmp_path)
+    pictures = set()
+    for row in outcome.rows:
+        made = apply(Recipe.from_json(row["recipe"]), scene, resources).scene
+        pictures.add(made.image.tobytes() + made.labels.tobytes() + made.instances.tobytes())
+    assert len(pictures) == outcome.count == len({row["key"] for row in outcome.rows})
+    assert scene.image.tobytes() not in {picture[: scene.image.nbytes] for picture in pictures}
+    assert outcome.count <= most
+    assert outcome.duplicates > 0 or not most
+    assert (outcome.refused["nothing changed"] > 0) == (most == 0)
+
+
+def test_a_campaign_that_counted_recipes_is_refused_with_the_reason(study: Path, tmp_path: Path) -> None:
+    folder = fuzz(study, tmp_path / "run", tests=5).folder
+    manifest = json.loads(folder.manifest.read_text())
+    del manifest["version"]
+    folder.manifest.write_text(json.dumps(manifest))
+    for again in (lambda: read_outcome(folder), lambda: fuzz(study, folder.path, tests=5)):
+        with pytest.raises(StoreError, match=r"another version of adverse.*counted recipes"):
+            again()
 
 
 def test_a_longer_campaign_begins_with_the_shorter_one(plain: Path, study: Path) -> None:

@@ -14,6 +14,8 @@ from adverse.fuzz.plan import Campaign
 from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds
 from adverse.fuzz.work import DUPLICATE
 
+PICTURES = 1 << 100
+
 
 def rows(unit: Unit, keys: list[str | None]) -> list[dict[str, Any]]:
     """What a worker would say about the draws of a unit; a draw without a key was refused."""
@@ -21,7 +23,11 @@ def rows(unit: Unit, keys: list[str | None]) -> list[dict[str, Any]]:
     for number, arm in enumerate(unit.arms):
         row: dict[str, Any] = {"draw": unit.first + number, "arm": list(arm), "refused": {"road": 2}}
         key = keys[number % len(keys)]
-        made.append(row if key is None else row | {"key": key, "suts": {}})
+        made.append(
+            row
+            if key is None
+            else row | {"key": key, "picture": f"{int(key, 16) + PICTURES:032x}", "suts": {}}
+        )
     return made
 
 
@@ -48,7 +54,22 @@ def test_duplicates_between_units_are_counted_not_run_twice() -> None:
     assert rounds.refused[DUPLICATE] == 2 * UNIT
     assert rounds.refused["road"] == 2 * 3 * UNIT
     assert sum(counts[DUPLICATE] for counts in rounds.by_mutation.values()) == 2 * UNIT
-    assert len(rounds.next_round()[0].known) == 8 * UNIT
+    assert len(rounds.next_round()[0].known) == 2 * 8 * UNIT  # recipes and pictures
+
+
+def test_two_recipes_of_one_picture_are_one_test_and_a_duplicate() -> None:
+    rounds = rounds_of()
+    units = rounds.next_round()
+    finished = [
+        rows(unit, [f"{number:02x}{n:030x}" for n in range(UNIT)]) for number, unit in enumerate(units)
+    ]
+    for unit in finished:
+        for row in unit:
+            row["picture"] = row["key"][2:].rjust(32, "f")  # the same in all units
+    assert not rounds.enough(finished, UNIT + 1)
+    rounds.take(finished, wanted=1000)
+    assert [row["draw"] for row in rounds.tests] == list(range(UNIT))
+    assert rounds.refused[DUPLICATE] == (len(units) - 1) * UNIT
 
 
 def test_no_more_tests_are_taken_than_wanted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,9 +82,41 @@ def test_rates_are_those_counted_by_hand(tmp_path: Path) -> None:
     assert [moderate[name] for name in names] == [8, 3, 3, 1, 1]
     assert moderate["false_positive_rate"] == 0.5
     by_log = korn_graubard([2, 1, 0, 0], [2, 2, 1, 1])
-    assert (moderate["low"], moderate["high"]) == (by_log.low, by_log.high)
+    assert (moderate["low"], moderate["high"]) == pytest.approx((by_log.low, by_log.high))
     assert rows["extreme"]["false_positive_rate"] is None, "undefined, not 0"
     assert rows["all"]["failures"] == 13
+    assert rows["all"]["false_positive_rate"] is None, "only the moderate ones were reviewed"
+    assert rows["all"]["why"] == "part of it was not looked at"
+
+
+def test_the_rate_of_all_failures_weighs_bins_by_their_failures(tmp_path: Path) -> None:
+    """100 failures, 10 of them false, all of these extreme; 10 of each bin are reviewed.
+
+    Pooled, 10 of 20 reviewed ones are false; the share among all failures is 10 %.
+    """
+    outcome = outcome_of([12.0] * 10 + [1.5] * 90, logs=10)
+    votes = Votes(tmp_path / "votes")
+    for key in review_order(outcome)[:20]:
+        votes.add(Vote("ann", key, "false" if int(key, 16) < 10 else "true"))
+    rows = {row["bin"]: row for row in false_positives(outcome, votes)}
+    assert [rows[name]["false_positive_rate"] for name in ("moderate", "extreme")] == [0, 1]
+    assert rows["all"]["false_positive_rate"] == pytest.approx(0.1)
+    assert rows["all"]["low"] < 0.1 < rows["all"]["high"] < 0.5
+
+
+def test_a_failure_that_another_sut_brought_forward_does_not_speak_for_its_bin(tmp_path: Path) -> None:
+    """50 failures are moderate with both SUTs and true; 5 are extreme with the other one alone, and false."""
+    first = outcome_of([1.5] * 55, logs=5)
+    second = outcome_of([12.0] * 5 + [1.5] * 50, logs=5)
+    manifest = {**first.manifest, "suts": {"net": "f", "other": "g"}}
+    outcome = replace(
+        first, manifest=manifest, tests={"net": first.tests["net"], "other": second.tests["net"]}
+    )
+    votes = Votes(tmp_path / "votes")
+    for key in review_order(outcome)[:15]:
+        votes.add(Vote("ann", key, "false" if int(key, 16) < 5 else "true"))
+    rows = {(row["sut"], row["bin"]): row for row in false_positives(outcome, votes)}
+    assert rows["net", "moderate"]["false_positive_rate"] == pytest.approx(5 / 55)
 
 
 def test_review_begins_with_the_worst_and_is_shuffled_within_bins() -> None:

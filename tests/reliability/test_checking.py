@@ -174,7 +174,14 @@ def write_study(folder: Path, task: str, require: Sequence[dict[str, Any]], **mo
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study))
     path = folder / "requirements.yaml"
-    settings = {"batches": 200, "margin": 0.15, "score": 0.5, "require": list(require), **more}
+    settings = {
+        "backend": "vifp",
+        "batches": 200,
+        "margin": 0.15,
+        "score": 0.5,
+        "require": list(require),
+        **more,
+    }
     path.write_text(yaml.safe_dump({"study": "study.yaml", **settings}))
     return path
 

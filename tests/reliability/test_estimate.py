@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from statistics import multimode
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy.interpolate import BSpline, make_smoothing_spline
 from scipy.stats import binomtest
 
 from adverse.errors import StudyError
+from adverse.reliability.counted import count_answers
 from adverse.reliability.estimate import Estimate, Options, estimate, estimate_one
 from adverse.reliability.judgments import COLUMNS, Judgments, Row, judgments_of
 from adverse.reliability.planning import plan
@@ -32,16 +34,20 @@ def reference(judgments: Judgments, kind: Kind) -> tuple[list[float | None], lis
 
     Return the thresholds that one, and that two significant bins in a row give, and p of every bin.
     """
-    rows = rows_of(judgments)
+    on_originals = [row for row in rows_of(judgments) if row[2] == "original"]
+    said: dict[str, list[str]] = {}
+    for _, image, _, _, _, answer, _ in on_originals:
+        said.setdefault(image, []).append(answer)
+    rows = [row for row in rows_of(judgments) if row[2] != "original"]
+    if kind == "prediction":
+        rows = [row for row in rows if len(multimode(said.get(row[1], ()))) == 1]
     bins: dict[int, list[bool]] = {}
-    base: list[bool] = []
+    base = [answer == truth for *_, answer, truth in on_originals] if kind == "correctness" else []
     cut = sorted(row[3] for row in rows)[math.ceil(0.05 * len(rows)) - 1]
-    for _, _, _, dv, original, answer, truth in rows:
-        success = answer == (truth if kind == "correctness" else original)
+    for _, image, _, dv, _, answer, truth in rows:
+        success = answer == (truth if kind == "correctness" else multimode(said[image])[0])
         bins.setdefault(min(round(dv * 10000) // 100, 99), []).append(success)
-        if kind == "correctness":
-            base.append(original == truth)
-        elif dv <= cut:
+        if kind == "prediction" and dv <= cut:
             base.append(success)
     kept = sorted(number for number, found in bins.items() if len(found) > 10)
     x = np.array([(number + 0.5) / 100 for number in kept])
@@ -82,7 +88,8 @@ def reference(judgments: Judgments, kind: Kind) -> tuple[list[float | None], lis
 @pytest.mark.parametrize("people", [People(drop=0.3, fall=0.1), People(drop=0.3, onset="sudden")])
 def test_the_threshold_is_that_of_the_slow_reference(kind: Kind, people: People) -> None:
     answers = simulate(people, 3)
-    answers = answers.where((answers.dv >= 0.12) & (answers.dv < 0.45))
+    shown = (answers.dv >= 0.12) & (answers.dv < 0.45)
+    answers = answers.where(shown | (answers.transformation == "original"))
     wanted, p = reference(answers, kind)
     for consecutive in (1, 2):
         found = estimate_one(answers, people.transformation, kind, replace(QUICK, consecutive=consecutive))
@@ -100,16 +107,12 @@ def straight_on(spline: BSpline, x: Array, i: int) -> float:
 def flat(count: int, successes: int, dv: float, start: int = 0) -> list[Row]:
     """Answers at one visual change, some of them right; on the originals 19 of 20 are."""
     return [
-        (
-            f"p{k % 12}",
-            f"i{start + k}",
-            "haze",
-            dv,
-            "a" if k % 20 else "b",
-            "a" if k < successes else "b",
-            "a",
-        )
+        row
         for k in range(count)
+        for row in (
+            (f"p{k % 12}", f"i{start + k}", "haze", dv, "vif", "a" if k < successes else "b", "a"),
+            (f"q{k % 12}", f"i{start + k}", "original", 0.0, "vif", "a" if k % 20 else "b", "a"),
+        )
     ]
 
 
@@ -159,7 +162,7 @@ def test_without_truth_there_is_only_t_p_and_without_originals_nothing() -> None
     blank = np.full(len(full), "")
     no_truth = estimate(replace(full, truth=blank), QUICK)
     assert [found.status for found in no_truth] == ["insufficient", "found"]
-    no_originals = estimate(replace(full, original_answer=blank), QUICK)
+    no_originals = estimate(full.where(full.transformation != "original"), QUICK)
     assert [found.status for found in no_originals] == ["insufficient", "insufficient"]
 
 
@@ -176,10 +179,52 @@ def test_the_order_of_rows_and_the_names_of_people_change_nothing() -> None:
     assert estimate(shuffled, QUICK) == estimate(answers, QUICK)
 
 
-def test_other_transformations_do_not_matter() -> None:
+def test_other_transformations_matter_by_their_originals_alone() -> None:
     one, other = simulate(People(), 5), simulate(People(transformation="t.jpeg", drop=0.7), 6)
-    both = judgments_of([*rows_of(one), *rows_of(other)])
-    assert estimate(both, QUICK) == [*estimate(one, QUICK), *estimate(other, QUICK)]
+    renamed = [(row[0], f"other {row[1]}", *row[2:]) for row in rows_of(other)]
+    originals = [row for row in renamed if row[2] == "original"]
+    both = judgments_of([*rows_of(one), *renamed])
+    assert estimate(both, QUICK)[:2] == estimate(judgments_of([*rows_of(one), *originals]), QUICK)
+
+
+def test_the_base_rate_is_that_of_all_answers_on_originals_whatever_was_shown_changed() -> None:
+    """90 answers on originals, 84 of them right, counted by hand; a pairing with changed rows sees others.
+
+    Every haze row is of image i1, whose 10 originals are 9 times right. Image i2 was changed by noise alone,
+    and i3 was never changed at all.
+    """
+    originals = {"i1": "a" * 9 + "b", "i2": "a" * 35 + "b" * 5, "i3": "a" * 40}
+    rows: list[Row] = [
+        (f"q{n}", image, "original", 0.0, "vif", answer, "a")
+        for image, answers in originals.items()
+        for n, answer in enumerate(answers)
+    ]
+    rows += [
+        (f"p{n % 12}", image, name, n % 10 / 100, "vif", "a", "a")
+        for image, name in (("i1", "haze"), ("i2", "noise"))
+        for n in range(120)
+    ]
+    for found in estimate(judgments_of(rows), QUICK):
+        if found.kind == "correctness":
+            assert (found.base, found.base_answers) == (84 / 90, 90)
+            assert (found.answers, found.participants) == (120, 12)
+
+
+@pytest.mark.parametrize(
+    ("on_original", "majority"),
+    [("aab", "a"), ("baabb", "b"), ("b", "b"), ("aabc", "a"), ("ab", ""), ("aabb", ""), ("", "")],
+)
+def test_prediction_is_agreement_with_the_majority_on_the_original(on_original: str, majority: str) -> None:
+    """People always answer a on the changed versions; a tie has no majority and its image does not count."""
+    rows: list[Row] = [
+        (f"q{n}", "i", "original", 0.0, "vif", answer, "") for n, answer in enumerate(on_original)
+    ]
+    rows += [(f"p{n}", "i", "haze", n / 40, "vif", "a", "") for n in range(40)]
+    counted = count_answers(judgments_of(rows), "prediction", 0.05)
+    assert counted.answers.sum() == (40 if majority else 0)
+    assert counted.successes.sum() == (40 if majority == "a" else 0)
+    assert counted.tied == (40 if on_original and not majority else 0)
+    assert counted.unseen == (0 if on_original else 40)
 
 
 def test_weighting_by_answers_is_the_same_where_bins_are_equal() -> None:
@@ -230,6 +275,8 @@ def test_without_a_drop_false_alarms_are_few() -> None:
 def test_simulated_people_follow_the_curve() -> None:
     people = People(answers=60_000, differ=0.0, categories=4)
     answers = simulate(people, 1)
+    assert (answers.answer == answers.truth)[answers.dv == 0].mean() == pytest.approx(0.95, abs=0.005)
+    answers = answers.where(answers.transformation != "original")
     right = answers.answer == answers.truth
     for low in (0.1, 0.45, 0.55, 0.8):
         here = (answers.dv >= low) & (answers.dv < low + 0.05)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,40 @@ def test_the_range_is_covered_evenly(tmp_path: Path) -> None:
     assert "highest=0.0455" in versions[1].barely[0]  # 5 % of 0.91
     assert versions[2].within == ids  # shared: what one requirement was answered on is not asked again
     assert len(study.study.mutations) == 4 + 5 + 1
+
+
+@pytest.mark.parametrize(("backend", "used"), [(None, ("vif", "vif", "vifp")), ("vif", None), ("vifp", None)])
+def test_visual_change_is_measured_as_the_threshold_was(
+    tmp_path: Path, backend: str | None, used: tuple[str, ...] | None
+) -> None:
+    """A published one is by wavelet VIF, that of the study here by pixel VIF, a number by the default."""
+    entry: dict[str, Any] = {
+        "transformation": "haze",
+        "kind": "correctness",
+        "status": "found",
+        "backend": "vifp",
+    }
+    entry |= {"value": 0.3, "tolerated_to": 0.3}
+    whole = {"format": "adverse human thresholds", "version": 2, "thresholds": [entry]}
+    (tmp_path / "people.json").write_text(json.dumps(whole))
+    data: dict[str, Any] = {"require": [FROST, HAZE, {**HAZE, "threshold": "people.json"}]}
+    data |= {} if backend is None else {"backend": backend}
+    file = read_requirements(write(tmp_path, data))
+    if used is None:
+        with pytest.raises(StudyError, match=r"the threshold was measured with .*Leave backend: out"):
+            derived(file)
+        return
+    _, versions = derived(file)
+    for one, wanted in zip(versions, used, strict=True):
+        assert one.threshold.backend == wanted
+        assert {f"backend={wanted}," in name for name in (*one.within, *one.barely)} == {True}
+
+
+@pytest.mark.parametrize("backend", ["vif", "vifp"])
+def test_a_number_is_by_the_backend_of_the_file(tmp_path: Path, backend: str) -> None:
+    _, (found,) = derived(read_requirements(write(tmp_path, {"require": [HAZE], "backend": backend})))
+    assert found.threshold.backend == backend
+    assert all(f"backend={backend}," in name for name in found.within)
 
 
 def test_options_are_drawn_from_their_distributions(tmp_path: Path) -> None:

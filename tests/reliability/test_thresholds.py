@@ -33,6 +33,7 @@ GOOD: list[dict[str, Any]] = [
         "tolerated_to": 0.4,
         "interval": [0.3, 0.5],
         "confidence": 0.9,
+        "backend": "vifp",
     },
     {
         "transformation": "t.jpeg",
@@ -41,14 +42,22 @@ GOOD: list[dict[str, Any]] = [
         "value": None,
         "tolerated_to": 0.97,
         "interval": [0.9, None],
+        "backend": "vifp",
     },
-    {"transformation": "haze", "kind": "prediction", "status": "insufficient", "value": None, "why": "few"},
+    {
+        "transformation": "haze",
+        "kind": "prediction",
+        "status": "insufficient",
+        "value": None,
+        "why": "few",
+        "backend": "vifp",
+    },
 ]
 
 
 def estimates(folder: Path, entries: object = GOOD, **changes: object) -> Path:
     path = folder / "estimates.json"
-    whole = {"format": "adverse human thresholds", "version": 1, "thresholds": entries, **changes}
+    whole = {"format": "adverse human thresholds", "version": 2, "thresholds": entries, **changes}
     path.write_text(json.dumps(whole))
     return path
 
@@ -58,6 +67,23 @@ def test_the_published_ones_are_those_of_the_repository_and_say_their_caveat() -
     assert {name: tuple(found[name, kind].value for kind in KINDS) for name in PRINTED} == PRINTED
     assert len(found) == 16
     assert all("differs in several cells" in t.note and "200 ms" in t.source for t in found.values())
+
+
+def test_a_threshold_carries_its_backend_and_no_other_may_measure_for_it(tmp_path: Path) -> None:
+    path = str(estimates(tmp_path))
+    assert {found.backend for found in published()} == {"vif"}
+    assert threshold(path, "t.jpeg", "correctness").backend == "vifp"
+    assert threshold(path, "t.jpeg", "correctness", backend="vifp").value == 0.4
+    assert threshold("published", "t.jpeg", "correctness", backend="vif").value == 0.94
+    assert [threshold(0.4, "haze", "correctness", backend=b).backend for b in (None, "vif", "vifp")] == [
+        "vif",
+        "vif",
+        "vifp",
+    ]
+    with pytest.raises(StudyError, match=r"measured with vif, .*with vifp.* 0\.94 of t\.jpeg by vif.*Leave"):
+        threshold("published", "t.jpeg", "correctness", backend="vifp")
+    with pytest.raises(StudyError, match=r"measured with vifp, .*with vif;.*estimates\.json"):
+        threshold(path, "t.jpeg", "correctness", backend="vif")
 
 
 def test_every_published_transformation_is_a_mutation_of_ours() -> None:
@@ -117,7 +143,7 @@ def test_what_a_study_did_not_show_or_could_not_tell_is_an_error(tmp_path: Path)
     "spoilt",
     [
         {"format": "other"},
-        {"version": 2},
+        {"version": 1},
         {"thresholds": {}},
         {"thresholds": ["x"]},
         {"thresholds": [{**GOOD[0], "kind": "t_c"}]},
@@ -128,6 +154,8 @@ def test_what_a_study_did_not_show_or_could_not_tell_is_an_error(tmp_path: Path)
         {"thresholds": [{**GOOD[1], "value": 0.5}]},
         {"thresholds": [{**GOOD[2], "value": 0.5}]},
         {"thresholds": [{**GOOD[0], "status": "great"}]},
+        {"thresholds": [{**GOOD[0], "backend": None}]},
+        {"thresholds": [{**GOOD[0], "backend": "ssim"}]},
     ],
 )
 def test_a_spoilt_file_is_refused(tmp_path: Path, spoilt: dict[str, Any]) -> None:

@@ -30,6 +30,7 @@ def row(sut: str, outcome: str, distance: float | None, **more: Any) -> dict[str
         "words": f"recall of {sut} falls by at most 0.05 under haze",
         "measure": "recall",
         "threshold": 0.5,
+        "backend": "vif",
         "threshold_source": "given",
         "outcome": outcome,
         "reason": "" if known else "too few images: 3 images; at least 20 in 5 logs",
@@ -59,7 +60,6 @@ def data() -> dict[str, Any]:
         "confidence": 0.95,
         "batches": 1000,
         "images_per_batch": None,
-        "backend": "vifp",
         "faults": {HOSTILE: 2, "steady": 0},
         "score_thresholds": {"steady": {"score": 0.4, "chosen_on": "validation"}},
         "results": [

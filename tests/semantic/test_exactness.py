@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from adverse.errors import MutationError
 from adverse.seeds import generator
 from adverse.semantic import Mutated, Options, Recipe, Resources, Scene, apply, propose
-from adverse.semantic.painting import recoloured
+from adverse.semantic.painting import acting, recoloured
 from drawn_scenes import CAR, ROAD, car_mask, resources_of, street, with_object
 
 
@@ -91,6 +92,28 @@ def test_recolouring_is_the_scalar_rule_pixel_by_pixel(
             np.array(colorsys.hls_to_rgb(new_hue / 180, new_lightness / 255, new_saturation / 255)) * 255
         )
         assert np.abs(witness - result).max() <= 1
+
+
+@given(
+    pixels=arrays(np.uint8, st.tuples(st.integers(1, 8), st.just(3)), elements=st.integers(0, 255)),
+    grey=st.booleans(),
+    numbers=st.tuples(st.integers(45, 135), st.integers(20, 50), st.integers(10, 40)),
+)
+def test_numbers_that_do_nothing_are_left_out_of_a_recipe(
+    pixels: NDArray[np.uint8],
+    grey: bool,  # noqa: FBT001
+    numbers: tuple[int, int, int],
+) -> None:
+    """The picture stays what it is, and each number that is left out could have been any other."""
+    pixels = np.repeat(pixels[:, :1], 3, axis=1) if grey else pixels
+    left = acting(pixels, *numbers)
+    wanted = recoloured(pixels, *numbers)
+    assert np.array_equal(recoloured(pixels, *left), wanted)
+    for place, value in enumerate(left):
+        assert value in (0, numbers[place])
+        if value == 0:
+            other = [*numbers[:place], numbers[place] + 1, *numbers[place + 1 :]]
+            assert np.array_equal(recoloured(pixels, *other), wanted)
 
 
 def test_a_hue_turns_round_and_does_not_run_over() -> None:

@@ -68,6 +68,9 @@ Categories = Annotated[int, typer.Option(help="Answers to choose from, 2 to 16."
 People_ = Annotated[int, typer.Option("--participants", help="How many people.")]
 Count = Annotated[int, typer.Option("--answers", help="How many answers on changed images, in all.")]
 Named = Annotated[str, typer.Option("--transformation", help="What the changes are called.")]
+Measured = Annotated[
+    Literal["vif", "vifp"], typer.Option("--backend", help="By which visual change is said to be measured.")
+]
 Repeat = Annotated[
     int | None, typer.Option(min=1, help="Instead of answers: how this many studies would do.")
 ]
@@ -208,6 +211,7 @@ def simulate(
     participants: People_ = 50,
     answers: Count = 2500,
     transformation: Named = "t.gaussian_noise",
+    backend: Measured = "vif",
     seed: Seed = 0,
     repeat: Repeat = None,
 ) -> None:
@@ -239,6 +243,7 @@ def simulate(
         participants,
         answers,
         transformation,
+        backend,
     )
     if repeat is not None:
         for kind in KINDS:

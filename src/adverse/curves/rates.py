@@ -66,6 +66,52 @@ def korn_graubard(
     return given(rate, low, high, level=level, method=METHOD, logs=logs)
 
 
+def stratified(
+    hits: ArrayLike,
+    trials: ArrayLike,
+    sizes: ArrayLike,
+    *,
+    level: float = 0.95,
+    icc_floor: float = ICC_FLOOR,
+) -> Interval:
+    """Return the interval of a rate over strata that were sampled to different degrees.
+
+    `hits` and `trials` are (L, S), by log and stratum, `sizes` (S,) how many there are in each stratum. The
+    rate is the mean of those of the strata, weighted by their sizes. Its variance is that between logs (by
+    Taylor linearization), and goes into Korn and Graubard's interval; the least design effect that is assumed
+    is also multiplied by that of the unequal weights (Kish). Refused where a stratum that holds something has
+    no trials: nothing is known of it. With one stratum it is `korn_graubard`.
+
+    >>> round(stratified([[5, 0], [5, 0]], [[5, 5], [5, 5]], [10, 90]).value, 3)
+    0.1
+    """
+    h, n, size = (np.asarray(values, np.float64) for values in (hits, trials, sizes))
+    shapes_fit = h.shape == n.shape and h.ndim == 2 and size.shape == h.shape[1:]
+    if not shapes_fit or not ((h >= 0) & (h <= n)).all() or not (n.sum(axis=0) <= size).all():
+        raise ValueError("hits and trials must be (L, S), 0 <= hits <= trials, no more trials than there are")
+    h, n, size = h[:, size > 0], n[:, size > 0], size[size > 0]
+    h, n = h[n.sum(axis=1) > 0], n[n.sum(axis=1) > 0]
+    logs, sampled = len(n), n.sum(axis=0)
+    if not len(size) or not sampled.all():
+        why = "part of it was not looked at" if sampled.any() else "there is nothing to take a rate of"
+        return refused(float("nan"), why, level=level, method=METHOD, logs=logs)
+    weight = size / size.sum()
+    rates = h.sum(axis=0) / sampled
+    rate = float(weight @ rates)
+    if logs == 1:
+        return refused(rate, "one log cannot say how logs differ", level=level, method=METHOD, logs=1)
+    total = float(sampled.sum())
+    unequal = total * float(np.sum(weight**2 / sampled))
+    effect = unequal * _least_design_effect(n.sum(axis=1), icc_floor)
+    if 0 < rate < 1:
+        by_log = ((h - rates * n) / sampled) @ weight
+        variance = logs / (logs - 1) * float(np.sum(by_log**2))
+        effect = max(effect, variance / (rate * (1 - rate) / total))
+    effective = _for_degrees_of_freedom(total / effect, total, logs, level)
+    low, high = clopper_pearson(min(rate * effective, effective), effective, level)
+    return given(rate, low, high, level=level, method=METHOD, logs=logs)
+
+
 def none_seen(trials: ArrayLike, *, tail: float, icc_floor: float = ICC_FLOOR) -> float:
     """Return the rate below which something is that was seen in none of `trials` (L,), but for chance `tail`.
 

@@ -214,6 +214,17 @@ def _parse(body: str) -> Unit:
     return Unit(data["phase"], data["id"], data["rows"], files)
 
 
+def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreError:
+    """Return the error for a campaign of another version: its tests are other ones, counted otherwise."""
+    return StoreError(
+        "the campaign was made by another version of adverse",
+        where=str(folder.path),
+        got=f"campaigns of version {manifest.get('version', 'fuzz-1')}",
+        wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
+        fix="Run it again into another --out, or throw away what it found with --fresh.",
+    )
+
+
 def _line(unit: Unit) -> bytes:
     fields = {"phase": unit.phase, "id": unit.id, "rows": unit.rows, "files": unit.files}
     return checked(json.dumps(fields, allow_nan=False, separators=(",", ":")))

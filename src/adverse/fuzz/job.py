@@ -73,7 +73,7 @@ class BaseUnit:
 class TestUnit:
     """Draws, from `first` on, each with its arm; `bases` are the frames (by place) that they may change.
 
-    `known` are the recipes of earlier rounds, packed: what is among them is a duplicate.
+    `known` are the recipes and the pictures of earlier rounds, packed: what is among them is a duplicate.
     """
 
     id: str
@@ -85,7 +85,7 @@ class TestUnit:
 
 
 def packed_keys(keys: Sequence[str]) -> bytes:
-    """Return the first 64 bits of each key, in order; enough to tell all recipes of a campaign apart."""
+    """Return the first 64 bits of each key, in order; enough to tell all tests of a campaign apart."""
     return np.sort(np.array([int(key[:16], 16) for key in keys], np.uint64)).tobytes()
 
 

@@ -13,7 +13,8 @@ from adverse.curves.rates import korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.discovery import expected, permuted, steps
-from adverse.fuzz.folder import CampaignFolder
+from adverse.fuzz.folder import CampaignFolder, other_version
+from adverse.fuzz.plan import VERSION
 from adverse.fuzz.rounds import Rounds
 from adverse.fuzz.scoring import BINS, bin_of
 from adverse.fuzz.work import DUPLICATE
@@ -68,12 +69,12 @@ class Outcome:
 
     @property
     def duplicates(self) -> int:
-        """Recipes that were drawn again."""
+        """Draws of a picture that had been drawn before, by the same recipe or another."""
         return self.refused[DUPLICATE]
 
     @property
     def saturation(self) -> float | None:
-        """The share of duplicates among all recipes drawn; None where none was."""
+        """The share of duplicates among all pictures drawn; None where none was."""
         drawn = self.count + self.duplicates
         return self.duplicates / drawn if drawn else None
 
@@ -159,6 +160,8 @@ def read_outcome(folder: CampaignFolder) -> Outcome:
     It must be finished, and its log must give the tests that it gave when it was.
     """
     manifest = folder.finished_manifest()
+    if manifest.get("version") != VERSION:
+        raise other_version(folder, manifest)
     done = {(unit.phase, unit.id): unit.rows for unit in folder.units()[0]}
     bandit = Bandit(manifest["classes"], manifest["seed"]) if manifest["guided"] else None
     rounds = Rounds(manifest["mutations"], manifest["bases"], manifest["seed"], bandit)

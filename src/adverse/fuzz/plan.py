@@ -21,7 +21,7 @@ from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded
 from adverse.types import Dataset, Frame, Source
 
-VERSION = "fuzz-1"
+VERSION = "fuzz-2"
 """Changes whenever the same campaign would find something else."""
 LIBRARIES = ("numpy", "opencv-python-headless")
 OTHERS = "*"

@@ -1,7 +1,8 @@
 """The tests of a campaign in rounds: what a round tries depends on finished rounds alone.
 
 So the tests are the same for any number of workers, order of finishing, or resume; and a campaign of more
-tests begins with those of a shorter one.
+tests begins with those of a shorter one. A test is a picture with its truth: two recipes that make the
+same one are one test and a duplicate.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self._known: list[str] = []
-        self._keys: set[str] = set()
+        self._recipes: set[str] = set()
+        self._pictures: set[str] = set()
 
     def next_round(self) -> list[TestUnit]:
         """Return the units of the next round, in order."""
@@ -68,7 +70,7 @@ class Rounds:
         before = len(self.tests)
         for row in _until(units, wanted - before):
             self._take(row)
-        self._known = sorted(self._keys)
+        self._known = sorted(self._recipes | self._pictures)
         self.barren = len(self.tests) == before
 
     def spent(self, wanted: int) -> bool:
@@ -82,7 +84,7 @@ class Rounds:
 
     def enough(self, units: Sequence[Sequence[Row]], wanted: int) -> bool:
         """Tell whether the finished first units of a round already hold the tests that are missing."""
-        return sum(1 for _ in _tests(units, self._keys)) >= wanted - len(self.tests)
+        return sum(1 for _ in _tests(units, self._pictures)) >= wanted - len(self.tests)
 
     def _arm(self, draw: int) -> Arm:
         if self.bandit is not None:
@@ -93,13 +95,14 @@ class Rounds:
         self.draws += 1
         mutation, *rest = row["arm"]
         refused: Counter[str] = Counter(row["refused"])
-        new = "key" in row and row["key"] not in self._keys
-        if "key" in row and not new:
+        new = "picture" in row and row["picture"] not in self._pictures
+        if "picture" in row and not new:
             refused[DUPLICATE] += 1
         self.refused += refused
         self.by_mutation.setdefault(mutation, Counter()).update(refused)
         if new:
-            self._keys.add(row["key"])
+            self._recipes.add(row["key"])
+            self._pictures.add(row["picture"])
             self.tests.append(row)
         if self.bandit is not None:
             position = tuple(rest[1]) if rest[1] is not None else None
@@ -115,8 +118,8 @@ def _tests(units: Sequence[Sequence[Row]], known: set[str]) -> Iterator[Row]:
     seen = set(known)
     for rows in units:
         for row in rows:
-            if "key" in row and row["key"] not in seen:
-                seen.add(row["key"])
+            if "picture" in row and row["picture"] not in seen:
+                seen.add(row["picture"])
                 yield row
 
 
@@ -128,5 +131,5 @@ def _until(units: Sequence[Sequence[Row]], missing: int) -> Iterator[Row]:
             if missing <= 0:
                 return
             yield row
-            missing -= "key" in row and row["key"] not in seen
-            seen.add(row.get("key", ""))
+            missing -= "picture" in row and row["picture"] not in seen
+            seen.add(row.get("picture", ""))

@@ -13,10 +13,10 @@ import adverse
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.bases import Pruned, pruned
-from adverse.fuzz.folder import CampaignFolder, Unit
+from adverse.fuzz.folder import CampaignFolder, Unit, other_version
 from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
 from adverse.fuzz.packed import unpack
-from adverse.fuzz.plan import Campaign, plan_campaign
+from adverse.fuzz.plan import VERSION, Campaign, plan_campaign
 from adverse.fuzz.rounds import UNIT, Rounds
 from adverse.planned import Changed, ChangedError
 from adverse.semantic import Resources
@@ -188,7 +188,7 @@ class _Doing:
         """Tell how many more tests are done, never more than are wanted."""
         if self._left is None:
             return
-        tests = [row for row in unit.rows if "key" in row][: self._left]
+        tests = [row for row in unit.rows if "picture" in row][: self._left]
         faults = sum(any(said["fault"] for said in row["suts"].values()) for row in tests)
         self._left -= len(tests)
         self.watch.advance(Counter(ok=len(tests) - faults, fault=faults))
@@ -244,6 +244,7 @@ def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[
     manifest: dict[str, Any] = {
         "adverse": adverse.__version__,
         "kind": "fuzz campaign",
+        "version": VERSION,
         "key": campaign.key,
         "guided": guided,
         "study": study.name,
@@ -260,6 +261,8 @@ def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[
     }
     if folder.manifest.exists():
         before = folder.read_manifest()
+        if before.get("version") != VERSION:
+            raise other_version(folder, before)
         differ = [name for name in ("key", "guided") if before.get(name) != manifest[name]]
         if differ:
             what = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from adverse.curves.rates import korn_graubard
+import numpy as np
+
+from adverse.curves.rates import stratified
 from adverse.errors import StoreError
 from adverse.fuzz.outcome import Case, Outcome
 from adverse.fuzz.scoring import BINS
@@ -80,9 +82,13 @@ def verdict(votes: Mapping[str, Says]) -> Says | None:
 def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
     """Return the false-positive rate for each SUT and bin, among the failures that somebody was sure about.
 
-    The interval is Korn and Graubard's over logs: failures in frames of one log are alike.
+    Reviewers see the worst failures first, so a sample of all failures has too many extreme ones. The rate is
+    therefore taken in each part of the review (the bin in which it shows a failure) and weighted by how many
+    failures of the SUT are in that part. There is none while a part is not looked at. The interval is Korn
+    and Graubard's over logs: failures in frames of one log are alike.
     """
     latest = votes.latest()
+    worst = _worst_bins(outcome)
     made = []
     for sut in outcome.suts:
         for name in (*BINS, "all"):
@@ -90,9 +96,15 @@ def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
             said = {test.key: verdict(latest.get(test.key, {})) for test in failed}
             words = Counter(said.values())
             sure = [test for test in failed if said[test.key] in ("true", "false")]
-            trials = Counter(test.log for test in sure)
-            wrong = Counter(test.log for test in sure if said[test.key] == "false")
-            found = korn_graubard([wrong[log] for log in trials], list(trials.values()))
+            trials = Counter((test.log, worst[test.key]) for test in sure)
+            wrong = Counter((test.log, worst[test.key]) for test in sure if said[test.key] == "false")
+            logs = sorted({test.log for test in failed})
+            sizes = Counter(worst[test.key] for test in failed)
+            found = stratified(
+                np.array([[wrong[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
+                np.array([[trials[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
+                [sizes[part] for part in BINS],
+            )
             made.append(
                 {
                     "sut": sut,
@@ -117,18 +129,24 @@ def review_order(outcome: Outcome) -> list[str]:
 
     So a review that stops early has seen a fair sample of the bin it stopped in.
     """
-    worst: dict[str, str] = {}
-    rank = {name: place for place, name in enumerate(BINS)}
-    for sut in outcome.suts:
-        for test in outcome.tests[sut]:
-            if test.bin and rank[test.bin] >= rank.get(worst.get(test.key, ""), -1):
-                worst[test.key] = test.bin
+    worst = _worst_bins(outcome)
     order: list[str] = []
     for name in reversed(BINS):
         keys = sorted(key for key, worst_bin in worst.items() if worst_bin == name)
         rng = generator(int(outcome.manifest["seed"]), "review", name)
         order += [keys[place] for place in rng.permutation(len(keys)).tolist()]
     return order
+
+
+def _worst_bins(outcome: Outcome) -> dict[str, str]:
+    """Return for each failure the worst bin that it has with any SUT: where the review shows it."""
+    worst: dict[str, str] = {}
+    rank = {name: place for place, name in enumerate(BINS)}
+    for sut in outcome.suts:
+        for test in outcome.tests[sut]:
+            if test.bin and rank[test.bin] >= rank.get(worst.get(test.key, ""), -1):
+                worst[test.key] = test.bin
+    return worst
 
 
 def failing(outcome: Outcome, key: str) -> Sequence[tuple[str, Case]]:

@@ -27,11 +27,12 @@ from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
 from adverse.study.work import Worker
 
 DUPLICATE = "duplicate"
+UNCHANGED = "nothing changed"
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What became of a draw: a mutation ready to be shown, or nothing but refusals."""
+    """What became of a draw: a picture that was not shown before, or nothing but refusals."""
 
     draw: int
     arm: Arm
@@ -163,7 +164,14 @@ class FuzzWorker:
             except MutationError as error:
                 refused[error.what] += 1
                 continue
-            known.add(number)
+            picture = mutated.scene.picture
+            if picture == scene.picture:
+                refused[UNCHANGED] += 1
+                continue
+            if key_number(picture) in known:
+                refused[DUPLICATE] += 1
+                continue
+            known |= {number, key_number(picture)}
             return Drawn(draw, arm, refused, recipe, scene, mutated, time.perf_counter() - began)
         return Drawn(draw, arm, refused, None, None, None, time.perf_counter() - began)
 
@@ -178,7 +186,7 @@ class FuzzWorker:
 
     def _outcome(self, one: Drawn, judged: dict[str, Judged]) -> dict[str, Any]:
         """Return the fields of a row that a test has: its recipe, each SUT's score and drop."""
-        if one.recipe is None or one.base is None:
+        if one.recipe is None or one.base is None or one.mutated is None:
             return {}
         before = (self.job.before or {}).get(one.base.id, ())
         suts = {}
@@ -189,10 +197,11 @@ class FuzzWorker:
             kept = kept or now.fault is not None or (drop is not None and drop >= INCONSISTENT)
         return {
             "key": one.recipe.key(),
+            "picture": one.mutated.scene.picture,
             "recipe": one.recipe.to_json(),
             "base": one.base.id,
             "log": one.base.log_id,
-            "thing": one.recipe.donor or f"{one.base.id}#{one.mutated.instance if one.mutated else None}",
+            "thing": one.recipe.donor or f"{one.base.id}#{one.mutated.instance}",
             "suts": suts,
             "kept": kept,
         }

@@ -159,10 +159,12 @@ def _checked(
 def _words(file: RequirementsFile, number: int, versions: Versions, sut: str) -> str:
     """Return a requirement as a sentence that a reviewer reads."""
     one, plan, task = file.asked.require[number], file.plan(number), file.study.study.task
-    limit = versions.threshold.tolerated_to
+    threshold = versions.threshold
+    limit = threshold.tolerated_to
     measure = file.measure(number)
     drawn = " drawn from its distribution" if one.parameters else ""
-    change = f"{one.transformation}{drawn} up to visual change {limit:g} ({versions.threshold.words})"
+    change = f"{one.transformation}{drawn} up to visual change {limit:g} by {threshold.backend}"
+    change += f" ({threshold.words})"
     fall = "does not fall" if plan.margin == 0 else f"falls by at most {plan.margin:g}"
     sure = f"with {100 * plan.confidence:g} % confidence"
     if one.kind == "correctness":

@@ -5,12 +5,13 @@ Counting by participant keeps the bootstrap cheap: drawing participants anew is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.reliability.judgments import Judgments
+from adverse.reliability.judgments import ORIGINAL, Judgments
 from adverse.reliability.thresholds import Kind
 
 Array = NDArray[np.float64]
@@ -27,8 +28,10 @@ ON_THE_EDGE = 1e-9
 class Counted:
     """Answers and successes of P participants in each bin (P, BINS), and on what they are compared with (P,).
 
-    A success is the right answer, or the answer that was given on the original. `base_apart` says whether
-    the base is not already among the answers in the bins.
+    A success is the right answer, or what most people answered on the original. `base_apart` says whether
+    the base is not already among the answers in the bins. Somebody who answered on originals alone is one of
+    the P, too. `tied` and `unseen` count answers that were left out: most people agree on nothing about the
+    original, or nobody has seen it.
     """
 
     answers: Array
@@ -36,11 +39,13 @@ class Counted:
     base_answers: Array
     base_successes: Array
     base_apart: bool
+    tied: int = 0
+    unseen: int = 0
 
     @property
     def participants(self) -> int:
-        """How many people answered."""
-        return len(self.answers)
+        """How many people answered on changed images."""
+        return int((self.answers.sum(axis=1) > 0).sum())
 
     @property
     def base_rate(self) -> float:
@@ -57,24 +62,58 @@ def bin_of(dv: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.minimum(np.floor(dv * BINS + ON_THE_EDGE), BINS - 1).astype(np.int64)
 
 
-def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Counted:
-    """Count the answers that say something about a threshold of this kind.
+def majorities(originals: Judgments) -> dict[str, str]:
+    """Return what most people answered on each original; empty where two answers are tied for the most.
 
-    Correctness is compared with the originals: what people answered there, right or wrong. Prediction is
-    compared with barely changed images: those up to the given quantile of visual change.
+    More than any other answer is most: 2 of 4 with two single others is. One answer is a majority of one.
     """
+    said: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for image, answer in zip(originals.image.tolist(), originals.answer.tolist(), strict=True):
+        said[image][answer] += 1
+    return {image: _most(answers) for image, answers in said.items()}
+
+
+def _most(answers: Counter[str]) -> str:
+    top = max(answers.values())
+    leaders = [answer for answer, count in answers.items() if count == top]
+    return leaders[0] if len(leaders) == 1 else ""
+
+
+def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Counted:
+    """Count the answers on one transformation that say something about a threshold of this kind.
+
+    Correctness is compared with the originals: all answers on them, right or wrong, whichever of them this
+    transformation was shown on (m0). Prediction is agreement with what most people answered on the original,
+    and is compared with that on barely changed images: those up to the given quantile of visual change (s0).
+    """
+    originals = judgments.originals
+    changed = judgments.where(judgments.transformation != ORIGINAL)
     if kind == "correctness":
-        used = judgments.where(judgments.truth != "")
-        success = used.answer == used.truth
-        compared = used.original_answer != ""
-        base_success = (used.original_answer == used.truth) & compared
-    else:
-        used = judgments.where(judgments.original_answer != "")
-        success = used.answer == used.original_answer
-        cut = np.quantile(used.dv, baseline_quantile, method="inverted_cdf") if len(used) else 0.0
-        compared = used.dv <= cut
-        base_success = success & compared
-    people, person = np.unique(used.participant, return_inverse=True)
+        used = changed.where(changed.truth != "")
+        base = originals.where(originals.truth != "")
+        return _counted(used, used.answer == used.truth, base, base.answer == base.truth, base_apart=True)
+    most = majorities(originals)
+    on_original = np.array([most.get(image, "") for image in changed.image.tolist()], np.str_)
+    unseen = sum(image not in most for image in changed.image.tolist())
+    known = on_original != ""
+    used, on_original = changed.where(known), on_original[known]
+    success = used.answer == on_original
+    cut = np.quantile(used.dv, baseline_quantile, method="inverted_cdf") if len(used) else 0.0
+    barely = used.dv <= cut
+    found = _counted(used, success, used.where(barely), success[barely], base_apart=False)
+    return replace(found, tied=len(changed) - len(used) - unseen, unseen=unseen)
+
+
+def _counted(
+    used: Judgments,
+    success: NDArray[np.bool_],
+    base: Judgments,
+    base_success: NDArray[np.bool_],
+    *,
+    base_apart: bool,
+) -> Counted:
+    people = np.unique(np.concatenate([used.participant, base.participant]))
+    person, base_person = (np.searchsorted(people, one.participant) for one in (used, base))
     places = person * BINS + bin_of(used.dv)
 
     def by_bin(counted: NDArray[np.bool_]) -> Array:
@@ -82,12 +121,12 @@ def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) ->
         return found.reshape(len(people), BINS)
 
     def by_person(counted: NDArray[np.bool_]) -> Array:
-        return np.bincount(person, counted, len(people)).astype(np.float64)
+        return np.bincount(base_person, counted, len(people)).astype(np.float64)
 
     return Counted(
         by_bin(np.ones(len(used), np.bool_)),
         by_bin(success),
-        by_person(compared),
+        by_person(np.ones(len(base), np.bool_)),
         by_person(base_success),
-        base_apart=kind == "correctness",
+        base_apart=base_apart,
     )

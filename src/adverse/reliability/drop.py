@@ -39,7 +39,7 @@ def drop_interval(
     `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
     bin, NaN where a bin is not populated.
     """
-    draws = np.vstack([np.ones(counted.participants), draws])
+    draws = np.vstack([np.ones(len(counted.answers)), draws])
     known = np.isfinite(fitted)
     rate = np.clip(np.where(known, fitted, 0.5), SURE, 1 - SURE)
     noise = rate * (1 - rate)

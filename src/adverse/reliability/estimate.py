@@ -20,6 +20,7 @@ from adverse.reliability.drop import drop_interval
 from adverse.reliability.judgments import Judgments
 from adverse.reliability.smoothing import LEAST_POINTS, smooth
 from adverse.reliability.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
+from adverse.reliability.visual import Backend
 from adverse.seeds import generator
 
 Weight = Literal["none", "answers"]
@@ -76,12 +77,14 @@ class Estimate:
     """A threshold with all that led to it; `status` is found, not found or insufficient.
 
     `interval` is that of the point where the drop begins, widened to hold `value`. `spread` is where the
-    estimate itself lands for other participants, `found_share` how often it is found at all.
+    estimate itself lands for other participants, `found_share` how often it is found at all. `tied` and
+    `unseen` count answers that say nothing about t_p: on the original people are tied, or nobody saw it.
     """
 
     transformation: str
     kind: Kind
     status: str
+    backend: Backend
     why: str = ""
     value: float | None = None
     tolerated_to: float | None = None
@@ -93,6 +96,8 @@ class Estimate:
     base_answers: int = 0
     answers: int = 0
     participants: int = 0
+    tied: int = 0
+    unseen: int = 0
     smoothing: float | None = None
     bins: tuple[Bin, ...] = ()
 
@@ -124,20 +129,29 @@ def estimate(judgments: Judgments, options: Options | None = None) -> list[Estim
     """Estimate t_c and t_p of every transformation in the answers."""
     chosen = options or Options()
     return [
-        estimate_one(judgments.where(judgments.transformation == name), name, kind, chosen)
+        estimate_one(judgments.of(name), name, kind, chosen)
         for name in judgments.transformations
         for kind in KINDS
     ]
 
 
 def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Estimate:
-    """Estimate one threshold from the answers on one transformation."""
+    """Estimate one threshold from the answers on one transformation and on all originals."""
     counted = count_answers(judgments, kind, options.baseline_quantile)
+    backend = judgments.measured_by
     why = lacking(counted)
     answers = counted.answers.sum(axis=0)
     if why:
         return Estimate(
-            name, kind, INSUFFICIENT, why, answers=int(answers.sum()), participants=counted.participants
+            name,
+            kind,
+            INSUFFICIENT,
+            backend,
+            why,
+            answers=int(answers.sum()),
+            participants=counted.participants,
+            tied=counted.tied,
+            unseen=counted.unseen,
         )
     successes = counted.successes.sum(axis=0)
     base = counted.base_rate
@@ -147,7 +161,7 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
     value = None if first < 0 else float(EDGES[first])
     interval = spread = share = bands = None
     if counted.participants >= FEWEST_PEOPLE:
-        draws = draws_of(counted.participants, options, name, kind)
+        draws = draws_of(len(counted.answers), options, name, kind)
         again = _again(counted, draws, found, options)
         if again is not None:
             share = float((again.first >= 0).mean())
@@ -179,6 +193,7 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         name,
         kind,
         NOT_FOUND if value is None else FOUND,
+        backend,
         why,
         value,
         float(EDGES[populated[-1] + 1]) if value is None else value,
@@ -190,6 +205,8 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         int(counted.base_answers.sum()),
         int(answers.sum()),
         counted.participants,
+        counted.tied,
+        counted.unseen,
         float(found.lam[0]),
         bins,
     )
@@ -242,8 +259,8 @@ def draws_of(people: int, options: Options, *key: str) -> Array:
 
 def lacking(counted: Counted) -> str:
     """Say why what was counted is too small to estimate anything from; empty where it is not."""
-    if not len(counted.answers):
-        return "no answer has what this threshold needs: truth for t_c, the answer on the original for t_p"
+    if not counted.answers.any():
+        return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
     if counted.base_answers.sum() < FEW:
         return f"fewer than {FEW} answers to compare with"
     populated = int((counted.answers.sum(axis=0) > FEW).sum())

@@ -20,7 +20,9 @@ def as_data(
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "answers": len(judgments),
+        "backend": judgments.measured_by,
+        "answers": _changed(judgments),
+        "answers_on_originals": len(judgments.originals),
         "participants": len(set(judgments.participant.tolist())),
         "images": len(set(judgments.image.tolist())),
         "seen_before": judgments.seen_before,
@@ -41,10 +43,16 @@ def counts_in_words(judgments: Judgments) -> str:
     """Say how much was asked, and what is odd about it."""
     people = len(set(judgments.participant.tolist()))
     images = len(set(judgments.image.tolist()))
-    words = f"{len(judgments)} answers of {people} participants on changed versions of {images} images."
+    words = f"{_changed(judgments)} answers of {people} participants on changed versions of {images} images."
+    words += f" {len(judgments.originals)} answers on originals."
+    words += f" Visual change is by {judgments.measured_by}."
     if judgments.seen_before:
         words += (
             f" {judgments.seen_before} answers are by somebody who had already seen another version of the "
             "image; they may be too good."
         )
     return words
+
+
+def _changed(judgments: Judgments) -> int:
+    return len(judgments) - len(judgments.originals)

@@ -1,10 +1,10 @@
-"""Answers of people, read strictly from a CSV file: one row for each changed image that somebody judged.
+"""Answers of people, read strictly from a CSV file: one row for each image that somebody judged.
 
 participant       who answered; any word, the same for all answers of one person
 image             which original the image was made from
-transformation    what was done to it
-dv                how much that changed, as visual change from 0 to 1
-original_answer   what somebody answered on the original; empty where nobody has seen it
+transformation    what was done to it; `original` where nothing was
+dv                how much that changed, as visual change from 0 to 1; 0 for an original
+backend           by which visual change was measured, vif or vifp; one for the whole file
 answer            what this person answered
 truth             what is really there; empty where nobody knows
 """
@@ -16,15 +16,18 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import DataError, suggestion
+from adverse.reliability.visual import BACKENDS, Backend
 
-COLUMNS = ("participant", "image", "transformation", "dv", "original_answer", "answer", "truth")
-MAY_BE_EMPTY = ("original_answer", "truth")
+COLUMNS = ("participant", "image", "transformation", "dv", "backend", "answer", "truth")
+MAY_BE_EMPTY = ("truth",)
+ORIGINAL = "original"
+"""The transformation of an image that is shown as it is."""
 LONGEST_CELL = 1000
 
 Words = NDArray[np.str_]
@@ -39,7 +42,7 @@ class Judgments:
     image: Words
     transformation: Words
     dv: NDArray[np.float64]
-    original_answer: Words
+    backend: Words
     answer: Words
     truth: Words
 
@@ -52,8 +55,23 @@ class Judgments:
 
     @property
     def transformations(self) -> list[str]:
-        """The transformations there are, in order of name."""
-        return sorted(set(self.transformation.tolist()))
+        """The transformations there are, in order of name; the originals are none."""
+        return sorted(set(self.transformation.tolist()) - {ORIGINAL})
+
+    @property
+    def originals(self) -> Judgments:
+        """The answers on originals."""
+        return self.where(self.transformation == ORIGINAL)
+
+    def of(self, transformation: str) -> Judgments:
+        """Return the answers on one transformation and all those on originals, which it is compared with."""
+        return self.where((self.transformation == transformation) | (self.transformation == ORIGINAL))
+
+    @property
+    def measured_by(self) -> Backend:
+        """The backend that measured all visual changes; thresholds belong to it."""
+        (backend,) = set(self.backend.tolist())
+        return cast("Backend", backend)
 
     @property
     def seen_before(self) -> int:
@@ -103,6 +121,7 @@ def read_judgments(path: Path) -> Judgments:
             fix="Let people answer first, or make answers up: adverse humans simulate.",
         )
     _refuse_repeats(rows, path)
+    _refuse_two_backends(rows, path)
     return judgments_of(rows)
 
 
@@ -171,14 +190,18 @@ def _row(cells: Sequence[str], order: Sequence[int], path: Path, number: int) ->
             raise _bad(path, number, name, "an empty cell", "a word" if name != "dv" else "a number")
         if len(value) > LONGEST_CELL or "\0" in value:
             raise _bad(path, number, name, f"{len(value)} characters", f"at most {LONGEST_CELL} of text")
-    participant, image, transformation, written, original, answer, truth = values
+    participant, image, transformation, written, backend, answer, truth = values
     try:
         dv = float(written)
     except ValueError:
         dv = float("nan")
     if not 0 <= dv <= 1:
         raise _bad(path, number, "dv", repr(written), "a visual change from 0 to 1")
-    return participant, image, transformation, dv, original, answer, truth
+    if transformation == ORIGINAL and dv != 0:
+        raise _bad(path, number, "dv", repr(written), "0 for an original")
+    if backend not in BACKENDS:
+        raise _bad(path, number, "backend", repr(backend), " or ".join(BACKENDS))
+    return participant, image, transformation, dv, backend, answer, truth
 
 
 def _bad(path: Path, number: int, column: str, got: str, wanted: str) -> DataError:
@@ -203,4 +226,17 @@ def _refuse_repeats(rows: Sequence[Row], path: Path) -> None:
                 got=f"participant {row[0]}, image {row[1]}, {row[2]}, dv {row[3]:g}",
                 wanted="one row for each image that a participant judged",
                 fix="Delete one of the two.",
+            )
+
+
+def _refuse_two_backends(rows: Sequence[Row], path: Path) -> None:
+    """Refuse visual changes by two backends: they cannot stand on one axis."""
+    for number, row in enumerate(rows, start=1):
+        if row[4] != rows[0][4]:
+            raise DataError(
+                "visual change was measured in two ways",
+                where=f"{path}, answers 1 and {number}",
+                got=f"{rows[0][4]} and {row[4]}",
+                wanted="one backend for the whole file",
+                fix="Put the answers into two files, one for each backend.",
             )

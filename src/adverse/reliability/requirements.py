@@ -93,7 +93,7 @@ class Requirements(_Section):
     versions: Annotated[int, Field(ge=1, le=100)] = 2
     barely: Annotated[float, Field(gt=0, le=0.5)] = 0.05
     tries: Annotated[int, Field(ge=1, le=1000)] = 24
-    backend: Backend = "vifp"
+    backend: Backend | None = None
     sensitivity: Positive | None = None
     score: Number | None = None
     batches: Annotated[int, Field(ge=20, le=100_000)] = 1000

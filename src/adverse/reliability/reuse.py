@@ -58,9 +58,7 @@ def reuse(judgments: Judgments, options: Options | None = None) -> list[Reuse]:
     """Compare two random parts of the images, for t_c and t_p of every transformation."""
     chosen = replace(options or Options(), confidence=BAND)
     return [
-        _one(judgments.where(judgments.transformation == name), name, kind, chosen)
-        for name in judgments.transformations
-        for kind in KINDS
+        _one(judgments.of(name), name, kind, chosen) for name in judgments.transformations for kind in KINDS
     ]
 
 

@@ -1,7 +1,8 @@
 """Answers made up from a known psychometric curve, to plan how many people to ask and to test the estimation.
 
 People are right at a base rate up to the drop point and then fall to guessing, evenly or gently or at once.
-They differ: each has an ability of their own, on the scale of log odds.
+They differ: each has an ability of their own, on the scale of log odds. As in the experiment, half of what is
+shown are originals, and nobody sees an image twice.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from adverse.errors import StudyError
-from adverse.reliability.judgments import Judgments
+from adverse.reliability.judgments import ORIGINAL, Judgments
+from adverse.reliability.visual import Backend
 from adverse.seeds import generator
 
 Onset = Literal["even", "gentle", "sudden"]
 Array = NDArray[np.float64]
+SEEN_BY = 10
+"""How many people see an image, changed or not: about five see the original, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class People:
     participants: int = 50
     answers: int = 2500
     transformation: str = "t.gaussian_noise"
+    backend: Backend = "vif"
 
     def __post_init__(self) -> None:
         wanted = {
@@ -76,26 +81,25 @@ def rate(people: People, dv: Array) -> Array:
 
 
 def simulate(people: People, seed: int) -> Judgments:
-    """Make up answers: who sees which image, how much it is changed, and what is said there and before."""
+    """Make up answers: as many on originals as on changed images; who sees which, and what they say."""
     rng = generator(seed, "simulated people", people.transformation)
-    count = people.answers
+    count = 2 * people.answers
     person = np.arange(count) % people.participants
-    image = np.arange(count) // people.participants  # nobody sees an image twice
+    image = np.arange(count) // min(SEEN_BY, people.participants)  # nobody sees an image twice
+    original = rng.permutation(count) < people.answers
     ability = rng.normal(0, people.differ, people.participants)
-    dv = np.round(rng.random(count), 4)
-    truth = rng.integers(0, people.categories, count)
-    first = _answers(
-        truth, _shifted(np.full(count, people.base), ability[rng.permutation(person)]), people, rng
-    )
-    then = _answers(truth, _shifted(rate(people, dv), ability[person]), people, rng)
+    dv = np.where(original, 0.0, np.round(rng.random(count), 4))
+    truth = rng.integers(0, people.categories, image[-1] + 1)[image]
+    right = np.where(original, people.base, rate(people, dv))
+    said = _answers(truth, _shifted(right, ability[person]), people, rng)
     names = np.array([f"category {number + 1}" for number in range(people.categories)])
     return Judgments(
         np.char.add("person ", person.astype(np.str_)),
         np.char.add("image ", image.astype(np.str_)),
-        np.full(count, people.transformation),
+        np.where(original, ORIGINAL, people.transformation),
         dv,
-        names[first],
-        names[then],
+        np.full(count, people.backend),
+        names[said],
         names[truth],
     )
 

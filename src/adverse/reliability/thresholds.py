@@ -2,6 +2,9 @@
 
 A threshold is `published` (data that come with the package), the path of an estimates file that `adverse
 humans estimate --out` wrote, or a number. Requirements only ask here, so they need not know which it was.
+
+A threshold belongs to the backend that measured the visual change it was found with: 0.91 by wavelet VIF is
+another image than 0.91 by pixel VIF. So every threshold carries its backend.
 """
 
 from __future__ import annotations
@@ -10,9 +13,10 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from adverse.errors import StudyError, suggestion
+from adverse.reliability.visual import BACKENDS, Backend
 from adverse.strict_json import parse_json
 
 Kind = Literal["correctness", "prediction"]
@@ -25,9 +29,11 @@ PUBLISHED_SOURCE = "published with the paper (ICSE 2022): cars in ImageNet image
 PUBLISHED_CAVEAT = (
     "constants of the authors' repository; a re-run of their script on their answers differs in several cells"
 )
+DEFAULT_BACKEND: Backend = "vif"
+"""By which a bare number is meant: the paper's."""
 FILE = "human_thresholds_2022.csv"
 FORMAT = "adverse human thresholds"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FOUND, NOT_FOUND, INSUFFICIENT = "found", "not found", "insufficient"
 
 
@@ -44,6 +50,7 @@ class Threshold:
     kind: Kind
     value: float | None
     tolerated_to: float
+    backend: Backend
     source: str
     interval: tuple[float, float | None] | None = None
     confidence: float | None = None
@@ -67,29 +74,52 @@ class Threshold:
 
 
 def threshold(
-    name: str | float, transformation: str, kind: Kind, *, where: str = "threshold", base: Path | None = None
+    name: str | float,
+    transformation: str,
+    kind: Kind,
+    *,
+    backend: Backend | None = None,
+    where: str = "threshold",
+    base: Path | None = None,
 ) -> Threshold:
     """Return a threshold: `published`, the path of an estimates file (relative to `base`), or a number.
 
+    `backend` is the one visual change will be measured with; a threshold found with another one is refused.
+    A number has no backend of its own and takes this one, `vif` unless told.
+
     >>> threshold("published", "defocus blur", "prediction").value
     0.94
-    >>> threshold(0.3, "haze", "correctness").tolerated_to
-    0.3
+    >>> threshold(0.3, "haze", "correctness").backend
+    'vif'
     """
-    if isinstance(name, str) and name == PUBLISHED:
-        return _published(transformation, kind, where)
     number = _number(name)
-    if number is None:
-        return _from_file((base or Path()) / str(name), transformation, kind, where)
+    if isinstance(name, str) and name == PUBLISHED:
+        found = _published(transformation, kind, where)
+    elif number is None:
+        found = _from_file((base or Path()) / str(name), transformation, kind, where)
+    else:
+        return _given(number, transformation, kind, backend or DEFAULT_BACKEND, where)
+    if backend is not None and backend != found.backend:
+        raise StudyError(
+            f"the threshold was measured with {found.backend}, the check is to measure with {backend}",
+            where=where,
+            got=f"{found.words} of {found.transformation} by {found.backend} ({found.source})",
+            wanted=f"a threshold by {backend}, or visual change by {found.backend}",
+            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {found.backend}.",
+        )
+    return found
+
+
+def _given(number: float, transformation: str, kind: Kind, backend: Backend, where: str) -> Threshold:
     if not 0 < number <= 1:
         raise StudyError(
             "a visual change lies above 0 and is at most 1",
             where=where,
-            got=f"{name}",
+            got=f"{number:g}",
             wanted="a number such as 0.5",
             fix="Give the largest visual change that people tolerate, or the name published.",
         )
-    return Threshold(transformation, kind, number, number, "given")
+    return Threshold(transformation, kind, number, number, backend, "given")
 
 
 def published() -> list[Threshold]:
@@ -100,6 +130,7 @@ def published() -> list[Threshold]:
             kind,
             float(row[SYMBOLS[kind]]),
             float(row[SYMBOLS[kind]]),
+            cast("Backend", row["backend"]),
             PUBLISHED_SOURCE,
             note=PUBLISHED_CAVEAT,
         )
@@ -188,6 +219,7 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
         entry["kind"],
         None if entry["status"] == NOT_FOUND else float(entry["value"]),
         float(entry["tolerated_to"]),
+        entry["backend"],
         f"estimated from human answers: {path.name}",
         interval=None if interval is None else (interval[0], interval[1]),
         confidence=entry.get("confidence"),
@@ -198,7 +230,7 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
 def _valid(entry: object) -> bool:
     if not isinstance(entry, dict) or entry.get("kind") not in KINDS:
         return False
-    if not isinstance(entry.get("transformation"), str):
+    if not isinstance(entry.get("transformation"), str) or entry.get("backend") not in BACKENDS:
         return False
     status, value, end = entry.get("status"), entry.get("value"), entry.get("tolerated_to")
     if status == INSUFFICIENT:

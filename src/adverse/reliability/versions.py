@@ -78,12 +78,17 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
             transformation.plugin, registry, where=f"{where}.transformation"
         )  # for the barely changed
     limit = threshold(
-        one.threshold, transformation.name, one.kind, where=f"{where}.threshold", base=file.folder
+        one.threshold,
+        transformation.name,
+        one.kind,
+        backend=asked.backend,
+        where=f"{where}.threshold",
+        base=file.folder,
     )
     highest = limit.tolerated_to
 
     def setting(low: float, high: float, **options: Any) -> str:
-        entry = _entry(file, one, transformation, low, high, options)
+        entry = _entry(file, one, transformation, low, high, {"backend": limit.backend, **options})
         return expand(entry, registry, where=where)[0].id
 
     if one.parameters:
@@ -110,7 +115,6 @@ def _entry(
         "lowest": round(low, 6),
         "highest": round(high, 6),
         "tries": file.asked.tries,
-        "backend": file.asked.backend,
         "made_by": code,
         **more,
     }

@@ -58,7 +58,6 @@ def as_data(check: Check) -> dict[str, Any]:
         "confidence": asked.confidence,
         "batches": asked.batches,
         "images_per_batch": asked.images,
-        "backend": asked.backend,
         "faults": check.faults,
         "score_thresholds": {
             sut: {"score": score if np.isfinite(score) else None, "chosen_on": source}
@@ -117,6 +116,7 @@ def as_row(one: Checked) -> dict[str, Any]:
         "measure": one.measure,
         "transformation": one.transformation,
         "threshold": one.threshold.tolerated_to,
+        "backend": one.threshold.backend,
         "threshold_source": one.threshold.source,
         "outcome": str(one.judged.outcome),
         "reason": one.judged.reason,

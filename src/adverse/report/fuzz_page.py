@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,13 +96,18 @@ def reviewed_table(folder: CampaignFolder, outcome: Outcome) -> Table | None:
             Cell(row["bin"]),
             Cell(str(row["failures"])),
             *(Cell(str(row[name])) for name in ("true", "false", "unsure", "not_reviewed")),
-            Cell(_share(row["false_positive_rate"]), _ends(row["low"], row["high"])),
+            Cell(_share(row["false_positive_rate"]), _ends(row["low"], row["high"]) or _not_seen(row)),
         )
         for row in data
     )
     columns = ("SUT", "bin", "failures", "true", "false", "unsure", "not reviewed", "false-positive rate")
     title = "What reviewers say; one vote for false makes a failure a false positive"
     return Table("review", title, columns, rows, tuple(data))
+
+
+def _not_seen(row: Mapping[str, Any]) -> str:
+    """Say why failures that were reviewed have no rate."""
+    return str(row["why"]) if row["false_positive_rate"] is None and row["true"] + row["false"] else ""
 
 
 def summary_words(outcome: Outcome) -> list[str]:
@@ -122,7 +127,7 @@ def summary_words(outcome: Outcome) -> list[str]:
         )
     share = outcome.saturation
     lines.append(
-        f"{outcome.duplicates} recipes were drawn again and not run"
+        f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
         + ("." if share is None else f" ({share:.2%} of all drawn).")
     )
     if manifest["status"] == "saturated":

@@ -177,6 +177,7 @@ def tests_table(outcome: Outcome) -> Table:
     data: list[dict[str, Any]] = []
     for row in outcome.rows:
         flat = {"test": len(data) + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
+        flat["picture"] = row["picture"]
         for sut, said in row["suts"].items():
             flat |= {f"drop.{sut}": said["drop"], f"fault.{sut}": said["fault"]}
         data.append(flat | {"recipe": row["recipe"]})

@@ -15,23 +15,26 @@ from adverse.report.words import shown
 
 WORSE: dict[Kind, str] = {
     "correctness": "less often right than on the originals",
-    "prediction": "less often of the opinion they had on the original than for barely changed images",
+    "prediction": "less often of the opinion that most had on the original than for barely changed images",
 }
 
 
 def in_words(found: Estimate) -> str:
     """Say what was found, so that it can stand in a document.
 
-    >>> in_words(Estimate("haze", "correctness", "insufficient", "2 bins with more than 10 answers"))
+    >>> in_words(Estimate("haze", "correctness", "insufficient", "vif", "2 bins with more than 10 answers"))
     't_c of haze: cannot be told; 2 bins with more than 10 answers'
     """
     head = f"{found.symbol} of {shown(found.transformation)}"
     if found.status == INSUFFICIENT:
         return f"{head}: cannot be told; {found.why}"
     compared = f"({found.base:.1%} of {found.base_answers} answers)"
+    if found.tied:
+        compared += f", {found.tied} answers left out because people are tied on the original"
     if found.status != FOUND:
         return (
-            f"{head}: tolerated up to a visual change of {found.tolerated_to:g}, the last populated bin. "
+            f"{head}: tolerated up to a visual change of {found.tolerated_to:g} by {found.backend}, the last "
+            "populated bin. "
             f"Nowhere are people significantly {WORSE[found.kind]} {compared}, so there is no number."
         )
     if found.interval is None:
@@ -42,7 +45,7 @@ def in_words(found: Estimate) -> str:
         sure = f"{found.confidence:.0%} interval of where the drop begins: {low:g} to {end}."
         sure += f" Note: {found.why}." if found.why else ""
     return (
-        f"{head} = {found.value:g}: from that visual change on people are significantly "
+        f"{head} = {found.value:g} by {found.backend}: from that visual change on people are significantly "
         f"{WORSE[found.kind]} {compared}. {sure}"
     )
 

@@ -24,7 +24,9 @@ def requirement_tables(data: Mapping[str, Any]) -> Iterator[RichTable]:
     """Yield a table for each requirement that 80 columns hold, with a line for each SUT."""
     for name, rows in by_requirement(data).items():
         first = rows[0]
-        limit = f"visual change up to {first['threshold']:g}, margin {first['margin']:g}"
+        limit = (
+            f"visual change up to {first['threshold']:g} by {first['backend']}, margin {first['margin']:g}"
+        )
         title = Text(f"{shown(name, longest=60)}\n", style="bold").append(
             f"{first['measure']}, {limit}, {_percent(data)} bounds", style="not bold"
         )

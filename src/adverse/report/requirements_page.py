@@ -75,7 +75,7 @@ def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
 
 
 def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
-    notes = [f"threshold {row['threshold']:g}: {row['threshold_source']}"]
+    notes = [f"threshold {row['threshold']:g} by {row['backend']}: {row['threshold_source']}"]
     for part, words in (("versions", "changed"), ("barely", "barely changed")):
         seen = row.get(f"{part}_visual_change")
         if seen:
@@ -93,7 +93,7 @@ def _facts(data: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, st
             f"{told['format']}, {told['frames']['test']} test frames, fingerprint {told['fingerprint'][:16]}",
         ),
         ("seed", f"{data['seed']} for the batches, {manifest['study']['seed']} for the versions"),
-        ("visual change", str(data["backend"])),
+        ("visual change", " and ".join(sorted({row["backend"] for row in data["results"]}))),
         *(
             (f"SUT {name}", f"fingerprint {sut['fingerprint'][:16]}")
             for name, sut in manifest["suts"].items()

@@ -12,7 +12,7 @@ from adverse.errors import MutationError, suggestion
 from adverse.semantic.checks import INDEX_CHECKS, PLACE_CHECKS, Asked, Place
 from adverse.semantic.moving import moved
 from adverse.semantic.options import DEPTH_CHECKS, Cell, Options
-from adverse.semantic.painting import Patch
+from adverse.semantic.painting import Patch, acting
 from adverse.semantic.recipes import Number, Recipe, Rejected
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing
@@ -180,7 +180,10 @@ def _change_color(
         return None
     ranges = {"hue_shift": HUE_SHIFT, "darker": DARKER, "richer": RICHER}
     drawn = {name: int(rng.integers(low, high + 1)) for name, (low, high) in ranges.items()}
-    return Recipe(kind, scene.id, None, (("instance", thing.instance), *drawn.items()))
+    x0, y0, x1, y1 = thing.box
+    own = scene.instances[y0:y1, x0:x1] == thing.instance
+    numbers = acting(scene.image[y0:y1, x0:x1][own], **drawn)
+    return Recipe(kind, scene.id, None, (("instance", thing.instance), *zip(ranges, numbers, strict=True)))
 
 
 def _remove(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import DataError
+from adverse.hashes import digest
 from adverse.semantic.ground import GroundPlane, ground_plane
 from adverse.semantic.vanishing import VanishingPoint, vanishing_point
 from adverse.types import Camera, Dataset, Depth, Frame, Image, Truth
@@ -76,6 +77,12 @@ class Scene:
     def ids(self) -> Mapping[str, int]:
         """The label of each class name; the lowest, where several ids share a name."""
         return {name: number for number, name in sorted(self.classes.items(), reverse=True)}
+
+    @cached_property
+    def picture(self) -> str:
+        """The hash of all that a SUT sees and is judged by: pixels, labels and instances."""
+        parts = (self.image, self.labels.astype(np.int32), self.instances.astype(np.int32))
+        return digest(repr(self.image.shape), *(np.ascontiguousarray(part).tobytes() for part in parts))
 
     @cached_property
     def void(self) -> frozenset[int]:

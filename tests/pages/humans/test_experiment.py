@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from adverse.errors import DataError, LockedError, StoreError
+from adverse.errors import DataError, LockedError, StoreError, StudyError
 from adverse.pages.humans.experiment import Experiment
 from adverse.pages.humans.export import export
 from adverse.pages.humans.opening import door_of, erase, held, past
@@ -22,7 +22,8 @@ from adverse.pages.humans.sampling import population
 from adverse.pages.humans.spec import read_human_study
 from adverse.pages.humans.state import State
 from adverse.pages.humans.stimuli import Stimuli
-from adverse.reliability.judgments import read_judgments
+from adverse.reliability.counted import majorities
+from adverse.reliability.judgments import Judgments, read_judgments
 from human_studies import (
     HOSTILE,
     QuickStimuli,
@@ -307,12 +308,34 @@ def test_the_export_is_what_the_estimation_reads_with_anothers_answer_on_the_ori
     file = tmp_path / "answers.csv"
     file.write_text(export(past(read_human_study(study)), experiment.study).csv())
     found = read_judgments(file)
-    assert len(found) == sum(trial.role == "changed" for trial in experiment.state.trials.values())
+    roles = Counter(trial.role for trial in experiment.state.trials.values())
+    assert (len(found), len(found.originals)) == (roles["changed"] + roles["original"], roles["original"])
+    assert found.measured_by == experiment.study.visual_change
     assert found.seen_before == 0
     assert set(found.truth.tolist()) == {HOSTILE, "square"}
-    paired = found.original_answer != ""
-    assert paired.mean() > 0.8
-    assert np.array_equal(found.original_answer[paired], found.truth[paired])  # all answered rightly
+    seen = np.isin(found.image, found.originals.image)
+    assert seen.mean() > 0.8
+    most = majorities(found.originals)
+    assert all(
+        most[image] == truth for image, truth in zip(found.image[seen], found.truth[seen], strict=True)
+    )  # all answered rightly
+
+
+def test_a_study_goes_on_by_the_backend_it_began_with(tmp_path: Path) -> None:
+    study = write_study(tmp_path, visual_change="vifp")
+    quick_batch(experiment_of(study), "secret")
+    assert set(read_exported(study, tmp_path).backend.tolist()) == {"vifp"}
+    write_study(tmp_path, visual_change="vif")
+    with pytest.raises(StudyError, match=r"another backend.*visual_change: vif; wanted: vifp"):
+        experiment_of(study)
+    with pytest.raises(StudyError, match="another backend"):
+        read_exported(study, tmp_path)
+
+
+def read_exported(study: Path, folder: Path) -> Judgments:
+    file, read = folder / "answers.csv", read_human_study(study)
+    file.write_text(export(past(read), read.study).csv())
+    return read_judgments(file)
 
 
 def test_a_new_consent_text_is_asked_for_again_and_keeps_the_answers(tmp_path: Path) -> None:
@@ -377,14 +400,14 @@ def test_the_address_stays_after_a_restart_and_is_nobody_elses(tmp_path: Path) -
 
 
 def test_pictures_are_the_same_whenever_they_are_made_and_the_memory_is_bounded(tmp_path: Path) -> None:
-    file = read_human_study(write_study(tmp_path, size_px=64))
+    file = read_human_study(write_study(tmp_path, size_px=66))
     first, second = Stimuli(file), Stimuli(file, most_bytes=1)
     name = first.pictures[0].id
     for wanted in (0.2, 0.6):
         made = first.changed(name, "t.contrast", wanted)
         assert made == second.changed(name, "t.contrast", wanted)
         assert made.dv == pytest.approx(wanted, abs=0.011)
-    assert (made.width, made.height) == (64, 64)
+    assert (made.width, made.height) == (66, 66)
     assert first.mask("trial", 64, 48) == second.mask("trial", 64, 48)
     assert first.mask("trial", 64, 48) != first.mask("other", 64, 48)
     assert len(second._kept) == 1

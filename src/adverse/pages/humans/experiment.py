@@ -18,7 +18,7 @@ from adverse.hashes import digest
 from adverse.pages.humans.records import Record, Records, without
 from adverse.pages.humans.sampling import Planned, plan_batch
 from adverse.pages.humans.spec import HumanStudyFile
-from adverse.pages.humans.state import Answer, Person, State, Trial, qualified
+from adverse.pages.humans.state import Answer, Person, State, Trial, qualified, refuse_another_backend
 from adverse.pages.humans.stimuli import Stimuli, Stimulus, trial_id
 
 Stage = Literal["ready", "running", "break", "failed", "finished"]
@@ -43,6 +43,7 @@ class Experiment:
         self.study = file.study
         self.records = Records(file.folder)
         self.state = State(self.records.mend())
+        refuse_another_backend(self.state, self.study)
         self.stimuli = stimuli or Stimuli(file)
         self._lock = threading.Lock()
 
@@ -155,7 +156,9 @@ class Experiment:
                 one.wanted,
             )
             try:
-                trials.append(replace(trial, dv=round(self._picture(trial).dv, 6)))
+                dv = round(self._picture(trial).dv, 6)
+                backend = self.study.visual_change if trial.role == "changed" else ""
+                trials.append(replace(trial, dv=dv, backend=backend))
             except AdverseError as error:
                 print(f"image {one.image.id!a} is left out: {error}", file=sys.stderr)  # noqa: T201
         if not trials:

@@ -1,20 +1,28 @@
 """From records to the answers that thresholds are estimated from, and what was left out of them, and why.
 
-The answer on the original comes from somebody else, since nobody sees two versions of an image: the first
-changed version is paired with the first answer on the original, the second with the second, and around again.
+Every answer that counts is a row, those on originals too: changed versions are compared with all that people
+say of originals. That comes from others, since nobody sees two versions of an image.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from adverse.pages.humans.spec import HumanStudy
-from adverse.pages.humans.state import Person, State, Trial, looked, off_time, qualified
-from adverse.reliability.judgments import COLUMNS
+from adverse.pages.humans.state import (
+    Person,
+    State,
+    Trial,
+    looked,
+    off_time,
+    qualified,
+    refuse_another_backend,
+)
+from adverse.reliability.judgments import COLUMNS, ORIGINAL
 from adverse.report.words import cell
 
 REASONS = {
@@ -53,7 +61,7 @@ class Exported(NamedTuple):
                 (
                     one.participant,
                     one.trial.image,
-                    one.trial.transformation or "original",
+                    one.trial.transformation or ORIGINAL,
                     one.trial.dv,
                     one.reason,
                     one.trial.exposure_ms,
@@ -66,8 +74,13 @@ class Exported(NamedTuple):
     def words(self) -> list[str]:
         """Say how much there is and what was left out."""
         counts = Counter(one.reason for one in self.excluded)
-        unpaired = sum(row[4] == "" for row in self.rows)
-        lines = [f"{len(self.rows)} answers on changed images, {len(self.excluded)} trials left out"]
+        originals = [row for row in self.rows if row[2] == ORIGINAL]
+        seen = {row[1] for row in originals}
+        unpaired = sum(row[1] not in seen for row in self.rows)
+        changed, left_out = len(self.rows) - len(originals), len(self.excluded)
+        lines = [
+            f"{changed} answers on changed images, {len(originals)} on originals, {left_out} trials left out"
+        ]
         lines += [
             f"left out: {counts[reason]} {words}" for reason, words in REASONS.items() if counts[reason]
         ]
@@ -78,6 +91,7 @@ class Exported(NamedTuple):
 
 def export(state: State, study: HumanStudy) -> Exported:
     """Return the answers that count, and all others with the reason."""
+    refuse_another_backend(state, study)
     kept: list[tuple[str, Trial, str]] = []
     excluded = []
     for person, trial, reason in _judged(state, study):
@@ -87,19 +101,18 @@ def export(state: State, study: HumanStudy) -> Exported:
             excluded.append(Excluded(person.id, trial, reason, shown_ms))
         else:
             kept.append((person.id, trial, answer.answer))
-    on_originals: dict[str, list[str]] = defaultdict(list)
-    for _, trial, said in kept:
-        if trial.role == "original":
-            on_originals[trial.image].append(said)
-    turn: Counter[str] = Counter()
-    rows = []
-    for participant, trial, said in kept:
-        if trial.role != "changed":
-            continue
-        others = on_originals[trial.image]
-        original = others[turn[trial.image] % len(others)] if others else ""
-        turn[trial.image] += 1
-        rows.append((participant, trial.image, trial.transformation, trial.dv, original, said, trial.truth))
+    rows = [
+        (
+            participant,
+            trial.image,
+            trial.transformation or ORIGINAL,
+            trial.dv,
+            study.visual_change,
+            said,
+            trial.truth,
+        )
+        for participant, trial, said in kept
+    ]
     return Exported(tuple(rows), tuple(excluded))
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from adverse.errors import StudyError
 from adverse.plugins import Registry, load
 from adverse.reliability.strengths import strength_of
+from adverse.reliability.thresholds import DEFAULT_BACKEND
 from adverse.study.checked import fields_by_section, tuples, validated
 from adverse.study.spec import DataSection
 from adverse.study.yamlfile import YamlFile, read_yaml
@@ -74,8 +75,8 @@ class HumanStudy(_Section):
     originals: Annotated[float, Field(gt=0, lt=1)] = 0.5
     qualification: Qualification = Qualification()
     sanity: Sanity = Sanity()
-    size_px: Annotated[int, Field(ge=64, le=2000)] = 400
-    visual_change: Literal["vif", "vifp"] = "vifp"
+    size_px: Annotated[int, Field(ge=65, le=2000)] = 400
+    visual_change: Literal["vif", "vifp"] = DEFAULT_BACKEND
     seed: Annotated[int, Field(ge=0)] = 0
     plugins: tuple[str, ...] = ()
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from adverse.errors import StudyError
 from adverse.pages.humans.records import Record
 from adverse.pages.humans.spec import HumanStudy
 
@@ -28,6 +29,8 @@ class Trial:
     transformation: str = ""
     wanted: float = 0.0
     dv: float = 0.0
+    backend: str = ""
+    """By which visual change was measured; empty where nothing was changed."""
 
     def plain(self) -> dict[str, Any]:
         """Return the trial as plain data."""
@@ -97,6 +100,22 @@ class State:
 def off_time(trial: Trial, answer: Answer) -> bool:
     """Tell whether the image was visible for too long or too short: by more than one frame."""
     return abs(answer.shown_ms - trial.exposure_ms) > answer.frame_ms + CLOCK_MS
+
+
+def refuse_another_backend(state: State, study: HumanStudy) -> None:
+    """Refuse a study whose file names another backend than its trials were planned with.
+
+    Their visual changes would be called by the wrong name, and pictures made again would be others.
+    """
+    for trial in state.trials.values():
+        if trial.role == "changed" and trial.backend != study.visual_change:
+            raise StudyError(
+                "visual change was measured with another backend when this study began",
+                where=f"human study {study.name!r}",
+                got=f"visual_change: {study.visual_change}",
+                wanted=trial.backend or "answers that say their backend",
+                fix="Set visual_change: back, or begin a new study under another file name.",
+            )
 
 
 def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
