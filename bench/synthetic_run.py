@@ -17,7 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 import adverse
+from adverse import plugins
 from adverse.hashes import digest
+from adverse.mutations.settings import parse
 from adverse.robot.profile import Robot
 from adverse.seeds import generator
 from adverse.study.store.durable import write_file
@@ -25,6 +27,7 @@ from adverse.study.store.folder import RunFolder
 from adverse.study.store.journal import Entry, Journal
 from adverse.study.store.manifest import write_manifest
 from adverse.study.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
+from adverse.study.store.run import setting_entry
 from adverse.study.tables import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
 
@@ -103,6 +106,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY)
 
 
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:
+    registry = plugins.load()
     groups = ["baseline", *("mild" if n % 3 else "severe" for n in range(1, len(names["settings"])))]
     return {
         "study": {"name": "scale", "task": "detection", "seed": seed, "file": "study.yaml", "folder": "."},
@@ -120,17 +124,24 @@ def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, o
             },
             "logs": size.validation_logs + size.logs,
             "notes": {},
+            "pixel_classes": {},
         },
         "suts": {name: {"fingerprint": digest(name)} for name in names["suts"]},
-        "settings": {name: {"group": g} for name, g in zip(names["settings"], groups, strict=True)},
+        "settings": {
+            name: {**setting_entry(parse(name, registry)), "group": group}
+            for name, group in zip(names["settings"], groups, strict=True)
+        },
+        "warnings": [],
         "statistics": {
             "targets": ["person"],
             "levels": LEVELS,
             "robot": asdict(Robot(control_radius_m=2.0, safety_radius_m=1.0)),
-            "sensitivity": {"levels": 100, "lowest": 1e-4, "highest": 1.0},
+            "sensitivity": {"levels": 100, "lowest": 1e-4, "highest": 1.0, "exact": False},
             "fpr_max": 0.1,
             "bootstrap": size.bootstrap,
+            "conditions": {},
             "quarantine_budget": 0.01,
+            "visual_change": None,
         },
     }
 

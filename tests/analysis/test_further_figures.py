@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import adverse
+from adverse import plugins
 from adverse.analysis.drive import drive_log
 from adverse.analysis.judged import judge_sut
 from adverse.analysis.magnitudes import simple_magnitude
@@ -20,9 +21,11 @@ from adverse.errors import StudyError
 from adverse.levels.image import image_outcomes
 from adverse.mutations.defocus import blur_radius_px
 from adverse.mutations.haze import haze
+from adverse.mutations.settings import parse
 from adverse.study.spec import study_from
 from adverse.study.store.finished import finished
 from adverse.study.store.read import Store
+from adverse.types import Step
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
 from analysis.test_exact import unsure
 
@@ -65,8 +68,8 @@ def store(folder: Path) -> Store:
 def test_adr_is_that_of_the_exact_curve(store: Store, summary: dict[str, Any]) -> None:
     one = judge_sut(store, "unsure")
     found = {row["setting"]: row for row in summary["adr"]}
-    assert list(found) == list(store.settings)
-    for setting in store.settings:
+    assert list(found) == list(store.groups)
+    for setting in store.groups:
         both = [one.settings[name].answers.scores for name in ("identity", setting)]
         scores = np.unique(np.concatenate(both))[::-1]
         curves = []
@@ -185,19 +188,18 @@ def test_people_lost_are_those_whose_rate_rises_beyond_what_is_affordable(
 
 def test_magnitudes_are_what_the_mutations_do() -> None:
     depth = np.array([1.0, 2.5, 7.0, 30.0])
-    alpha = simple_magnitude("haze(visibility_m=20)", depth)
+    alpha = simple_magnitude(Step("haze", {"visibility_m": 20}), depth)
     assert alpha is not None
     for metres, value in zip(depth, alpha[1], strict=True):
         far = np.full((9, 9), metres, np.float32)
         hazy = haze(np.zeros((9, 9, 3), np.uint8), depth_m=far, visibility_m=20.0, color=(255, 255, 255))
         assert hazy[4, 4, 0] == pytest.approx(255 * value, abs=0.6)
-    sigma = simple_magnitude("defocus(focus_m=2, kappa=3)", depth)
+    sigma = simple_magnitude(Step("defocus", {"focus_m": 2, "kappa": 3}), depth)
     assert sigma is not None
     np.testing.assert_allclose(
         sigma[1], blur_radius_px(depth.astype(np.float32), focus_m=2.0, kappa=3.0), rtol=1e-5
     )
-    assert simple_magnitude("gaussian_blur(sigma_px=2)", depth) is None
-    assert simple_magnitude("haze(beta=1) + defocus(focus_m=2, kappa=3)", depth) is None
+    assert simple_magnitude(Step("gaussian_blur", {"sigma_px": 2}), depth) is None
 
 
 def test_the_histogram_holds_every_person_once(folder: Path) -> None:
@@ -207,7 +209,7 @@ def test_the_histogram_holds_every_person_once(folder: Path) -> None:
     away = PERSON_M - STEP_M * np.arange(FRAMES, dtype=np.float64)
     for row in rows:
         low, high = float(row["from"]), float(row["to"])
-        found = simple_magnitude(row["setting"], away)
+        found = simple_magnitude(parse(row["setting"], plugins.load()).steps[0], away)
         assert found is not None
         inside = (found[1] >= low - 1e-6) & (found[1] < high - 1e-6)
         assert abs(int(row["people"]) - inside.sum()) <= 1  # depth is float32, so edges may fall either way

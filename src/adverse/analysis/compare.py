@@ -79,9 +79,8 @@ def _judged(changes: Sequence[Change], correction: Correction) -> list[Change]:
 
 def _resamples(pairing: Pairing) -> Resamples:
     strata = ["positive" if one else "negative" for one in pairing.positive]
-    manifests = (pairing.first.manifest, pairing.second.manifest)
-    count = max(int(one["statistics"]["bootstrap"]) for one in manifests) or COUNT
-    return draw(pairing.logs, strata, seed=int(manifests[0]["study"]["seed"]), count=count)
+    count = max(pairing.first.run.bootstrap, pairing.second.run.bootstrap) or COUNT
+    return draw(pairing.logs, strata, seed=pairing.first.run.seed, count=count)
 
 
 def _sut_changes(pairing: Pairing, before: str, after: str, resamples: Resamples) -> Iterator[Change]:
@@ -142,7 +141,7 @@ def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
     if path is None:
         raise no_results(store)
     table = pq.read_table(path, filters=pc.field("sut") == sut)
-    fpr_max = float(store.manifest["statistics"]["fpr_max"])
+    fpr_max = store.run.fpr_max
     place = {log: number for number, log in enumerate(logs)}
     at = np.array([place.get(log, -1) for log in table["log"].to_pylist()], np.int64)
     keys = list(zip(table["level"].to_pylist(), table["setting"].to_pylist(), strict=True))

@@ -33,7 +33,7 @@ def score_changes(pairing: Pairing) -> Iterator[Change]:
     metric, name = task_metric(DEFAULTS[task], task), METRICS[task]
     stores = (pairing.first, pairing.second)
     masks = [_counted(store, pairing) for store in stores]
-    seed = int(pairing.first.manifest["study"]["seed"])
+    seed = pairing.first.run.seed
     groups = [
         LeftOut(store.frames.logs, store.frames.log[mask], seed=seed)
         for store, mask in zip(stores, masks, strict=True)
@@ -59,7 +59,7 @@ def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
         return [], []
     if not pairing.whole:
         return [], ["mPC and rPC are not compared: the runs do not rest on the same test logs"]
-    seed = int(pairing.first.manifest["study"]["seed"])
+    seed = pairing.first.run.seed
     try:
         tables = [
             bench_table(store, suts=[one[side] for one in pairing.suts], seed=seed)

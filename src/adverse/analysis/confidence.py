@@ -50,7 +50,7 @@ class Confidence:
 
 def resamples_of(store: Store, positive: Sequence[bool], count: int) -> Resamples:
     """Draw logs of the test split, positive and negative ones apart, by the study's seed."""
-    seed = int(store.manifest["study"]["seed"])
+    seed = store.run.seed
     strata = ["positive" if one else "negative" for one in positive]
     return draw(store.frames.logs, strata, seed=seed, count=count)
 

@@ -45,10 +45,9 @@ class Context:
     """The context levels that a study asks for, over one run or some of its logs (their numbers)."""
 
     def __init__(self, store: Store, logs: Collection[int] | None = None) -> None:
-        statistics = store.manifest["statistics"]
         self.store = store
-        self.levels = [level for level in statistics["levels"] if level != "image"]
-        self.robot = Robot(**statistics["robot"]) if statistics.get("robot") else None
+        self.levels = [level for level in store.run.levels if level != "image"]
+        self.robot = Robot(**store.run.robot) if store.run.robot else None
         self.paths = log_paths(store.frames, logs) if self.robot else {}
         self.stations = stations_m(store.frames, self.paths)
         self.with_path = np.isin(store.frames.log, list(self.paths))

@@ -52,12 +52,12 @@ class Driven:
 def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: str | None = None) -> Driven:
     """Drive one log of a run at the level nearest to a sensitivity (expected false positives per image)."""
     _known("SUT", sut, store.suts)
-    chosen = setting or next(iter(store.settings))
-    _known("mutation", chosen, list(store.settings))
+    chosen = setting or store.run.baseline.id
+    _known("mutation", chosen, list(store.groups))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
     context = Context(store, [store.frames.logs.index(log)])
-    answers = store.answers(sut, settings=dict.fromkeys((next(iter(store.settings)), chosen)))
-    baseline = judge(answers[next(iter(store.settings))], store.truth)
+    answers = store.answers(sut, settings=dict.fromkeys((store.run.baseline.id, chosen)))
+    baseline = judge(answers[store.run.baseline.id], store.truth)
     known, _ = sensitivity_of(store, baseline)
     k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
     told = Told(sut, chosen, float(known.levels[k]), float(known.thresholds[k]))

@@ -47,7 +47,7 @@ class Exact:
 
 def exact_curves(store: Store, one: JudgedSut, context: Context) -> Exact:
     """Return the exact curves of a SUT at the levels image, located and path."""
-    fpr_max = float(store.manifest["statistics"]["fpr_max"])
+    fpr_max = store.run.fpr_max
     areas: dict[tuple[str, str], ExactAreas] = {}
     tables = [EXACT.empty_table()]
     for setting, judged in one.settings.items():
@@ -82,7 +82,7 @@ def _curves(
     fpr_max: float,
 ) -> dict[str, Curve]:
     events: dict[str, Events] = {}
-    if "image" in store.manifest["statistics"]["levels"]:
+    if "image" in store.run.levels:
         events |= image_events(judged, store.truth, store.frames, thresholds, counted)
     if context.levels:
         events |= context.events(context.seen(judged.answers), thresholds, counted)

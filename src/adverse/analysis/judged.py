@@ -39,15 +39,15 @@ class JudgedSut:
 def judge_sut(store: Store, sut: str) -> JudgedSut:
     """Judge every setting of a SUT, and choose its thresholds on its un-mutated validation images."""
     judged = {setting: judge(answer, store.truth) for setting, answer in store.answers(sut).items()}
-    baseline = next(iter(store.settings))
+    baseline = store.run.baseline.id
     sensitivity, source = sensitivity_of(store, judged[baseline])
     return JudgedSut(sut, judged, baseline, sensitivity, source, store.frames.test)
 
 
 def sensitivity_of(store: Store, baseline: Judged) -> tuple[Sensitivity, Source]:
     """Standardize a SUT on its un-mutated validation images or, where there are none, on the test images."""
-    told = store.manifest["statistics"]["sensitivity"]
-    levels = grid(told["levels"], told["lowest"], told["highest"])
+    shared = store.run.sensitivity
+    levels = grid(shared.levels, shared.lowest, shared.highest)
     false, images, source = validation_scores(store, baseline)
     return standardize(false, images, levels), source
 

@@ -9,31 +9,28 @@ of the box as the Localizer sees it or, where the run has none, of the annotated
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.curves.predict import family_of
 from adverse.study.store.read import Store
+from adverse.types import Step
 
 KOSCHMIEDER = 3.912
 """ln(1/0.02): haze of a visibility has the density KOSCHMIEDER / visibility."""
 BINS = 20
 
 
-def simple_magnitude(setting: str, depth_m: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]] | None:
-    """Return what a setting comes to at some depths: (alpha or sigma_px, values); None if not by depth.
+def simple_magnitude(step: Step, depth_m: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]] | None:
+    """Return what a mutation comes to at some depths: (alpha or sigma_px, values); None if not by depth.
 
-    >>> simple_magnitude("haze(visibility_m=391.2)", np.array([100.0]))[1].round(4)
+    >>> simple_magnitude(Step("haze", {"visibility_m": 391.2}), np.array([100.0]))[1].round(4)
     array([0.6321])
-    >>> simple_magnitude("defocus(focus_m=2, kappa=3.6)", np.array([1.0, 2.0]))
+    >>> simple_magnitude(Step("defocus", {"focus_m": 2, "kappa": 3.6}), np.array([1.0, 2.0]))
     ('sigma_px', array([1.8, 0. ]))
     """
-    name, options = family_of(setting), _numbers(setting)
-    if " + " in setting:
-        return None
+    name, options = step.mutation, step.options
     if name == "haze":
         beta = options.get("beta", KOSCHMIEDER / options.get("visibility_m", math.inf))
         return "alpha", 1 - np.exp(-beta * depth_m)
@@ -51,14 +48,16 @@ def magnitude_rows(store: Store, localized_m: NDArray[np.float64]) -> list[dict[
     known = depth[depth > 0]
     log = frames.log[truth.frame[people]][depth > 0]
     rows: list[dict[str, Any]] = []
-    for setting in store.settings:
-        found = simple_magnitude(setting, known)
+    for setting in store.run.mutations:
+        if len(setting.steps) > 1:
+            continue
+        found = simple_magnitude(setting.steps[0], known)
         if found is None or not len(known):
             continue
         quantity, values = found
         top = 1.0 if quantity == "alpha" else max(float(values.max()), 1e-9)
         counts, edges = np.histogram(values, bins=BINS, range=(0.0, top))
-        heads = {"setting": setting, "magnitude": quantity, "logs": len(np.unique(log)), "of": len(known)}
+        heads = {"setting": setting.id, "magnitude": quantity, "logs": len(np.unique(log)), "of": len(known)}
         rows += [
             {**heads, "from": float(low), "to": float(high), "people": int(n), "share": int(n) / len(known)}
             for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
@@ -72,9 +71,3 @@ def _annotated_depths_m(store: Store) -> NDArray[np.float64]:
     pose = store.frames.poses[truth.frame]
     away: NDArray[np.float64] = np.einsum("ni,ni->n", truth.positions_m - pose[:, :3, 3], pose[:, :3, 2])
     return away
-
-
-def _numbers(setting: str) -> dict[str, float]:
-    """Return the options of a setting that are numbers, from its id."""
-    pairs = re.findall(r"(\w+)=([-+.\deE]+|inf)", setting)
-    return {name: float(value) for name, value in pairs}

@@ -46,19 +46,19 @@ def work_out(
     one = judge_sut(store, sut)
     scores = score_sut(store, one, context)
     curves = exact_curves(store, one, context) if exact else None
-    conditions = store.manifest["statistics"].get("conditions") or {}
+    conditions = store.run.conditions
     sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
     statuses = _statuses(scores)
     costs, people = required_of(store, one, statuses)
     more = {
-        "means": mean_rows(scores.scored, sure),
+        "means": mean_rows(store.run, scores.scored, sure),
         "adr": adr_rows(store, one, statuses, resamples),
         "required": costs,
         "loop": loop_rows(scores.scored, sure),
         "loop_rates": rate_rows(scores.scored),
     }
     if conditions:
-        fpr_max = float(store.manifest["statistics"]["fpr_max"])
+        fpr_max = store.run.fpr_max
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
     return Worked(
         sut,
@@ -100,7 +100,7 @@ def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> d
 def _confidence(
     store: Store, scores: SutScores, resamples: Resamples, conditions: Mapping[str, float]
 ) -> Confidence:
-    fpr_max = store.manifest["statistics"]["fpr_max"]
+    fpr_max = store.run.fpr_max
     curves: dict[tuple[str, str], Ratios] = {}
     beside: dict[tuple[str, str, str], Ratios] = {}
     worst: dict[tuple[str, str], list[str]] = {}
@@ -115,15 +115,14 @@ def _confidence(
                 beside[row.level, row.setting, name] = ratios(other, fpr_max)
         else:
             groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
-            covered = [setting for setting, group in store.settings.items() if group in groups]
+            covered = [setting for setting, group in store.groups.items() if group in groups]
             worst[row.level, row.setting] = covered
-    baseline, *mutations = store.settings
     return confidence(
         curves,
         worst,
-        baseline,
+        store.run.baseline.id,
         resamples,
-        weights=mean_weights(mutations),
+        weights=mean_weights(store.run.mutations),
         conditions=conditions,
         beside=beside,
     )

@@ -2,52 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.confidence import Confidence, ends
 from adverse.analysis.score import Scored
 from adverse.curves.curve import area
-from adverse.curves.predict import family_of
 from adverse.curves.robustness import expected_curve, mean_over_mutations
+from adverse.study.store.run import Run
+from adverse.types import Setting
 
 WORST_STATUS = ("insufficient", "incomplete", "ok")
 
 
-def families(settings: Sequence[str]) -> dict[str, list[str]]:
-    """Return settings by the mutations they are made of, whatever their strength.
-
-    >>> families(["haze(beta=1)", "haze(beta=2)", "frost(a=1) + haze(beta=1)"])
-    {'haze': ['haze(beta=1)', 'haze(beta=2)'], 'frost + haze': ['frost(a=1) + haze(beta=1)']}
-    """
+def families(settings: Iterable[Setting]) -> dict[str, list[str]]:
+    """Return the ids of settings by the mutations they are made of, whatever their strength."""
     found: dict[str, list[str]] = {}
     for setting in settings:
-        name = " + ".join(family_of(step) for step in setting.split(" + "))
-        found.setdefault(name, []).append(setting)
+        found.setdefault(setting.family, []).append(setting.id)
     return found
 
 
-def mean_weights(mutations: Sequence[str]) -> dict[str, float]:
+def mean_weights(mutations: Iterable[Setting]) -> dict[str, float]:
     """Return the weight of each setting in a mean over families of means over settings."""
     known = families(mutations)
     return {setting: 1 / (len(known) * len(mine)) for mine in known.values() for setting in mine}
 
 
-def mean_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
+def mean_rows(run: Run, scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
     """Return for each level the mean area and the mean robustness over mutations (mPC and rPC)."""
+    if not run.mutations:
+        return []
     rows = []
+    known = families(run.mutations)
     for level, by_setting in _by_level(scored).items():
-        baseline, *mutations = by_setting
-        if not mutations:
-            continue
-        known = families(mutations)
-        row = _heads(by_setting, [baseline, *mutations], level)
+        row = _heads(by_setting, list(by_setting), level)
         for name in ("area", "robustness"):
             values = {f: [getattr(by_setting[s].row, name) for s in mine] for f, mine in known.items()}
             defined = all(value is not None for mine in values.values() for value in mine)
             row[name] = mean_over_mutations(values) if defined else None
             row |= ends(sure.means.get((level, name)) if sure else None, name)
-        rows.append({**row, "families": len(known), "settings": len(mutations)})
+        rows.append({**row, "families": len(known), "settings": len(run.mutations)})
     return rows
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ MUST_AGREE = {
     "targets": "the classes that count",
     "fpr_max": "the highest rate of false positives",
     "robot": "the robot",
+    "sensitivity": "the sensitivity levels",
 }
 NAMED = 3
 
@@ -56,8 +56,7 @@ class Pairing:
 
     def same_sut(self, before: str, after: str) -> bool:
         """Tell whether the SUT did not change: it can differ in nothing then."""
-        pair = (self.first.manifest["suts"][before], self.second.manifest["suts"][after])
-        return bool(pair[0]["fingerprint"] == pair[1]["fingerprint"])
+        return self.first.run.sut(before).fingerprint == self.second.run.sut(after).fingerprint
 
 
 def pair(first: Path, second: Path, suts: Mapping[str, str]) -> Pairing:
@@ -93,21 +92,16 @@ def _refuse_other_questions(first: Store, second: Store) -> None:
         )
     if first.task != "detection":
         return
-    told = [store.manifest["statistics"] for store in (first, second)]
-    asked = [{**one, "sensitivity": _grid(one)} for one in told]
-    for key, words in {**MUST_AGREE, "sensitivity": "the sensitivity levels"}.items():
-        if asked[0][key] != asked[1][key]:
+    for key, words in MUST_AGREE.items():
+        asked = [getattr(store.run, key) for store in (first, second)]
+        if asked[0] != asked[1]:
             raise StudyError(
                 f"the runs cannot be compared: {words} differ",
                 where=f"{key} of {first.folder.path} and {second.folder.path}",
-                got=f"{_short(asked[0][key])} and {_short(asked[1][key])}",
+                got=f"{_short(asked[0])} and {_short(asked[1])}",
                 wanted="the same in both",
                 fix=f"Give both studies the same {key}: and run one of them again; only results are redone.",
             )
-
-
-def _grid(statistics: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: statistics["sensitivity"][name] for name in ("levels", "lowest", "highest")}
 
 
 def _short(value: object) -> str:
@@ -162,9 +156,9 @@ def _sut_pairs(
 
 def _common_settings(first: Store, second: Store) -> dict[str, str | None]:
     return {
-        name: group if second.settings[name] == group else None
-        for name, group in first.settings.items()
-        if name in second.settings
+        name: group if second.groups[name] == group else None
+        for name, group in first.groups.items()
+        if name in second.groups
     }
 
 
@@ -172,8 +166,8 @@ def _only_settings(first: Store, second: Store) -> list[str]:
     return [
         f"mutation {name} is only in {where}"
         for mine, other, where in ((first, second, "the first run"), (second, first, "the second run"))
-        for name in mine.settings
-        if name not in other.settings
+        for name in mine.groups
+        if name not in other.groups
     ]
 
 
@@ -221,13 +215,12 @@ def _contents(store: Store) -> dict[str, str]:
 
 
 def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> list[str]:
-    old, new = first.manifest, second.manifest
     words = [
         change
-        for change in differences(old, new)
+        for change in differences(first.manifest, second.manifest)
         if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
     ]
-    if old["adverse"]["version"] != new["adverse"]["version"]:
+    if first.run.provenance.version != second.run.provenance.version:
         words.append("the version of adverse changed")
     regrouped = [name for name, group in settings.items() if group is None]
     if regrouped:

@@ -36,7 +36,7 @@ def required_of(
 ) -> tuple[list[dict[str, Any]], pa.Table]:
     """Return for every mutation how many people it costs, and the table of all people."""
     truth = store.truth
-    fpr_max = float(store.manifest["statistics"]["fpr_max"])
+    fpr_max = store.run.fpr_max
     false, images, _ = validation_scores(store, one.settings[one.baseline])
     before = best_scores(one.settings[one.baseline], len(truth.frame))
     plain = one.counted(one.baseline)

@@ -108,7 +108,7 @@ def work_out_results(store: Store, *, workers: int | None = None, exact: bool = 
         return _task_results(store, counts)
     context = Context(store)
     resamples = _resamples(store)
-    exact = exact or bool(store.manifest["statistics"]["sensitivity"].get("exact"))
+    exact = exact or store.run.exact
     done: list[Worked] = []
     tables = {name: Growing() for name in ("curves", "outcomes", "required", *(("exact",) if exact else ()))}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
@@ -118,9 +118,9 @@ def work_out_results(store: Store, *, workers: int | None = None, exact: bool = 
             done.append(replace(worked, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles = store.troubles()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
-    ranked = _ranked(done, next(iter(store.settings)))
+    ranked = _ranked(done, store.run.baseline.id)
     if resamples is not None and len(done) > 1:
-        lists["differences"] = _differences(done, ranked, next(iter(store.settings)), resamples)
+        lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
     seen = visual_change_rows(store)
     lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), "troubles": _by_frame(troubles)}
@@ -140,13 +140,13 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
     troubles = store.troubles()
     summary = {
-        "study": store.manifest["study"]["name"],
+        "study": store.run.name,
         "task": store.task,
         "metric": METRICS[store.task],
         "rows": [row.plain() for row in score_task(store)],
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
-        "notes": {**store.manifest["data"]["notes"], **store.notes()},
-        "warnings": store.manifest["warnings"],
+        "notes": {**store.run.data.notes, **store.notes()},
+        "warnings": list(store.run.warnings),
         "troubles": _by_frame(troubles),
     }
     files: dict[str, bytes] = {}
@@ -164,7 +164,7 @@ def _lists(done: Sequence[Worked], magnitudes: list[dict[str, Any]]) -> dict[str
 
 
 def _resamples(store: Store) -> Resamples | None:
-    count = store.manifest["statistics"]["bootstrap"]
+    count = store.run.bootstrap
     positive = positive_logs(store.truth, store.frames).tolist()
     return resamples_of(store, positive, count) if count else None
 
@@ -229,14 +229,14 @@ def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
 
 def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked]) -> dict[str, Any]:
     return {
-        "study": store.manifest["study"]["name"],
+        "study": store.run.name,
         "task": store.task,
         "rows": [row for worked in done for row in worked.rows],
         "sensitivity": {worked.sut: worked.sensitivity for worked in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "scores": store.lowest_scores(),
-        "notes": {**store.manifest["data"]["notes"], **store.notes()},
-        "warnings": store.manifest["warnings"],
+        "notes": {**store.run.data.notes, **store.notes()},
+        "warnings": list(store.run.warnings),
     }
 
 

@@ -84,8 +84,8 @@ class _Scoring:
         self.sut = one.sut
         self.judged = one.settings
         self.sensitivity = one.sensitivity
-        self.fpr_max = float(store.manifest["statistics"]["fpr_max"])
-        self.budget = float(store.manifest["statistics"]["quarantine_budget"])
+        self.fpr_max = store.run.fpr_max
+        self.budget = store.run.quarantine_budget
         self.baseline = one.baseline
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
@@ -94,7 +94,7 @@ class _Scoring:
 
     def rows(self) -> Iterator[Scored]:
         by_level: dict[str, list[Scored]] = {}
-        for setting, group in self.store.settings.items():
+        for setting, group in self.store.groups.items():
             for scored in self._setting(setting, group):
                 by_level.setdefault(scored.row.level, []).append(scored)
         for level, found in by_level.items():
@@ -174,7 +174,7 @@ class _Scoring:
         """Return the outcomes of all levels on the frames that count."""
         judged, thresholds = self.judged[setting], self.sensitivity.thresholds
         found: dict[str, Outcomes] = {}
-        if "image" in self.store.manifest["statistics"]["levels"]:
+        if "image" in self.store.run.levels:
             found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
         if self.context.levels:
             if self._seen is None or self._seen[0] != setting:

@@ -89,10 +89,10 @@ def classification_scores(
 def _score_sut(store: Store, sut: str) -> Iterator[TaskRow]:
     answers = answers_of(store, sut)
     main = METRICS[store.task]
-    budget = float(store.manifest["statistics"]["quarantine_budget"])
-    plain = answers[next(iter(store.settings))]
-    with_intervals = bool(store.manifest["statistics"]["bootstrap"])
-    for setting, group in store.settings.items():
+    budget = store.run.quarantine_budget
+    plain = answers[store.run.baseline.id]
+    with_intervals = bool(store.run.bootstrap)
+    for setting, group in store.groups.items():
         found = answers[setting]
         tested = store.frames.test[found.frame]
         counted = tested & (found.status != QUARANTINED)
@@ -137,7 +137,7 @@ def _intervals(
     """Return how sure the scores and the share of the main one are, from leaving out logs."""
     metric = task_metric(DEFAULTS[store.task], store.task)
     used = _usable(store, found)
-    alone = LeftOut(store.frames.logs, store.frames.log[used], seed=int(store.manifest["study"]["seed"]))
+    alone = LeftOut(store.frames.logs, store.frames.log[used], seed=store.run.seed)
     sure = {}
     for name, score in scores.items():
         if score is not None:
@@ -145,7 +145,7 @@ def _intervals(
             sure[name] = interval(score, without, alone.logs)
     if share is not None and plain is not found:
         both = used & _usable(store, plain)
-        paired = LeftOut(store.frames.logs, store.frames.log[both], seed=int(store.manifest["study"]["seed"]))
+        paired = LeftOut(store.frames.logs, store.frames.log[both], seed=store.run.seed)
         parts = [judge(store, one, metric, both).scores(paired.weights) for one in (found, plain)]
         with np.errstate(divide="ignore", invalid="ignore"):
             sure["share"] = interval(share, parts[0] / parts[1], paired.logs, highest=np.inf)

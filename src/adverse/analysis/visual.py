@@ -19,9 +19,9 @@ def visual_changes(store: Store) -> dict[tuple[str, str], dict[str, float]]:
     Every SUT that looked at a frame has the same numbers in its record.
     """
     found: dict[tuple[str, str], dict[str, float]] = {}
-    if not store.manifest["statistics"].get("visual_change"):
+    if not store.run.visual_change:
         return found
-    mutated = list(store.settings)[1:]
+    mutated = list(store.groups)[1:]
     for sut in store.suts:
         table = store.told(sut, mutated)
         columns = (table[name].to_pylist() for name in ("setting", "frame", "told"))
@@ -41,7 +41,7 @@ def visual_change_rows(store: Store) -> list[dict[str, Any]]:
         name = next(name for name in numbers if name.startswith(RECORDED))
         groups.setdefault((setting, name), []).append(numbers)
     rows = []
-    for setting, group in store.settings.items():
+    for setting, group in store.groups.items():
         for (known, name), measured in groups.items():
             if known == setting:
                 rows.append({"setting": setting, "group": group, **_row(name, measured)})

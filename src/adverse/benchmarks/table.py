@@ -80,13 +80,13 @@ def bench_table(
     store = run if isinstance(run, Store) else finished(run, results=False)
     cells = cells_of(store)
     wanted = store.suts if suts is None else suts
-    dealt = int(store.manifest["study"]["seed"]) if seed is None else seed
+    dealt = store.run.seed if seed is None else seed
     if store.task != "detection":
         chosen_one = task_metric(metric or DEFAULTS[store.task], store.task)
         seed_of_groups = dealt if with_intervals else None
         return _of_task(store, wanted, cells, chosen_one, classes, partial=partial, seed=seed_of_groups)
     chosen = metric_of(metric or DEFAULTS["detection"])
-    scene = _Scene(store, _classes(store, classes), [next(iter(store.settings)), *cells.values()])
+    scene = _Scene(store, _classes(store, classes), [store.run.baseline.id, *cells.values()])
     under_corruption(
         0, dict.fromkeys(cells, 0), metric=chosen.short, partial=partial
     )  # refuse before working
@@ -94,7 +94,7 @@ def bench_table(
     rows = tuple(_row(scene, sut, cells, chosen, left_out, partial=partial) for sut in wanted)
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
     return BenchTable(
-        store.manifest["study"]["name"],
+        store.run.name,
         chosen,
         rows,
         scene.with_truth,
@@ -121,7 +121,7 @@ def _of_task(
             "--classes is for detectors", where="--classes", fix="Take it out; --per-class shows every class."
         )
     under_corruption(0, dict.fromkeys(cells, 0), metric=metric.short, partial=partial)
-    baseline, test = next(iter(store.settings)), store.frames.test
+    baseline, test = store.run.baseline.id, store.frames.test
     counted = test & ~_refused(store, [baseline, *cells.values()])
     images, left_out = int(counted.sum()), int((test & ~counted).sum())
     groups = None if seed is None else LeftOut(store.frames.logs, store.frames.log[counted], seed=seed)
@@ -133,9 +133,9 @@ def _of_task(
         faults = sum(found[setting].faults for setting in (baseline, *cells.values()))
         rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure, without))
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
-    budget = float(store.manifest["statistics"]["quarantine_budget"]) * int(test.sum())
+    budget = store.run.quarantine_budget * int(test.sum())
     return BenchTable(
-        store.manifest["study"]["name"],
+        store.run.name,
         metric,
         tuple(rows),
         tuple(rows[0].classes) if rows else (),
@@ -156,7 +156,7 @@ class _Scene:
         test = store.frames.test
         counted = test & ~_refused(store, settings)
         self.left_out = int((test & ~counted).sum())
-        self.budget = float(store.manifest["statistics"]["quarantine_budget"]) * int(test.sum())
+        self.budget = store.run.quarantine_budget * int(test.sum())
         self.images = int(counted.sum())
         self._image = np.where(counted, np.cumsum(counted) - 1, -1)
         self.truth = self._truth()
@@ -259,7 +259,7 @@ def cells_of(store: Store) -> dict[Cell, str]:
     """Return the settings of the run that are cells of the benchmark, in the benchmark's order."""
     found = {
         (match["name"], int(match["severity"])): setting
-        for setting in store.settings
+        for setting in store.groups
         if (match := CORRUPTION.fullmatch(setting))
     }
     return dict(sorted(found.items(), key=lambda item: (_rank(item[0][0]), item[0])))

@@ -122,10 +122,10 @@ class Measured:
         return bench_table(self.store, metric=metric)
 
     def _setting(self, setting: str) -> str:
-        return next(iter(self.store.settings)) if setting == BASELINE else setting
+        return self.store.run.baseline.id if setting == BASELINE else setting
 
     def _no_setting(self, setting: str) -> str:
-        close = suggestion(setting, [BASELINE, ANY_MILD, ANY, *self.store.settings]).partition(" Known")[0]
+        close = suggestion(setting, [BASELINE, ANY_MILD, ANY, *self.store.groups]).partition(" Known")[0]
         return "the run has no such mutation" + (f". {close}" if close.startswith("Did") else "")
 
     @staticmethod

@@ -52,7 +52,7 @@ def export_coco(
     """Write the test frames of a run below `out`: some SUTs and settings, or all of them."""
     store = finished(run, results=False)
     _check(store, run)
-    chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.settings))
+    chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.groups))
     frames = pq.read_table(store.folder.frames).to_pylist()
     test = [frame for frame in frames if frame["split"] == "test"]
     ids = Ids(image_ids(test), _category_ids(store))
@@ -63,9 +63,7 @@ def export_coco(
         {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
     )
     _write(out / ANNOTATIONS, _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable))
-    _write(
-        out / INDEX, {"run": store.manifest["study"]["name"], "results": [one._asdict() for one in written]}
-    )
+    _write(out / INDEX, {"run": store.run.name, "results": [one._asdict() for one in written]})
     return written
 
 
@@ -155,7 +153,7 @@ def _annotation(number: int, row: Mapping[str, Any], ids: Ids) -> dict[str, Any]
 
 
 def _category_ids(store: Store) -> dict[str, int]:
-    names = dict.fromkeys([*store.manifest["data"]["categories"], *store.targets])
+    names = dict.fromkeys([*store.run.data.categories, *store.targets])
     return {name: number for number, name in enumerate(names, start=1)}
 
 

@@ -41,7 +41,7 @@ class Answers:
         self.store = store
         self.sut = sut
         self.answered = answered
-        self.baseline = next(iter(store.settings))
+        self.baseline = store.run.baseline.id
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:

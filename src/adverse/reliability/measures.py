@@ -53,7 +53,7 @@ class Detected:
     def __init__(self, store: Store, sut: str, *, sensitivity: float | None, score: float | None) -> None:
         self.store = store
         self.answers = store.answers(sut)
-        self.baseline = next(iter(store.settings))
+        self.baseline = store.run.baseline.id
         self.source = "given"
         self.threshold = np.float32(score if score is not None else -np.inf)
         if score is None and sensitivity is not None:
@@ -144,7 +144,7 @@ class Classified:
     def __init__(self, store: Store, sut: str) -> None:
         self.store = store
         self.ranked = store.ranked(sut)
-        self.baseline = next(iter(store.settings))
+        self.baseline = store.run.baseline.id
 
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""
@@ -181,7 +181,7 @@ class Segmented:
         self.store = store
         self.sut = sut
         self.counts = store.pixel_counts(sut)
-        self.baseline = next(iter(store.settings))
+        self.baseline = store.run.baseline.id
 
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""

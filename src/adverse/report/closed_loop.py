@@ -35,11 +35,10 @@ class Drive:
 def drives(store: Store) -> list[Drive]:
     """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one."""
     path = store.result("outcomes.parquet")
-    levels = store.manifest["statistics"]["levels"]
-    if "loop" not in levels or path is None:
+    if "loop" not in store.run.levels or path is None:
         return []
-    grid = store.manifest["statistics"]["sensitivity"]
-    k = _nearest(grid["lowest"], grid["highest"], grid["levels"])
+    grid = store.run.sensitivity
+    k = _nearest(grid.lowest, grid.highest, grid.levels)
     table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
     table = table.filter(pc.and_(pc.starts_with(table["level"], "loop"), pc.greater(table["truths"], 0)))
     safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])

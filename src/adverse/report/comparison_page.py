@@ -48,7 +48,7 @@ def render_comparison(comparison: Comparison) -> str:
     pairing = comparison.pairing
     return rendered(
         "comparison.html",
-        title=" and ".join(dict.fromkeys(shown(_study(store)) for store in (pairing.first, pairing.second))),
+        title=" and ".join(dict.fromkeys(shown(store.run.name) for store in (pairing.first, pairing.second))),
         headline=headline(comparison),
         method=method(comparison),
         parts=parts,
@@ -59,17 +59,12 @@ def render_comparison(comparison: Comparison) -> str:
     )
 
 
-def _study(store: Store) -> str:
-    return str(store.manifest["study"]["name"])
-
-
 def _facts(word: str, store: Store) -> tuple[str, str]:
-    manifest = store.manifest
-    data = manifest["data"]
+    run, data = store.run, store.run.data
     text = (
-        f"study {_study(store)}, seed {manifest['study']['seed']}, adverse {manifest['adverse']['version']}, "
-        f"{data['frames']['test']} test frames of {data['format']}, data {data['fingerprint'][:16]}; "
-        + ", ".join(f"{name} {sut['fingerprint'][:16]}" for name, sut in manifest["suts"].items())
+        f"study {run.name}, seed {run.seed}, adverse {run.provenance.version}, "
+        f"{data.frames['test']} test frames of {data.format}, data {data.fingerprint[:16]}; "
+        + ", ".join(f"{sut.name} {sut.fingerprint[:16]}" for sut in run.suts)
     )
     return word, shown(text, longest=600)
 

@@ -59,7 +59,7 @@ def falls(store: Store) -> list[Fall]:
     images = max(1, int((~store.frames.test).sum()) or int(store.frames.test.sum()))
     with np.errstate(divide="ignore", invalid="ignore"):
         orders = np.log10(np.maximum(after, 1 / images)) - np.log10(np.maximum(before, 1 / images))
-    fpr_max = float(store.manifest["statistics"]["fpr_max"])
+    fpr_max = store.run.fpr_max
     failed = np.flatnonzero((before <= fpr_max) & (after > fpr_max))
     rank = np.where(np.isfinite(after[failed]), orders[failed], NEVER)
     log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
@@ -101,7 +101,7 @@ def failures(store: Store, looker: Looker) -> list[Failure]:
 def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
     """Yield one frame, with a person if there is one, under every setting."""
     frame = _typical_frame(store)
-    for setting in store.settings:
+    for setting in store.groups:
         try:
             yield setting, picture(looker.image(frame, setting))
         except AdverseError:
@@ -130,7 +130,7 @@ def _typical_frame(store: Store) -> str:
 
 
 def _baseline(store: Store) -> str:
-    return next(iter(store.settings))
+    return store.run.baseline.id
 
 
 class _Cached:
@@ -171,7 +171,7 @@ def _thresholds(store: Store) -> dict[str, float]:
     table = pq.read_table(path, columns=names, filters=plain)
     suts = np.array(table["sut"].to_pylist(), object)
     sensitivity, threshold = (table[name].to_numpy() for name in names[1:])
-    away = np.abs(np.log(sensitivity / float(store.manifest["statistics"]["fpr_max"])))
+    away = np.abs(np.log(sensitivity / store.run.fpr_max))
     found = {}
     for sut in dict.fromkeys(suts.tolist()):
         mine = np.flatnonzero(suts == sut)

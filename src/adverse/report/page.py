@@ -77,7 +77,7 @@ def render(looker: Looker, summary: Summary) -> str:
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
-        manifest=store.manifest,
+        run=store.run,
         answers=[*answers(summary), *requirement_answers(verdicts)],
         untested=[*untested(summary, LEVELS), *hazards.sentences(), *([] if verdicts else [UNCHECKED])],
         hazards=hazard_table(hazards),
@@ -109,7 +109,7 @@ def _not_pictured(looker: Looker) -> list[str]:
 
 def hazards_of(looker: Looker) -> HazardCoverage:
     """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not asked."""
-    return hazard_coverage(looker.store.settings, looker.known_plugins())
+    return hazard_coverage(looker.store.groups, looker.known_plugins())
 
 
 def _tables(looker: Looker, summary: Summary) -> list[Table]:
@@ -176,29 +176,20 @@ def _score_table(summary: Summary, level: str) -> ScoreTable | None:
 
 def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
     """Return what the numbers rest on."""
-    manifest = store.manifest
-    data, environment = manifest["data"], manifest["environment"]
-    frames = ", ".join(f"{count} {split} frames" for split, count in data["frames"].items())
+    run, data, made = store.run, store.run.data, store.run.provenance
+    frames = ", ".join(f"{count} {split} frames" for split, count in data.frames.items())
+    counts = summary.data["counts"]
     facts = [
-        (
-            "adverse",
-            f"{manifest['adverse']['version']}, commit {manifest['adverse']['commit'] or 'of a release'}",
-        ),
-        ("study", f"seed {manifest['study']['seed']}, task {summary.data['task']}"),
-        (
-            "data",
-            f"{data['format']}, {data['logs']} logs, {frames}, fingerprint {data['fingerprint'][:16]}",
-        ),
+        ("adverse", f"{made.version}, commit {made.commit or 'of a release'}"),
+        ("study", f"seed {run.seed}, task {run.task}"),
+        ("data", f"{data.format}, {data.logs} logs, {frames}, fingerprint {data.fingerprint[:16]}"),
         *(
-            (
-                f"SUT {name}",
-                f"fingerprint {sut['fingerprint'][:16]}, {summary.data['counts'][name]['planned']} images",
-            )
-            for name, sut in manifest["suts"].items()
+            (f"SUT {sut.name}", f"fingerprint {sut.fingerprint[:16]}, {counts[sut.name]['planned']} images")
+            for sut in run.suts
         ),
-        ("machine", f"{environment['cpu']}, {environment['system']}, Python {environment['python']}"),
-        ("libraries", ", ".join(f"{name} {version}" for name, version in environment["libraries"].items())),
-        ("engine", f"{manifest['engine']['name']}, {manifest['engine']['workers']} workers"),
+        ("machine", f"{made.cpu}, {made.system}, Python {made.python}"),
+        ("libraries", ", ".join(f"{name} {version}" for name, version in made.libraries.items())),
+        ("engine", f"{made.engine}, {made.workers} workers"),
     ]
     return [(shown(name), shown(value, longest=400)) for name, value in facts]
 

@@ -105,7 +105,7 @@ class Looker:
     def version(self, frame_id: str, setting: str) -> Version:
         """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
         frame = self._frames.get(frame_id)
-        if frame is None or setting not in self.store.settings:
+        if frame is None or setting not in self.store.groups:
             raise StoreError(
                 "the run's study no longer has this frame or mutation",
                 where=f"frame {frame_id!r}, {setting}",
@@ -131,7 +131,7 @@ class Looker:
         """Return which mutations have no picture because their plug-in is not run; None: none of them."""
         if not self.withheld:
             return None
-        unknown = [name for name in self.store.settings if not self._knows(name)]
+        unknown = [name for name in self.store.groups if not self._knows(name)]
         if not unknown:
             return None
         files = ", ".join(map(str, self.withheld))
@@ -166,7 +166,7 @@ class Looker:
     @cached_property
     def _file(self) -> StudyFile:
         told: Any = yaml.safe_load(self.store.folder.study.read_text())
-        return study_from(told, Path(self.store.manifest["study"]["folder"]))
+        return study_from(told, self.store.run.folder)
 
 
 def picture(image: Image, boxes: tuple[Box, ...] = ()) -> Picture:

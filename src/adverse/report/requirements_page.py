@@ -21,6 +21,7 @@ from adverse.report.sheet import rendered
 from adverse.report.tables import Table
 from adverse.report.words import shown
 from adverse.study.store.finished import finished
+from adverse.study.store.run import Run
 
 WIDTH, HEIGHT, EDGE = 240, 18, 6
 
@@ -41,11 +42,11 @@ def write_requirements_page(run: Path) -> Path:
     store = finished(run)
     data = read(store)
     table = results_table(NAME, data["results"]).csv()
-    page = render(data, store.manifest)
+    page = render(data, store.run)
     return store.write({f"{NAME}.csv": table.encode(), f"{NAME}.html": page.encode()})[-1]
 
 
-def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
+def render(data: dict[str, Any], run: Run) -> str:
     """Return the whole page."""
     span = _span(data)
     parts = [
@@ -69,7 +70,7 @@ def render(data: dict[str, Any], manifest: dict[str, Any]) -> str:
         chance=CHANCE,
         rankings=rankings_table(data),
         whole=results_table(NAME, data["results"]),
-        facts=_facts(data, manifest),
+        facts=_facts(data, run),
         confidence=f"{100 * data['confidence']:g} %",
     )
 
@@ -84,20 +85,15 @@ def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(shown(note, longest=300) for note in notes)
 
 
-def _facts(data: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    told = manifest["data"]
+def _facts(data: dict[str, Any], run: Run) -> list[tuple[str, str]]:
+    images = run.data
+    frames = f"{images.frames['test']} test frames"
     facts = [
-        ("adverse", str(manifest["adverse"]["version"])),
-        (
-            "data",
-            f"{told['format']}, {told['frames']['test']} test frames, fingerprint {told['fingerprint'][:16]}",
-        ),
-        ("seed", f"{data['seed']} for the batches, {manifest['study']['seed']} for the versions"),
+        ("adverse", run.provenance.version),
+        ("data", f"{images.format}, {frames}, fingerprint {images.fingerprint[:16]}"),
+        ("seed", f"{data['seed']} for the batches, {run.seed} for the versions"),
         ("visual change", " and ".join(sorted({row["backend"] for row in data["results"]}))),
-        *(
-            (f"SUT {name}", f"fingerprint {sut['fingerprint'][:16]}")
-            for name, sut in manifest["suts"].items()
-        ),
+        *((f"SUT {sut.name}", f"fingerprint {sut.fingerprint[:16]}") for sut in run.suts),
         *(
             (f"score of {sut}", f"{one['score']:.4g}, chosen on {one['chosen_on']} images")
             for sut, one in data["score_thresholds"].items()

@@ -46,7 +46,7 @@ def figures(store: Store) -> Iterator[Figure]:
                 curve = Curve(settings.names[code], *(column[rows] for column in numbers))
                 if np.isfinite(curve.safety).all() and np.isfinite(curve.efficiency).all():
                     drawn[curve.name] = curve
-            curves = list(_chosen(drawn, store.settings))
+            curves = list(_chosen(drawn, store.groups))
             if curves:
                 legend = tuple((shown(curve.name), *style_of(n)[:2]) for n, curve in enumerate(curves))
                 title = f"{sut_name} at level {level_name}"

@@ -12,6 +12,7 @@ import adverse
 from adverse.hashes import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.study.plan import Plan, conditions_of, robot_of
+from adverse.study.store.run import setting_entry
 
 LIBRARIES = (
     "duckdb",
@@ -68,7 +69,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
         },
         "settings": {
             setting.id: {
-                "group": setting.group,
+                **setting_entry(setting),
                 "code": [registry.get("mutation", step.mutation).code for step in setting.steps],
             }
             for setting in plan.job.settings

@@ -38,7 +38,7 @@ def test_the_verdict_is_that_of_the_results(driver: TestClient, driven: Path, le
 
 def test_each_frame_is_passed_when_the_robot_gets_there(driver: TestClient, driven: Path) -> None:
     store = finished(driven)
-    setting = list(store.settings)[1]
+    setting = list(store.groups)[1]
     for log in ("test/0000", "test/0001"):
         asked = {"sut": "sut01", "log": log, "right": setting, "k": 60, "level": "loop/annotated"}
         page = driver.get("/drive.json", params=asked).json()

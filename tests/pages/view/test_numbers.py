@@ -31,7 +31,7 @@ def overlap(one: list[float], other: list[float]) -> float:
 
 @pytest.mark.parametrize("level", ["image/ROC_A", "image/ROC_B"])
 def test_curves_and_thresholds_are_those_of_the_results(guest: TestClient, run: Path, level: str) -> None:
-    settings = finished(run).settings
+    settings = finished(run).groups
     for sut in finished(run).suts:
         page = guest.get("/explore.json", params={"sut": sut, "level": level}).json()
         for line in page["curves"]["lines"]:
@@ -65,7 +65,7 @@ def test_markers_are_where_the_numbers_say(guest: TestClient) -> None:
 @pytest.mark.parametrize("sut", ["keen", "dull", "blind"])
 def test_boxes_appear_where_their_score_passes_the_threshold(guest: TestClient, run: Path, sut: str) -> None:
     store = finished(run)
-    setting = list(store.settings)[1]
+    setting = list(store.groups)[1]
     thresholds = np.array(curve(run, sut=sut, level="image/ROC_A", setting=setting)["threshold"])
     table = store.detections(sut, setting).to_pylist()
     answers = {row["frame"]: row for row in table}
@@ -91,7 +91,7 @@ def test_frames_add_up_to_what_the_results_say_of_their_log(guest: TestClient, r
     store = finished(run)
     outcomes = pq.read_table(run / "results" / "outcomes.parquet").to_pylist()
     rows = {(row["sut"], row["level"], row["setting"], row["log"]): row for row in outcomes}
-    for setting in store.settings:
+    for setting in store.groups:
         for log in store.frames.logs:
             count = int((store.frames.log == store.frames.logs.index(log)).sum())
             pages = [
@@ -144,7 +144,7 @@ def test_the_page_and_its_twin_show_the_same(guest: TestClient) -> None:
 
 def test_answers_to_some_frames_are_those_among_all(driven: Path) -> None:
     store = finished(driven)
-    setting = list(store.settings)[1]
+    setting = list(store.groups)[1]
     everything = store.answers("sut01", settings=[setting])[setting]
     for log in store.frames.logs[-3:]:
         rows = np.flatnonzero(store.frames.log == store.frames.logs.index(log))

@@ -58,7 +58,7 @@ class Opened:
         self.summary = read_summary(self.store)
         self.looker = Looker(self.store, trust=trust)
         self.suts = self.store.suts
-        self.settings = self.store.settings
+        self.settings = self.store.groups
         self.baseline = next(iter(self.settings))
         self.detection = self.store.task == "detection"
         for name in ("curves", "outcomes") if self.detection else ():

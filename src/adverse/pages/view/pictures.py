@@ -42,8 +42,7 @@ class Pictures:
         self.run = run
         self.most_bytes = most_bytes
         self.kept: OrderedDict[tuple[int, str], Shown] = OrderedDict()
-        manifest = run.store.manifest
-        self.roots = (run.store.folder.path.resolve(), Path(manifest["study"]["folder"]), Path.home())
+        self.roots = (run.store.folder.path.resolve(), run.store.run.folder, Path.home())
         self._told: set[str] = set()
         self._lock = threading.Lock()  # plug-ins need not be safe to run in two threads
 

@@ -46,7 +46,7 @@ def label_names(run: Opened, sut: str) -> list[dict[str, str]]:
     """Return the names of a segmenter's labels, where its options tell them, with their colours."""
     if run.store.task != "segmentation":
         return []
-    told = run.store.manifest["suts"][sut].get("options", {}).get("classes")
+    told = run.store.run.sut(sut).options.get("classes")
     names = told if isinstance(told, list) else []
     colours = ["#" + bytes(colour).hex() for colour in _colours()]
     return [{"name": str(name), "colour": colours[n % LABELS]} for n, name in enumerate(names)]

@@ -24,6 +24,7 @@ from adverse.errors import StoreError
 from adverse.study.store.folder import RunFolder
 from adverse.study.store.manifest import FORMAT, read_manifest
 from adverse.study.store.records import SCHEMA
+from adverse.study.store.run import Run, run_of
 from adverse.study.store.seals import broken_seal, read_seals, state_of, write_derived
 from adverse.types import Task
 
@@ -149,25 +150,30 @@ class Store:
         write_derived(self.folder, self.state, files)
         return [self.folder.path / name for name in files]
 
+    @cached_property
+    def run(self) -> Run:
+        """What was run, on what, and how it is to be judged."""
+        return run_of(self.manifest, where=str(self.folder.manifest))
+
     @property
     def targets(self) -> tuple[str, ...]:
         """The class names that count."""
-        return tuple(self.manifest["statistics"]["targets"])
+        return self.run.targets
 
     @property
     def categories(self) -> tuple[str, ...]:
         """All class names of the data set."""
-        return tuple(self.manifest["data"]["categories"])
+        return self.run.data.categories
 
     @property
     def suts(self) -> list[str]:
-        """The SUTs, in the order of the study."""
-        return list(self.manifest["suts"])
+        """The names of the SUTs, in the order of the study."""
+        return [sut.name for sut in self.run.suts]
 
     @property
-    def settings(self) -> dict[str, str]:
-        """The settings with their group, in the order of the study; the first is the baseline."""
-        return {name: str(entry["group"]) for name, entry in self.manifest["settings"].items()}
+    def groups(self) -> dict[str, str]:
+        """The group of each setting by its id, in the order of the study; the first is the baseline."""
+        return {setting.id: setting.group for setting in self.run.settings}
 
     @cached_property
     def frames(self) -> Frames:
@@ -217,7 +223,7 @@ class Store:
 
     @cached_property
     def _truth_depths_m(self) -> NDArray[np.float32]:
-        baseline = next(iter(self.settings))
+        baseline = self.run.baseline.id
         cells = self._cells.filter(pc.equal(self._cells["setting"], baseline))
         cells = cells.filter(pc.equal(cells["sut"], self.suts[0]))
         table = self._select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
@@ -240,7 +246,7 @@ class Store:
         frames: Sequence[str] | None = None,
     ) -> dict[str, Answers]:
         """Return what a SUT said about the targets, or the given classes, by setting; of some frames only."""
-        wanted = list(self.settings if settings is None else settings)
+        wanted = list(self.groups if settings is None else settings)
         cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
         cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(wanted, pa.string())))
         if frames is not None:
@@ -267,13 +273,12 @@ class Store:
     @property
     def task(self) -> Task:
         """What the SUTs of the run do."""
-        task: Task = self.manifest["study"]["task"]
-        return task
+        return self.run.task
 
     @property
     def pixel_classes(self) -> tuple[str, ...]:
         """The pixel classes that are judged, each once."""
-        return tuple(dict.fromkeys(self.manifest["data"]["pixel_classes"].values()))
+        return tuple(dict.fromkeys(self.run.data.pixel_classes.values()))
 
     @cached_property
     def categories_shown(self) -> tuple[str | None, ...]:
@@ -298,7 +303,7 @@ class Store:
         table = self._select(f"d.frame, d.setting, d.status, d.{column}", cells, "")
         if table is None:
             return
-        for setting in self.settings:
+        for setting in self.groups:
             mine = table.filter(pc.equal(table["setting"], setting))
             order = np.argsort(_positions(mine["frame"], self.frames.ids), kind="stable")
             yield setting, mine.take(pa.array(order)).combine_chunks()
@@ -349,7 +354,7 @@ class Store:
 
     def pixel_hashes(self, frames: Sequence[str]) -> dict[str, str]:
         """Return the hash of the pixels before mutation of those of some frames that were looked at."""
-        cells = self._cells.filter(pc.equal(self._cells["setting"], next(iter(self.settings))))
+        cells = self._cells.filter(pc.equal(self._cells["setting"], self.run.baseline.id))
         cells = self._with_frames(cells, frames)
         table = self._select("DISTINCT d.frame, d.pixels", cells, "WHERE d.pixels IS NOT NULL")
         return {} if table is None else {row["frame"]: row["pixels"] for row in table.to_pylist()}

@@ -1,0 +1,187 @@
+"""A run as one typed value: what was run, on what, and how it is to be judged.
+
+The manifest is plain JSON, for people and other programs. Above the store nobody reads it key by key: they
+take this value, which is made and checked here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from adverse.errors import StoreError
+from adverse.types import Group, Setting, Step, Task
+
+Backend = Literal["vif", "vifp"]
+
+
+@dataclass(frozen=True)
+class RunSut:
+    """A system under test as it ran."""
+
+    name: str
+    fingerprint: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SensitivityGrid:
+    """The shared levels of sensitivity: false positives per image, evenly spaced in their logarithm."""
+
+    levels: int
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The data set of a run."""
+
+    format: str
+    fingerprint: str
+    annotations: Mapping[str, str]
+    """The SHA-256 of each annotation file by its path."""
+    categories: tuple[str, ...]
+    pixel_classes: Mapping[int, str]
+    frames: Mapping[str, int]
+    """Number of frames of each split."""
+    logs: int
+    notes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a run was made with."""
+
+    version: str
+    commit: str | None
+    python: str
+    system: str
+    cpu: str
+    libraries: Mapping[str, str]
+    engine: str
+    workers: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was run, on what, and how it is to be judged. The first setting is the baseline."""
+
+    name: str
+    task: Task
+    seed: int
+    folder: Path
+    """Where the study file lies; the study's paths are relative to it."""
+    settings: tuple[Setting, ...]
+    suts: tuple[RunSut, ...]
+    levels: tuple[str, ...]
+    targets: tuple[str, ...]
+    robot: Mapping[str, Any] | None
+    sensitivity: SensitivityGrid
+    exact: bool
+    """Whether curves over every score are wanted beside those over the grid."""
+    fpr_max: float
+    bootstrap: int
+    conditions: Mapping[str, float]
+    quarantine_budget: float
+    visual_change: Backend | None
+    warnings: tuple[str, ...]
+    data: RunData
+    provenance: Provenance
+
+    @property
+    def baseline(self) -> Setting:
+        """The setting that changes nothing."""
+        return self.settings[0]
+
+    @property
+    def mutations(self) -> tuple[Setting, ...]:
+        """The settings besides the baseline."""
+        return self.settings[1:]
+
+    def sut(self, name: str) -> RunSut:
+        """Return a SUT by its name."""
+        return next(sut for sut in self.suts if sut.name == name)
+
+
+def setting_entry(setting: Setting) -> dict[str, Any]:
+    """Return a setting as the manifest keeps it, under its id."""
+    return {
+        "group": setting.group,
+        "steps": [{"mutation": step.mutation, "options": dict(step.options)} for step in setting.steps],
+        "needs": sorted(setting.needs),
+        "coherent": setting.coherent,
+    }
+
+
+def run_of(manifest: Mapping[str, Any], *, where: str) -> Run:
+    """Make the typed value of a manifest, or say that the manifest lacks something."""
+    try:
+        return _run(manifest)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            "the manifest does not describe a run",
+            where=where,
+            got=f"{type(error).__name__}: {error}",
+            fix="Run the study again in the same folder: what is still good is used again.",
+        ) from error
+
+
+def _run(manifest: Mapping[str, Any]) -> Run:
+    study, data, told = manifest["study"], manifest["data"], manifest["statistics"]
+    grid = told["sensitivity"]
+    return Run(
+        name=str(study["name"]),
+        task=study["task"],
+        seed=int(study["seed"]),
+        folder=Path(study["folder"]),
+        settings=tuple(_setting(name, entry) for name, entry in manifest["settings"].items()),
+        suts=tuple(
+            RunSut(name, entry["fingerprint"], entry.get("options", {}))
+            for name, entry in manifest["suts"].items()
+        ),
+        levels=tuple(told["levels"]),
+        targets=tuple(told["targets"]),
+        robot=told["robot"],
+        sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
+        exact=bool(grid["exact"]),
+        fpr_max=float(told["fpr_max"]),
+        bootstrap=int(told["bootstrap"]),
+        conditions=dict(told["conditions"]),
+        quarantine_budget=float(told["quarantine_budget"]),
+        visual_change=told["visual_change"],
+        warnings=tuple(manifest["warnings"]),
+        data=RunData(
+            format=data["format"],
+            fingerprint=data["fingerprint"],
+            annotations=dict(data["annotations"]),
+            categories=tuple(data["categories"]),
+            pixel_classes={int(number): name for number, name in data["pixel_classes"].items()},
+            frames=dict(data["frames"]),
+            logs=int(data["logs"]),
+            notes=dict(data["notes"]),
+        ),
+        provenance=_provenance(manifest),
+    )
+
+
+def _setting(name: str, entry: Mapping[str, Any]) -> Setting:
+    group: Group = entry["group"]
+    steps = tuple(Step(step["mutation"], step["options"]) for step in entry["steps"])
+    return Setting(name, steps, group, frozenset(entry["needs"]), coherent=entry["coherent"])
+
+
+def _provenance(manifest: Mapping[str, Any]) -> Provenance:
+    ours, environment, engine = manifest["adverse"], manifest["environment"], manifest["engine"]
+    return Provenance(
+        version=ours["version"],
+        commit=ours["commit"],
+        python=environment["python"],
+        system=environment["system"],
+        cpu=environment["cpu"],
+        libraries=dict(environment["libraries"]),
+        engine=engine["name"],
+        workers=engine["workers"],
+    )
