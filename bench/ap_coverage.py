@@ -1,4 +1,4 @@
-"""How often intervals of average precision hold what other images of the same number come to on average.
+"""How often either end of an interval of average precision is wrong about other images of the same number.
 
     python bench/ap_coverage.py
 
@@ -72,7 +72,7 @@ def _found(
 
 
 def regime(images: int, classes: int, truths: float, repetitions: int) -> list[str]:
-    """Return coverage and mean width for AP and for the ratio of two, and the coverage of percentiles."""
+    """Return how often either end is wrong and the mean width: AP, a ratio of two APs, percentiles of AP."""
     ends: list[tuple[float, ...]] = []
     values = []
     one = np.ones((1, images))
@@ -103,8 +103,8 @@ def regime(images: int, classes: int, truths: float, repetitions: int) -> list[s
 
     def share_of(low: int, target: float) -> str:
         mine = found[:, low : low + 2]
-        held = float(((mine[:, 0] <= target) & (target <= mine[:, 1])).mean())
-        return f"{held:.3f} ({float((mine[:, 1] - mine[:, 0]).mean()):.2f})"
+        above, below = 100 * float((mine[:, 0] > target).mean()), 100 * float((mine[:, 1] < target).mean())
+        return f"{above:.1f} / {below:.1f} ({float((mine[:, 1] - mine[:, 0]).mean()):.2f})"
 
     return [share_of(0, wanted[0]), share_of(2, wanted[1]), share_of(4, wanted[0])]
 
@@ -117,7 +117,8 @@ def main() -> None:
     rows = [[name, *regime(*told, options.repetitions)] for name, told in REGIMES.items()]
     head = ["", "AP", "ratio of two APs", "AP by bootstrap percentiles"]
     lines = [
-        f"{options.repetitions} repetitions; in brackets the mean width.",
+        f"{options.repetitions} repetitions; percent of the intervals whose low end is above / whose high",
+        "end is below the truth, and in brackets the mean width.",
         f"The percentiles, of {RESAMPLES} resamples, are what was tried first.",
         "",
         *report.table(head, rows),

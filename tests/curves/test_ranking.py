@@ -12,7 +12,8 @@ from curves.simulated import NAMES, outcomes
 
 def sample(value: float, values: list[float]) -> Sample:
     curve = outcomes(np.random.default_rng(0))
-    return Sample(Area((curve,)), value, 0.1, np.zeros(1), np.array(values), np.ones(len(values)))
+    no = np.zeros(1, np.int64)
+    return Sample(Area((curve,)), value, 0.1, np.zeros(1), no, np.array(values), np.ones(len(values)))
 
 
 def test_probabilities_are_shares_of_resamples() -> None:
@@ -24,28 +25,68 @@ def test_probabilities_are_shares_of_resamples() -> None:
         }
     )
     assert found.places == (
-        Place("a", 0.9, 2.5 / 4, 3 / 4),  # first in two of four, shares the fourth
+        Place("a", 0.9, 2.5 / 4, 2.5 / 4),  # first in two of four, shares the fourth
         Place("b", 0.5, 1.5 / 4, 3 / 4),
         Place("c", 0.1, 0.0, None),
     )
-    assert found.probability == 2 / 4  # the first and, with a tie, the last
+    assert found.probability == 1 / 4  # the first alone: a tie confirms no order
+    assert found.why == ""
+
+
+ZEROS = [0.0] * 4
+
+
+def test_equals_are_no_order() -> None:
+    found = rank({name: sample(0.0, ZEROS) for name in "cab"})
+    assert found == Ranking(
+        tuple(Place(sut, 0.0, None, None) for sut in "abc"), None, (), "a, b and c are equal"
+    )
+    below = rank({"a": sample(0.5, [0.5] * 4), "b": sample(0.1 + 0.2, ZEROS), "c": sample(0.3, ZEROS)})
+    assert (below.probability, below.why) == (None, "b and c are equal")  # but for rounding
+    assert [place.best for place in below.places] == [1, 0, 0]
+    assert [place.ahead for place in below.places] == [1, 0.5, None]
+
+
+def test_equal_but_for_rounding_in_a_resample_is_a_tie() -> None:
+    found = rank({"a": sample(0.5, [0.1 + 0.2, 0.3]), "b": sample(0.4, [0.3, 0.1 + 0.2])})
+    assert (found.places[0].best, found.places[0].ahead, found.probability) == (0.5, 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "why"),
+    [
+        ({"a": "too few logs", "b": "too few logs"}, "a and b: too few logs"),
+        ({"b": "too few logs"}, "b: too few logs"),
+    ],
+)
+def test_nothing_is_claimed_in_doubt(doubts: dict[str, str], why: str) -> None:
+    found = rank({"a": sample(0.5, [0.5]), "b": sample(0.4, [0.4])}, doubts)
+    assert found == Ranking((Place("a", 0.5, None, None), Place("b", 0.4, None, None)), None, (), why)
+
+
+def test_one_sut_alone_is_not_the_best() -> None:
+    assert rank({"a": sample(0.5, [0.5])}) == Ranking(
+        (Place("a", 0.5, None, None),), None, (), "there is one SUT alone"
+    )
 
 
 def test_probabilities_of_being_best_sum_to_one() -> None:
     rng = np.random.default_rng(6)
     areas = {f"sut {i}": Area((outcomes(rng, skill=-0.02 * i),)) for i in range(5)}
     found = rank(estimate(areas, draw(NAMES[:11], [0] * 6 + [1] * 5, seed=1)))
-    assert sum(place.best for place in found.places) == pytest.approx(1)
+    assert sum(place.best or 0.0 for place in found.places) == pytest.approx(1)
     values = [place.value for place in found.places]
     assert values == sorted(values, reverse=True)
 
 
 def test_what_is_undefined_is_named_not_ranked() -> None:
-    found = rank({"a": sample(0.5, [0.5, np.nan]), "b": sample(np.nan, [0.1, 0.2])})
-    assert [place.sut for place in found.places] == ["a"]
-    assert found.undefined == ("b",)
-    assert rank({"a": sample(np.nan, [0.1])}) == Ranking((), None, ("a",))
-    assert rank({"a": sample(0.5, [np.nan])}) == Ranking((), None, ("a",))
+    found = rank({"a": sample(0.5, [0.5, np.nan]), "b": sample(np.nan, [0.1, 0.2]), "c": sample(0.1, [0, 0])})
+    assert [(place.sut, place.best) for place in found.places] == [("a", None), ("c", None)]
+    assert (found.undefined, found.why) == (("b",), "b: not defined on these logs")
+    nothing = rank({"a": sample(np.nan, [0.1])})
+    assert (nothing.places, nothing.probability, nothing.undefined) == ((), None, ("a",))
+    never = rank({"a": sample(0.5, [np.nan]), "b": sample(0.4, [0.4])})
+    assert (never.probability, never.why) == (None, "not defined in any resample of the logs")
 
 
 def best(sut: str, other: str) -> Ranking:
@@ -62,7 +103,7 @@ def test_where_the_choice_changes_in_words() -> None:
     (found,) = changes(rankings, ("image", "path", "loop"), ("baseline", "Any"))
     assert (found.best_before, found.best_after) == ("A", "B")
     assert str(found) == (
-        "at level image under baseline A is best (probability 0.93), at level image under Any B (0.93)."
+        "at level image under baseline A is best (probability 93%), at level image under Any B (93%)."
     )
     rankings["path", "baseline"] = best("B", "A")
     across = changes(rankings, ("image", "path"), ("baseline", "Any"))[1]
@@ -71,6 +112,6 @@ def test_where_the_choice_changes_in_words() -> None:
 
 def test_a_tie_changes_nothing() -> None:
     """All worth nothing under Any: whoever is named first there is no better choice than before."""
-    tied = Ranking((Place("A", 0.0, 0.5, 1.0), Place("B", 0.0, 0.5, None)), 1.0)
+    tied = rank({"A": sample(0.0, ZEROS), "B": sample(0.0, ZEROS)})
     rankings = {("image", "baseline"): best("B", "A"), ("image", "Any"): tied}
     assert changes(rankings, ("image",), ("baseline", "Any")) == []

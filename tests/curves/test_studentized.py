@@ -24,8 +24,10 @@ from adverse.curves import (
 )
 from adverse.curves.quantities import Quantity
 from adverse.curves.rates import none_seen
-from adverse.curves.studentized import AT_THE_END, METHOD, effective_logs
+from adverse.curves.studentized import AT_THE_END, METHOD, effective_logs, one_more_log
+from adverse.seeds import generator
 from curves.simulated import NAMES, outcomes
+from interval_coverage import REGIMES, Regime, World, truths
 
 
 def of(quantity: Quantity, positive: int, negative: int, level: float = 0.95) -> Interval:
@@ -171,13 +173,19 @@ def test_one_log_that_carries_everything_makes_a_wide_interval() -> None:
 
 def by_hand(sample: Sample, logs: int) -> tuple[float, float]:
     """Work out the interval step by step, with the quantiles of scipy."""
-    pivots = [(v - sample.value) / e for v, e in zip(sample.values, sample.errors, strict=True)]
+    pivots = [(v - sample.value) / e for v, e in zip(sample.values, sample.errors, strict=True) if e > 1e-9]
     squares = [u * u for u in sample.influence]
     effective = sum(squares) ** 2 / sum(s * s for s in squares)
     t = stats.t.ppf(0.975, max(1.0, min(effective, logs) - 2))
     bias = sum(sample.values) / len(sample.values) - sample.value
     low = sample.value - max(np.percentile(pivots, 97.5), t) * sample.error
     high = sample.value + max(-np.percentile(pivots, 2.5), t) * sample.error
+    for kind in np.unique(sample.stratum):
+        mine = sorted(
+            u for u, stratum in zip(sample.influence, sample.stratum, strict=True) if stratum == kind
+        )
+        low += mine[0] * len(mine) / (len(mine) - 2)
+        high += mine[-1] * len(mine) / (len(mine) - 2)
     return min(low, low - bias), max(high, high - bias)
 
 
@@ -188,10 +196,57 @@ def test_equals_the_steps_by_hand(bias: float, stretch: float) -> None:
     curve = outcomes(rng, 30, 25)
     value = area(*curve.observed())
     values = value + bias + 0.02 * stretch * rng.standard_normal(400)
-    influence, errors = rng.standard_normal(55), rng.uniform(0.015, 0.025, 400)
-    sample = Sample(Area((curve,)), value, 0.02, influence, values, errors)
+    influence, errors = 0.003 * rng.standard_normal(55), rng.uniform(0.015, 0.025, 400)
+    sample = Sample(Area((curve,)), value, 0.02, influence, np.repeat([0, 1], [30, 25]), values, errors)
     found = interval(sample)
     assert (found.low, found.high) == pytest.approx(by_hand(sample, 25))
+
+
+def test_a_gate_lets_through_what_it_should_not_in_a_fortieth_of_all_studies() -> None:
+    """The hardest regime of bench/interval_coverage.py: 60 + 8 logs, alarms in few of them.
+
+    A limit that is exactly the truth is passed whenever the low end lies above it.
+    """
+    regime = next(one for one in REGIMES if one.name == "few negatives")
+    truth, studies = truths(regime)["area"], 1000
+    passed = sum(_low_end_of_area(regime, number) > truth for number in range(studies))
+    assert passed <= stats.binom.ppf(0.99, studies, 0.025)
+
+
+def _low_end_of_area(regime: Regime, number: int) -> float:
+    world = World(regime, generator(number, "false pass"))
+    curve = world.curve(regime.skill, 0.0, 1.0)
+    drawn = draw(NAMES[: world.logs], world.is_positive.tolist(), seed=number, count=200)
+    low = intervals({"it": Area((curve,))}, drawn)["it"].low
+    assert low is not None
+    return low
+
+
+def test_one_more_log_like_the_most_extreme_of_each_kind() -> None:
+    """A mean of 40 logs, one of them bad: one more such log would lower it by its distance over 41."""
+    hits = np.full(40, 10)
+    hits[7] = 0
+    curve = Ratios(hits[:, None], np.full(40, 10), np.zeros((40, 1)), np.zeros(40))
+    sample = estimate({"it": Recall(curve)}, draw(NAMES[:40], [0] * 40, seed=1, count=10))["it"]
+    fall, rise = one_more_log(sample.influence, sample.stratum)
+    mean = 39 / 40
+    assert fall == pytest.approx(mean - 39 / 41, rel=0.1)
+    assert rise == pytest.approx(40 / 41 - mean, rel=0.1)
+
+
+def test_where_few_logs_carry_the_spread_one_more_trial_may_have_failed() -> None:
+    """The same spread of recall, in all of 40 logs or in 2 of them: then 1 in N trials is added to it."""
+    truths = np.full(40, 10)
+    rng = np.random.default_rng(5)
+    many, few = np.full(40, 8), np.full(40, 8)
+    many += rng.permutation([-1, 1] * 20)
+    few[:2] = [2, 10]
+    for hits, hidden in ((many, 0.0), (few, none_seen(truths, tail=np.exp(-1)))):
+        curve = Ratios(hits[:, None], truths, np.zeros((40, 1)), np.zeros(40))
+        sample = estimate({"it": Recall(curve)}, draw(NAMES[:40], [0] * 40, seed=1))["it"]
+        low, high = by_hand(sample, 40)
+        found = interval(sample)
+        assert (found.low, found.high) == pytest.approx((low - hidden, min(high + hidden, 1)))
 
 
 def test_effective_logs_lies_between_one_and_all() -> None:

@@ -41,6 +41,8 @@ def test_the_words_name_the_less_reliable() -> None:
     assert "plain is less reliable than the battery's mean accuracy" in gap.words
     assert "1 of 3 pairs" in gap.words
     assert "agree on every pair" in ranking_gap(["a", "b"], [0.1, 0.2], [0.9, 0.8]).words
+    equal = ranking_gap(["a", "b", "c"], [0.1, 0.2, 0.2], [0.9, 0.8, 0.7]).words
+    assert equal.startswith("The orders agree on 2 of 3 pairs")  # b and c are equal by distance: no agreement
     assert "cannot be put in order" in ranking_gap(["a", "b"], [0.1, 0.1], [0.9, 0.8]).words
 
 

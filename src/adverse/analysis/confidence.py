@@ -24,10 +24,11 @@ Key = tuple[str, str]
 
 
 class Draws(NamedTuple):
-    """A value and its resampled values, all that a ranking needs."""
+    """A value and its resampled values, all that a ranking needs, and why it must claim nothing, if so."""
 
     value: float
     values: Array
+    doubt: str
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ def confidence(
             sample = found[f"area {name}"]
             areas[level, name] = interval(sample)
             shares[level, name] = interval(found[f"share {name}"])
-            draws[level, name] = Draws(sample.value, sample.values)
+            doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
+            draws[level, name] = Draws(sample.value, sample.values, doubt)
         for name, told in (("area", "area"), ("share", "robustness")):
             if f"mean {name}" in found:
                 means[level, told] = interval(found[f"mean {name}"])

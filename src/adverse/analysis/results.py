@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from adverse.analysis.confidence import resamples_of
+from adverse.analysis.confidence import Draws, resamples_of
 from adverse.analysis.context import Context
 from adverse.analysis.differences import difference_rows
 from adverse.analysis.magnitudes import magnitude_rows
@@ -170,24 +172,27 @@ def _resamples(store: Store) -> Resamples | None:
 
 
 Ranked = dict[tuple[str, str], Ranking]
+UNDEFINED = Draws(math.nan, np.zeros(0), "")
+LOST = "more frames could not be used than quarantine_budget allows"
 
 
 def _ranked(done: Sequence[Worked], baseline: str) -> Ranked:
     """Rank the SUTs at every level, un-mutated and under the worst cases."""
     sure = {worked.sut: worked.confidence for worked in done if worked.confidence is not None}
-    levels = dict.fromkeys(level for one in sure.values() for level, _ in one.draws)
-    return {
-        (level, condition): rank(known)
-        for level in levels
-        for condition in (baseline, ANY_MILD, ANY)
-        if (
-            known := {
-                sut: one.draws[level, condition]
-                for sut, one in sure.items()
-                if (level, condition) in one.draws
-            }
-        )
+    lost = {
+        (worked.sut, row["level"], row["setting"]): LOST
+        for worked in done
+        for row in worked.rows
+        if row["status"] == "incomplete"
     }
+    ranked: Ranked = {}
+    for level in dict.fromkeys(level for one in sure.values() for level, _ in one.draws):
+        for condition in (baseline, ANY_MILD, ANY):
+            drawn = {sut: one.draws.get((level, condition), UNDEFINED) for sut, one in sure.items()}
+            if any(one is not UNDEFINED for one in drawn.values()):
+                doubts = {sut: lost.get((sut, level, condition), one.doubt) for sut, one in drawn.items()}
+                ranked[level, condition] = rank(drawn, doubts)
+    return ranked
 
 
 def _rankings(ranked: Ranked) -> dict[str, Any]:

@@ -20,7 +20,8 @@ MEMORY_BYTES = 256 * 2**20
 class Sample:
     """What the logs as they are say about a quantity, and what B resamples of them say.
 
-    `influence` (L,) is centred within strata; `error` is the standard error from it. NaN where undefined.
+    `influence` (L,) is centred within strata (`stratum` (L,) numbers them), both in the order of the curves'
+    logs; `error` is the standard error from it. NaN where undefined.
     """
 
     quantity: Quantity
@@ -28,6 +29,7 @@ class Sample:
     value: float
     error: float
     influence: Array
+    stratum: NDArray[np.int64]
     values: Array
     errors: Array
 
@@ -50,12 +52,14 @@ def estimate(quantities: Mapping[str, Quantity], resamples: Resamples) -> dict[s
             values[name][rows] = found.value
             errors[name][rows] = weighting.standard_errors(found.influence, resamples.stratum)
     samples = {}
+    places = np.argsort(resamples.order)
     for name, found in observed.items():
         samples[name] = Sample(
             quantities[name],
             float(found.value[0]),
             float(plain.standard_errors(found.influence, resamples.stratum)[0]),
-            _centred(found.influence[0], resamples.stratum),
+            _centred(found.influence[0], resamples.stratum)[places],
+            resamples.stratum[places],
             values[name],
             errors[name],
         )

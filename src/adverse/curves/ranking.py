@@ -15,28 +15,35 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+ROUNDING = 1e-12
+"""Values that differ by no more are equal."""
+
 
 @dataclass(frozen=True)
 class Place:
-    """One SUT in a ranking, best first.
+    """One SUT in a ranking, best first; equals stand in the order of their names.
 
-    `best` is the probability that it is the best of all; `ahead` that it is not behind the next in the
-    ranking, None for the last.
+    `best` is the probability that it is the best of all; `ahead` that it is ahead of the next in the ranking.
+    Ties in a resample are shared. Both are None where the ranking claims nothing; `ahead` also for the last.
     """
 
     sut: str
     value: float
-    best: float
+    best: float | None
     ahead: float | None
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The order of SUTs by value, and the probability of all of it; `undefined` could not be ranked."""
+    """The order of SUTs by value, and the probability of all of it; `undefined` could not be ranked.
+
+    `probability` is None where no order can be told; `why` says why.
+    """
 
     places: tuple[Place, ...]
     probability: float | None
     undefined: tuple[str, ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,20 @@ class Change:
 
     def __str__(self) -> str:
         """Say it in plain words."""
-        before = (
-            f"{_place(self.before)} {self.best_before} is best (probability {self.probability_before:.2f})"
-        )
-        return f"{before}, {_place(self.after)} {self.best_after} ({self.probability_after:.2f})."
+        first, second = (percent(chance) for chance in (self.probability_before, self.probability_after))
+        before = f"{_place(self.before)} {self.best_before} is best (probability {first})"
+        return f"{before}, {_place(self.after)} {self.best_after} ({second})."
+
+
+def percent(probability: float) -> str:
+    """Return a share of resamples in words: what all of them agree on is likely, not certain.
+
+    >>> percent(0.934), percent(0.997), percent(1.0), percent(0.0)
+    ('93%', 'over 99%', 'over 99%', 'under 1%')
+    """
+    if probability > 0.99:
+        return "over 99%"
+    return "under 1%" if probability < 0.01 else f"{probability:.0%}"
 
 
 class Resampled(Protocol):
@@ -70,30 +87,66 @@ class Resampled(Protocol):
         """Of the resamples (B,)."""
 
 
-def rank(samples: Mapping[str, Resampled]) -> Ranking:
+def rank(samples: Mapping[str, Resampled], doubts: Mapping[str, str] | None = None) -> Ranking:
     """Rank SUTs by their value, highest first, with probabilities from their common resamples.
 
-    Equals share the first place of a resample, and are in the order of their names. Resamples in which
-    any of them is undefined are left out.
+    `doubts` says of SUTs why their value must not decide anything, such as too few logs: then there is an
+    order by value, but no probability. Equal values are no order. In a resample, equals share the first
+    place, are ahead of each other by half, and do not confirm an order. Resamples in which any of them is
+    undefined are left out.
     """
     defined = {sut: one for sut, one in samples.items() if not math.isnan(one.value)}
     undefined = tuple(sorted(set(samples) - set(defined)))
     order = sorted(defined, key=lambda sut: (-defined[sut].value, sut))
     if not order:
-        return Ranking((), None, undefined)
+        return Ranking((), None, undefined, "not defined on these logs")
+    places = tuple(Place(sut, defined[sut].value, None, None) for sut in order)
     values = np.array([defined[sut].values for sut in order])
     values = values[:, ~np.isnan(values).any(axis=0)]
-    if values.shape[1] == 0:
-        return Ranking((), None, tuple(sorted(samples)))
-    first = values == values.max(axis=0)
+    why = _no_claim(order, undefined, doubts or {})
+    if not why and values.shape[1] == 0:
+        why = "not defined in any resample of the logs"
+    ties = [equal(one.value, other.value) for one, other in itertools.pairwise(places)]
+    if not why and ties[0]:
+        why = f"{_listed([p.sut for p in places if equal(p.value, places[0].value)])} are equal"
+    if why:
+        return Ranking(places, None, undefined, why)
+    first = values >= values.max(axis=0) - ROUNDING
     best = np.mean(first / first.sum(axis=0), axis=1)
-    agrees = values[:-1] >= values[1:]
-    ahead = [*(float(share) for share in agrees.mean(axis=1)), None]
+    lead = values[:-1] - values[1:]
+    wins = lead > ROUNDING
+    ahead = [*np.mean(wins + 0.5 * (np.abs(lead) <= ROUNDING), axis=1).tolist(), None]
     places = tuple(
-        Place(sut, defined[sut].value, float(share), next_one)
-        for sut, share, next_one in zip(order, best, ahead, strict=True)
+        Place(place.sut, place.value, float(share), next_one)
+        for place, share, next_one in zip(places, best, ahead, strict=True)
     )
-    return Ranking(places, float(agrees.all(axis=0).mean()), undefined)
+    if any(ties):
+        behind = next(index for index, tie in enumerate(ties) if tie)
+        tied = [p.sut for p in places if equal(p.value, places[behind].value)]
+        return Ranking(places, None, undefined, f"{_listed(tied)} are equal")
+    return Ranking(places, float(wins.all(axis=0).mean()), undefined)
+
+
+def _no_claim(order: Sequence[str], undefined: Sequence[str], doubts: Mapping[str, str]) -> str:
+    """Return why no probability may be given for SUTs in this order, empty if one may."""
+    if undefined:
+        return f"{_listed(undefined)}: not defined on these logs"
+    if len(order) == 1:
+        return "there is one SUT alone"
+    by_reason: dict[str, list[str]] = {}
+    for sut in order:
+        if doubts.get(sut):
+            by_reason.setdefault(doubts[sut], []).append(sut)
+    return "; ".join(f"{_listed(suts)}: {reason}" for reason, suts in by_reason.items())
+
+
+def equal(one: float, other: float) -> bool:
+    """Tell whether two values differ by no more than rounding."""
+    return abs(one - other) <= ROUNDING
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def changes(
@@ -102,27 +155,21 @@ def changes(
     """Return where the best SUT changes from one condition to the next, and from one level to the next.
 
     `rankings` is by (level, condition); conditions are ordered from mild to hard (baseline, AnyMild, Any),
-    levels from little context to much. Pairs that are missing or empty are passed over. Where the SUT that
-    was best is still as good as any, nothing changes.
+    levels from little context to much. Pairs in which either does not say which SUT is best are passed over.
     """
-    return [
-        Change(
-            before,
-            after,
-            one.places[0].sut,
-            other.places[0].sut,
-            one.places[0].best,
-            other.places[0].best,
-        )
-        for before, after in _neighbours(levels, conditions)
-        if (one := rankings.get(before)) and (other := rankings.get(after))
-        if one.places and other.places and not _still_best(one.places[0].sut, other)
-    ]
+    found = []
+    for before, after in _neighbours(levels, conditions):
+        one, other = (_best(rankings.get(where)) for where in (before, after))
+        if one and other and one[0] != other[0]:
+            found.append(Change(before, after, one[0], other[0], one[1], other[1]))
+    return found
 
 
-def _still_best(sut: str, ranking: Ranking) -> bool:
-    values = {place.sut: place.value for place in ranking.places}
-    return values.get(sut) == ranking.places[0].value
+def _best(ranking: Ranking | None) -> tuple[str, float] | None:
+    """Return the best SUT with its probability; None where that cannot be told."""
+    if ranking is None or not ranking.places or ranking.places[0].best is None:
+        return None
+    return ranking.places[0].sut, ranking.places[0].best
 
 
 def _neighbours(

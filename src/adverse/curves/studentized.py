@@ -2,9 +2,10 @@
 
 The studentized bootstrap takes the quantiles of (resampled value - value) / resampled standard error. Where
 few logs carry the spread those quantiles are themselves uncertain, so neither side is ever shorter than
-that of Student's t with degrees of freedom to match. And as worst cases are biased - the minimum of two
-noisy curves is below both - the side from which the estimate fled is moved out by the bias that the
-resamples show.
+that of Student's t with degrees of freedom to match. As worst cases are biased - the minimum of two noisy
+curves is below both - the side from which the estimate fled is moved out by the bias that the resamples
+show. And what goes wrong in few logs is seen too seldom, by resamples as well: each end is moved out by what
+one more log like the most extreme one of each kind would change.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from adverse.curves.bootstrap import Sample, estimate
-from adverse.curves.ends import ends
+from adverse.curves.ends import NOTHING, Hidden, ends
 from adverse.curves.interval import Interval, given, refused
 from adverse.curves.quantities import Array, Difference, Quantity, Recall, curves_of
 from adverse.curves.resample import Resamples
@@ -31,6 +33,9 @@ UNDEFINED_SHARE = 0.05
 
 NO_SPREAD = 1e-9
 """A standard error below this is rounding."""
+
+ONE_TRIAL = math.exp(-1)
+"""The chance at which the rule of three is a rule of one: 1 in N trials."""
 
 LEAST_P, PRECISION = 1e-9, 0.01
 """No p-value is told to be less, nor more precisely than to one percent of itself."""
@@ -61,8 +66,13 @@ def interval(sample: Sample, *, level: float = 0.95) -> Interval:
         method = AT_THE_END
     else:
         low, high = _studentized(sample, tail, logs)
-        least, most = ends(sample.quantity, tail, still_only=True)
-        low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
+        rules = [(tail, NOTHING)]
+        if any(few := thin(sample)):
+            shared = 1 if isinstance(sample.quantity, Recall) else 2  # by safety and efficiency
+            rules.append((shared * ONE_TRIAL, few))
+        for chance, what in rules:
+            least, most = ends(sample.quantity, chance, what)
+            low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
         method = METHOD
     floor = -1.0 if isinstance(sample.quantity, Difference) else 0.0
     return given(sample.value, max(low, floor), min(high, 1.0), level=level, method=method, logs=logs)
@@ -97,6 +107,18 @@ def least_logs(quantity: Quantity) -> int:
     return min(int(np.count_nonzero(kind)) for kind in kinds)
 
 
+def thin(sample: Sample) -> Hidden:
+    """Tell whether fewer than LEAST_LOGS effective logs carry the spread of safety, and of efficiency."""
+    curves = list(curves_of(sample.quantity))
+    logs_s = np.any([curve.recorded_s() for curve in curves], axis=0)
+    logs_e = np.any([curve.recorded_e() for curve in curves], axis=0)
+    return Hidden(*(_few_carry(sample.influence[logs]) for logs in (logs_s, logs_e)))
+
+
+def _few_carry(influence: Array) -> bool:
+    return bool(np.linalg.norm(influence) > NO_SPREAD) and effective_logs(influence) < LEAST_LOGS
+
+
 def effective_logs(influence: Array) -> float:
     """Return how many logs carry the spread: as many as there are when all weigh the same, 1 when one does.
 
@@ -107,12 +129,30 @@ def effective_logs(influence: Array) -> float:
     return float(np.sum(squares) ** 2 / np.sum(squares**2))
 
 
+def one_more_log(influence: Array, stratum: NDArray[np.int64]) -> tuple[float, float]:
+    """Return how far one more log like the most extreme of each stratum moves a value down, and up.
+
+    The influence of a log on a value that it took part in itself is too small; with few logs, much too small:
+    n / (n - 2) makes up for that.
+
+    >>> one_more_log(np.array([-2.0, 1.0, 1.0, 0.0, -3.0, 3.0]), np.array([0, 0, 0, 0, 1, 1]))
+    (10.0, 8.0)
+    """
+    fall = rise = 0.0
+    for number in np.unique(stratum):
+        mine = influence[stratum == number]
+        scale = len(mine) / max(len(mine) - 2, 1)
+        fall, rise = fall - scale * float(mine.min()), rise + scale * float(mine.max())
+    return fall, rise
+
+
 def _studentized(sample: Sample, tail: float, logs: int) -> tuple[float, float]:
     freedom = max(1.0, min(effective_logs(sample.influence), logs) - 2)
     least = float(special.stdtrit(freedom, 1 - tail))
+    fall, rise = one_more_log(sample.influence, sample.stratum)
     usable = np.isfinite(sample.values) & (sample.errors > NO_SPREAD)
     pivots = (sample.values[usable] - sample.value) / sample.errors[usable]
     below, above = np.quantile(pivots, [tail, 1 - tail]) if pivots.size else (0.0, 0.0)
     bias = float(np.nanmean(sample.values)) - sample.value
-    low = sample.value - max(float(above), least) * sample.error - max(bias, 0.0)
-    return low, sample.value + max(-float(below), least) * sample.error - min(bias, 0.0)
+    low = sample.value - max(float(above), least) * sample.error - fall - max(bias, 0.0)
+    return low, sample.value + max(-float(below), least) * sample.error + rise - min(bias, 0.0)

@@ -32,6 +32,8 @@ class RankingGap:
     swaps: tuple[Swap, ...]
     tau: float | None
     """Kendall's tau-b: 1 for the same order, -1 for the opposite; None where an order has no differences."""
+    equal: int = 0
+    """Pairs of which one order, or both, cannot say who is ahead."""
 
     @property
     def words(self) -> str:
@@ -39,6 +41,10 @@ class RankingGap:
         if self.tau is None:
             return "The systems cannot be put in order by both: all of one score are equal."
         agreement = f"Kendall's tau {self.tau:.2f}"
+        count = math.comb(len(self.names), 2)
+        if not self.swaps and self.equal:
+            agree = f"The orders agree on {count - self.equal} of {count} pairs ({agreement})"
+            return f"{agree}; in the others the systems are equal by one or both."
         if not self.swaps:
             return f"Both orders agree on every pair ({agreement})."
         lower = [name for name in self.names if self.distance_rank[name] > self.accuracy_rank[name]]
@@ -46,7 +52,6 @@ class RankingGap:
             f"{swap.by_accuracy} before {swap.by_distance} by accuracy, after it by reliability"
             for swap in self.swaps
         )
-        count = math.comb(len(self.names), 2)
         said = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
         if lower:
             verb = "is" if len(lower) == 1 else "are"
@@ -62,12 +67,13 @@ def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Se
     ({'a': 3, 'b': 1, 'c': 2}, Swap(by_accuracy='a', by_distance='b'), -0.333)
     """
     _check(names, distances, accuracies)
-    swaps, agreed, apart, ties = [], 0, 0, [0, 0]
+    swaps, agreed, apart, ties, equal = [], 0, 0, [0, 0], 0
     for one, other in itertools.combinations(range(len(names)), 2):
         by_accuracy = _sign(accuracies[one] - accuracies[other])
         by_distance = _sign(distances[other] - distances[one])
         ties[0] += by_accuracy == 0
         ties[1] += by_distance == 0
+        equal += by_accuracy * by_distance == 0
         agreed += by_accuracy * by_distance > 0
         if by_accuracy * by_distance < 0:
             apart += 1
@@ -81,6 +87,7 @@ def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Se
         distance_rank=_ranks(names, distances),
         swaps=tuple(swaps),
         tau=(agreed - apart) / spread if spread else None,
+        equal=equal,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.report.tables import span
+from adverse.curves.ranking import equal, percent
+from adverse.report.tables import NO_ORDER, span
 from adverse.report.words import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
@@ -20,6 +21,25 @@ LEVEL_WORDS = {
 SURE, LIKELY = 0.95, 0.8
 """Probabilities of being best from which a choice is called the best, and probably the best."""
 CONDITIONS = {ANY_MILD: "any mild mutation", ANY: "any mutation"}
+
+
+NO_RESAMPLES = "the study asks for no resamples of its logs"
+
+
+class Best(NamedTuple):
+    """The SUT with the largest area, and the probability that it is the best; None, and why, if untold."""
+
+    sut: str
+    chance: float | None
+    why: str
+    equals: tuple[str, ...]
+    """All SUTs with that area."""
+    of: int
+    """How many SUTs there are."""
+    few: str
+    """Words about few logs, empty if there are enough."""
+    apart: bool
+    """Whether the intervals of its differences from the others leave out 0, as far as there are any."""
 
 
 def answers(summary: Summary) -> list[str]:
@@ -58,30 +78,47 @@ def _of_level(summary: Summary, level: str) -> str:
     best = _best(summary, level, baseline)
     if best is None:
         return ""
-    sut, chance = best
+    sut = best.sut
     row = rows[sut, baseline]
     if not row["area"]:
         return f"At level {level} no SUT is of any use: safety and efficiency are never above 0 together."
-    text = f"At level {level} {_verdict(shown(sut), chance)}: area {_value(row, 'area')}."
+    text = f"At level {level} {_verdict(best, _value(row, 'area'))}."
+    if len(best.equals) > 1:
+        return text
     for condition, words in CONDITIONS.items():
         worst = rows.get((sut, condition))
         if worst is None or worst["robustness"] is None:
             continue
         text += f" {words.capitalize()} leaves {_share(worst)} of it"
         other = _best(summary, level, condition)
-        changed = other is not None and other[0] != sut and rows[other[0], condition]["area"] > worst["area"]
-        text += f"; {shown(other[0])} is then better." if changed and other is not None else "."
+        text += f"; {_then(other)}." if other is not None and sut not in other.equals else "."
     return text
 
 
-def _verdict(sut: str, chance: float | None) -> str:
-    if chance is None:
-        return f"{sut} has the largest area"
-    if chance >= SURE:
-        return f"{sut} is the best choice (probability {chance:.0%})"
-    if chance >= LIKELY:
-        return f"{sut} is probably the best choice ({chance:.0%})"
-    return f"{sut} has the largest area, but these logs cannot tell which SUT is best ({chance:.0%})"
+def _verdict(best: Best, value: str) -> str:
+    sut = shown(best.sut)
+    if best.of == 1:
+        return f"{sut} has an area of {value}"
+    if len(best.equals) > 1:
+        names = [shown(name) for name in best.equals]
+        return f"{NO_ORDER}: {', '.join(names[:-1])} and {names[-1]} have the same area, {value}"
+    largest = f"{sut} has the largest area, {value}, but"
+    if best.chance is None:
+        return f"{largest} {NO_ORDER} ({shown(best.why, longest=400)})"
+    chance = f"{percent(best.chance)}{best.few}"
+    if best.chance >= SURE and best.apart:
+        return f"{sut} is the best choice (probability {chance}): area {value}"
+    if best.chance >= LIKELY:
+        return f"{sut} is probably the best choice ({chance}): area {value}"
+    return f"{largest} these logs cannot tell which SUT is best ({chance})"
+
+
+def _then(best: Best) -> str:
+    """Say that another SUT is ahead under a condition, as surely as that is known."""
+    sut = shown(best.sut)
+    if best.chance is None or best.chance < LIKELY:
+        return f"{sut} then has the largest area, but these logs cannot tell which SUT is best"
+    return f"{sut} is then {'' if best.chance >= SURE else 'probably '}the best choice"
 
 
 def _of_task(summary: Summary) -> Iterator[str]:
@@ -98,17 +135,27 @@ def _of_task(summary: Summary) -> Iterator[str]:
         yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."
 
 
-def _best(summary: Summary, level: str, condition: str) -> tuple[str, float | None] | None:
-    """Return the best SUT under a condition and the probability that it is; by value alone without one."""
+def _best(summary: Summary, level: str, condition: str) -> Best | None:
+    """Return the SUT with the largest area under a condition; None where no area is defined."""
+    rows = {row["sut"]: row for row in summary.rows if (row["level"], row["setting"]) == (level, condition)}
+    areas = {str(sut): float(row["area"]) for sut, row in rows.items() if row["area"] is not None}
+    if not areas:
+        return None
+    first = max(areas, key=lambda sut: areas[sut])
+    chance, why = None, NO_RESAMPLES
     for ranking in summary.data.get("rankings", ()):
         if (ranking["level"], ranking["condition"]) == (level, condition) and ranking["places"]:
-            return ranking["places"][0]["sut"], ranking["places"][0]["best"]
-    known = [
-        row
-        for row in summary.rows
-        if (row["level"], row["setting"]) == (level, condition) and row["area"] is not None
-    ]
-    return (max(known, key=lambda row: row["area"])["sut"], None) if known else None
+            first, chance = ranking["places"][0]["sut"], ranking["places"][0]["best"]
+            why = ranking["why"]
+    equals = tuple(sut for sut in areas if equal(areas[sut], areas[first]))
+    interval = rows[first].get("area_interval") or {}
+    few = f", from {interval['why']}" if interval.get("interval_status") == "few logs" else ""
+    apart = rows[first]["group"] != "baseline" or all(
+        (row["difference_low"] or 0.0) > 0
+        for row in summary.data.get("differences", ())
+        if (row["level"], row["first"]) == (level, first)
+    )
+    return Best(first, chance, why, equals, len(rows), few, apart)
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:

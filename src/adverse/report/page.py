@@ -91,6 +91,7 @@ def render(looker: Looker, summary: Summary) -> str:
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
         rankings=ranking_table(summary),
+        told_all=all(one["probability"] is not None for one in summary.data.get("rankings", ())),
         predictions=list(prediction_tables(summary)) if detection else [],
         figures=list(figures(store)) if detection else [],
         marked=MARKED,

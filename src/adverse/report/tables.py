@@ -11,10 +11,12 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.curves.ranking import equal, percent
 from adverse.report.words import SCORE_WORDS, cell, shown
 
 Row = Mapping[str, Any]
 SHADES = 10
+NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
 
 
@@ -75,15 +77,16 @@ def ranking_table(summary: Summary) -> Table | None:
             f"{_between(places, number)}{place['sut']} {place['value']:.3f}"
             for number, place in enumerate(places)
         )
-        chance = ranking["probability"]
-        best = f"{places[0]['sut']} ({places[0]['best']:.0%})" if places else "-"
+        chance, why = ranking["probability"], ranking["why"]
+        first = places[0] if places and places[0]["best"] is not None else None
+        best = f"{first['sut']} ({percent(first['best'])})" if first else "-"
         rows.append(
             (
                 Cell(ranking["level"]),
                 Cell(ranking["condition"]),
                 Cell(best),
                 Cell(shown(order, longest=400)),
-                Cell("-" if chance is None else f"{chance:.0%}"),
+                Cell(f"{NO_ORDER}: {shown(why, longest=400)}" if chance is None else percent(chance)),
             )
         )
         data += [
@@ -94,8 +97,9 @@ def ranking_table(summary: Summary) -> Table | None:
                 "sut": place["sut"],
                 "area": place["value"],
                 "probability_best": place["best"],
-                "probability_not_behind_next": place["ahead"],
+                "probability_ahead_of_next": place["ahead"],
                 "probability_of_order": chance,
+                "why_no_order": why,
             }
             for number, place in enumerate(places, start=1)
         ]
@@ -106,7 +110,7 @@ def ranking_table(summary: Summary) -> Table | None:
 def _between(places: Sequence[Row], number: int) -> str:
     if number == 0:
         return ""
-    return " = " if places[number]["value"] == places[number - 1]["value"] else " > "
+    return " = " if equal(places[number]["value"], places[number - 1]["value"]) else " > "
 
 
 def _level_table(level: str, rows: list[Row]) -> Table:
