@@ -59,7 +59,7 @@ def random_scene(
         crowd=np.zeros(n, np.bool_),
     )
     names = tuple(f"log{i}" for i in range(logs))
-    nowhere = np.full((frames, 4, 4), np.nan), np.full((frames, 7), np.nan)
+    nowhere = np.full((frames, 4, 4), np.nan), np.full((frames, 7), np.nan), np.full(frames, np.nan)
     ids = tuple(map(str, range(frames)))
     return answers, truth, Frames(ids, names, log, np.ones(frames, np.bool_), *nowhere)
 

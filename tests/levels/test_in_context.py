@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from adverse.levels.located import located_outcomes
 from adverse.levels.loop import loop_outcomes, obstacles_m, playbacks
 from adverse.levels.path import path_outcomes
-from adverse.levels.places import LogPath, Places, log_paths, path_distances_m, stations_m
+from adverse.levels.places import NO_POSE, LogPath, Places, log_paths, path_distances_m, stations_m
 from adverse.robot.profile import Robot
+from adverse.robot.trajectory import BACK_AND_FORTH
 from adverse.study.store.read import Answers, Frames, TruthTable
 from levels.scenes import random_scene, reordered
+from noisy_poses import Case, driven_m, noise, on_course, people
 from plain_playback import plain_loop
 
 SEEDS = st.integers(0, 10_000)
@@ -103,8 +105,7 @@ def test_path(seed: int) -> None:
     paths = log_paths(frames)
     seen_m = path_distances_m(frames, paths, detected, ROBOT.control_radius_m)
     true_m = path_distances_m(frames, paths, true, ROBOT.control_radius_m)
-    everywhere = np.ones(24, np.bool_)
-    found = path_outcomes(answers, seen_m, truth, true_m, frames, THRESHOLDS, counted, everywhere)
+    found = path_outcomes(answers, seen_m, truth, true_m, frames, THRESHOLDS, counted, paths)
     for log in range(3):
         mine = [f for f in range(24) if frames.log[f] == log and counted[f]]
         for k, threshold in enumerate(THRESHOLDS):
@@ -160,7 +161,7 @@ def test_loop(seed: int) -> None:
     found = loop_outcomes(runs, left_out, frames, len(THRESHOLDS), ROBOT)
     never = 0
     for log in np.unique(frames.log):
-        one = paths[int(log)]
+        one = paths.found[int(log)]
         stations = one.path.stations.tolist()
         positive = is_positive(log, truth, frames)
         end = one.path.length_m if positive else one.path.recorded_m
@@ -206,3 +207,45 @@ def test_frames_too_far_apart_are_not_played_back() -> None:
     runs, left_out = playbacks(obstacles, truth, along, along, frames, paths, counted, strict)
     assert runs == {}
     assert left_out["frames too far apart"] == len(np.unique(frames.log))
+
+
+def test_a_log_without_a_path_is_left_out_with_its_reason() -> None:
+    answers, detected, truth, true, frames, _ = driven_scene(5)
+    poses = frames.poses.copy()
+    rows = [np.flatnonzero(frames.log == log) for log in range(3)]
+    assert all(len(mine) >= 4 for mine in rows)
+    poses[rows[0][1], 0, 3] = np.nan
+    there_and_back = 3 - np.abs(np.linspace(-3, 4, len(rows[1])))
+    poses[rows[1], 0, 3], poses[rows[1], 1, 3] = there_and_back, 0.0
+    frames = replace(frames, poses=poses)
+    paths = log_paths(frames)
+    wanted = {NO_POSE: 1, BACK_AND_FORTH: 1}
+    everything = np.ones(24, np.bool_)
+    seen, along = (path_distances_m(frames, paths, places, 1.5) for places in (detected, true))
+    outcomes = path_outcomes(answers, seen, truth, along, frames, THRESHOLDS, everything, paths)
+    assert outcomes.left_out == wanted
+    assert outcomes.truths[:2].tolist() == [0, 0]
+    obstacles = obstacles_m(answers, seen, stations_m(frames, paths), THRESHOLDS, everything)
+    runs, left_out = playbacks(obstacles, truth, along, along, frames, paths, everything, ROBOT)
+    assert set(runs) == {2}
+    assert left_out == wanted
+
+
+def test_noise_at_a_standstill_does_not_decide_who_is_safe() -> None:
+    """Drive at a person and stop 3 m before: the truth stops there, and so does who sees the person."""
+    case = Case(0.01, 3.0, 10.0, heading_deg=0.0)
+    time_s, way = driven_m(case)
+    count = len(time_s)
+    for seed in range(10):
+        poses = np.tile(np.eye(4), (count, 1, 1))
+        poses[:, :3, :3] = FACING
+        poses[:, :2, 3] = on_course(way, case.radius_m)[0] + noise(case, count, np.random.default_rng(seed))
+        names = tuple(map(str, range(count)))
+        cameras, test = np.full((count, 7), np.nan), np.ones(count, np.bool_)
+        frames = Frames(names, ("log",), np.zeros(count, np.int64), test, poses, cameras, time_s)
+        paths = log_paths(frames)
+        at = np.arange(count)
+        person = Places(at, np.tile(people(case)[0], (count, 1)), np.zeros(count))
+        distance = path_distances_m(frames, paths, person, ROBOT.control_radius_m)
+        place = paths.found[0].path.stations + distance
+        np.testing.assert_allclose(place, 12 + 3 - ROBOT.control_radius_m, atol=0.1)

@@ -21,6 +21,9 @@ BASELINE, CHANGED = "identity", "changed"
 ROWS = Rows(np.array([0, 1, 1, 3, 7, 11]), np.array([0, 0, 1, 1, 1, 0]), (CHANGED, BASELINE))
 
 
+UNCHANGED = SimpleNamespace(baseline=SimpleNamespace(id=BASELINE))
+
+
 def one_by_one(tally: Tally, rows: int) -> np.ndarray[Any, Any]:
     return tally.under(np.eye(rows))
 
@@ -34,7 +37,7 @@ def detected(seed: int, **level: float | None) -> tuple[Detected, Any]:
         truth=type(truth)(**{**vars(truth), "area": area, "crowd": truth.ignore}),
         frames=frames,
         targets=("person",),
-        settings={BASELINE: "baseline", CHANGED: "mild"},
+        run=UNCHANGED,
     )
     given = {"sensitivity": None, "score": None, **level}
     return Detected(store, "sut", **given), store
@@ -154,7 +157,7 @@ def test_a_classifier_is_right_alike_or_silent() -> None:
     ranked = {name: Ranked(np.arange(4), np.zeros(4, np.int8), best) for name, best in answers.items()}
     store: Any = SimpleNamespace(
         ranked=lambda _sut: ranked,
-        settings=dict.fromkeys(answers, ""),
+        run=UNCHANGED,
         categories_shown=("cat", "dog", "cat", "cow"),
         frames=frames,
     )
@@ -185,7 +188,7 @@ def test_a_segmenter_is_counted_pixel_by_pixel() -> None:
     store: Any = SimpleNamespace(
         pixel_counts=lambda _sut: counts,
         label_maps=lambda _sut: maps,
-        settings=dict.fromkeys(said, ""),
+        run=UNCHANGED,
         pixel_classes=("dark", "light"),
         frames=SimpleNamespace(ids=("0", "1", "2")),
     )

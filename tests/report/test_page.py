@@ -130,7 +130,7 @@ def test_the_hazards_of_a_plug_in_are_read_if_it_is_trusted_and_still_there(tmp_
         "def wet(image):\n    'Copy.'\n    return image.copy()\n"
     )
     store = SimpleNamespace(
-        folder=SimpleNamespace(study=study), manifest={"study": {"folder": str(tmp_path)}}, settings=("wet",)
+        folder=SimpleNamespace(study=study), run=SimpleNamespace(folder=tmp_path), groups={"wet": "mild"}
     )
     trusting = Looker(cast("Store", store), trust=True)
     assert [row.words for row in hazards_of(trusting).exercised] == ["the scene is wet"]

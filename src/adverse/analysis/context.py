@@ -16,7 +16,15 @@ from adverse.levels.located import located_events
 from adverse.levels.loop import Playback, loop_outcomes, obstacles_m, playbacks
 from adverse.levels.outcomes import Events, Outcomes
 from adverse.levels.path import path_events
-from adverse.levels.places import Places, by_depth, by_position, log_paths, path_distances_m, stations_m
+from adverse.levels.places import (
+    LogPaths,
+    Places,
+    by_depth,
+    by_position,
+    log_paths,
+    path_distances_m,
+    stations_m,
+)
 from adverse.robot.profile import Robot
 from adverse.study.store.read import Answers, Store
 
@@ -48,9 +56,8 @@ class Context:
         self.store = store
         self.levels = [level for level in store.run.levels if level != "image"]
         self.robot = Robot(**store.run.robot) if store.run.robot else None
-        self.paths = log_paths(store.frames, logs) if self.robot else {}
+        self.paths = log_paths(store.frames, logs) if self.robot else LogPaths({}, {})
         self.stations = stations_m(store.frames, self.paths)
-        self.with_path = np.isin(store.frames.log, list(self.paths))
         unknown = np.full(len(store.truth.frame), np.nan, np.float32)
         self.localized_m = (store.truth_depths_m() if self.levels else unknown).astype(np.float64)
         self.truths = {kind: self._truth(places) for kind, places in self._kinds().items()}
@@ -95,7 +102,7 @@ class Context:
                     frames,
                     thresholds,
                     counted,
-                    self.with_path,
+                    self.paths,
                 )
         return found
 

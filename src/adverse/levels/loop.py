@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adverse.levels.image import positive_logs
 from adverse.levels.outcomes import Outcomes
-from adverse.levels.places import ROUNDING_M, LogPath, stations_m
+from adverse.levels.places import ROUNDING_M, LogPaths, stations_m
 from adverse.levels.sensitivity import first_level
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
@@ -126,7 +126,7 @@ def playbacks(
     true_m: NDArray[np.float64],
     too_close_m: NDArray[np.float64],
     frames: Frames,
-    paths: Mapping[int, LogPath],
+    paths: LogPaths,
     counted: NDArray[np.bool_],
     robot: Robot,
 ) -> tuple[dict[int, Playback], Counter[str]]:
@@ -143,10 +143,11 @@ def playbacks(
     found: dict[int, Playback] = {}
     left_out: Counter[str] = Counter()
     for log in np.unique(frames.log[frames.test]).tolist():
-        if log not in paths:
-            left_out["no pose"] += 1
+        if log in paths.refused:
+            left_out[paths.refused[log]] += 1
+        if log not in paths.found:
             continue
-        one = paths[log]
+        one = paths.found[log]
         rows = one.rows[counted[one.rows]]
         if not len(rows) or _widest_gap(stations[rows], one.path.recorded_m) > robot.max_gap_m:
             left_out["frames too far apart"] += 1

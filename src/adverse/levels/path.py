@@ -10,12 +10,14 @@ nothing is forgiven: a blind detector scores 0.)
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.levels.image import as_float, positive_logs
 from adverse.levels.outcomes import Events, Outcomes
-from adverse.levels.places import ROUNDING_M
+from adverse.levels.places import ROUNDING_M, LogPaths
 from adverse.levels.sensitivity import first_level
 from adverse.study.store.read import Answers, Frames, TruthTable
 
@@ -31,13 +33,13 @@ def path_outcomes(
     frames: Frames,
     thresholds: NDArray[np.float32],
     counted: NDArray[np.bool_],
-    with_path: NDArray[np.bool_],
+    paths: LogPaths,
 ) -> Outcomes:
-    """Return the outcomes over the frames that count and whose log has a path (masks over all frames).
+    """Return the outcomes over the frames that count (a mask over all frames) and whose log has a path.
 
     `detected_m` and `true_m` are the pathified distances of detections and true objects.
     """
-    events = path_events(answers, detected_m, truth, true_m, frames, thresholds, counted, with_path)
+    events = path_events(answers, detected_m, truth, true_m, frames, thresholds, counted, paths)
     return events.outcomes(len(thresholds))
 
 
@@ -49,11 +51,11 @@ def path_events(
     frames: Frames,
     thresholds: NDArray[np.float32],
     counted: NDArray[np.bool_],
-    with_path: NDArray[np.bool_],
+    paths: LogPaths,
 ) -> Events:
     """Return the images that end well and those with a false alarm, and the level each begins at."""
     count, levels = len(frames.ids), len(thresholds)
-    counted = counted & with_path
+    counted = counted & np.isin(frames.log, list(paths.found))
     frame = np.repeat(answers.frame, np.diff(answers.offsets))
     level = first_level(answers.scores, thresholds)
     needed = _least(count, truth.frame[~truth.ignore], true_m[~truth.ignore])
@@ -71,7 +73,8 @@ def path_events(
     alarm_level = np.minimum(soon, np.where(before >= 0, np.maximum(later, later[before]), levels))
     negative = counted & ~positive
     groups = len(frames.logs)
-    lost = len(set(frames.log[~with_path & frames.test].tolist()))
+    tested = set(frames.log[frames.test].tolist())
+    lost = Counter(reason for log, reason in paths.refused.items() if log in tested)
     return Events(
         frames.logs,
         frames.log[judged],
@@ -80,7 +83,7 @@ def path_events(
         frames.log[negative],
         alarm_level[negative],
         as_float(np.bincount(frames.log[negative], minlength=groups)),
-        {"no pose": lost} if lost else {},
+        dict(lost),
     )
 
 

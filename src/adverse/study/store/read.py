@@ -44,6 +44,8 @@ class Frames:
     """world_from_camera (F,4,4); NaN where it is not known."""
     cameras: NDArray[np.float64]
     """fx fy cx cy width height baseline_m (F,7); NaN where it is not known."""
+    time_s: NDArray[np.float64]
+    """When each was taken (F,), from any beginning of its log; NaN where it is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +189,7 @@ class Store:
             pc.equal(table["split"], "test").to_numpy(),
             _vectors(table["world_from_camera"], 16).reshape(-1, 4, 4),
             _vectors(table["camera"], 7),
+            pc.fill_null(table["time_s"], np.nan).to_numpy(),
         )
 
     @cached_property
