@@ -9,10 +9,8 @@ recorded as the SUT's fault. Everything else goes on meanwhile.
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter, deque
@@ -24,7 +22,7 @@ from typing import Any
 import psutil
 
 from adverse.errors import AdverseError
-from adverse.processes import ONE_THREAD, python_path
+from adverse.processes import ONE_THREAD, our_environment, our_module
 from adverse.study.engines import Job, Result, Stop, U, Watcher
 from adverse.study.engines.board import SIZE_BYTES, Board
 from adverse.study.stages import Avoid, Stage
@@ -66,14 +64,12 @@ class _Process:
         page.truncate(SIZE_BYTES)
         self.board = Board(page.fileno())
         self.log = engine.log_folder / f"worker-{number}.log"
-        command = [
-            sys.executable,
-            "-m",
+        command = our_module(
             "adverse.study.engines.worker_process",
             str(theirs.fileno()),
             str(page.fileno()),
             str(engine.memory_limit_mb),
-        ]
+        )
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603
                 command,
@@ -81,7 +77,7 @@ class _Process:
                 stdout=log,
                 stderr=log,
                 pass_fds=[theirs.fileno(), page.fileno()],
-                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), "PYTHONPATH": python_path()},
+                env={**our_environment(), **dict.fromkeys(ONE_THREAD, "1")},
                 start_new_session=True,  # Ctrl-C is for us, not for the workers
             )
         theirs.close()
