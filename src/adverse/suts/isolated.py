@@ -21,6 +21,7 @@ def isolated(
     start_timeout_s: float = 120,
     timeout_s: float = 60,
     memory_limit_mb: int | None = None,
+    share_mb: int | None = None,
 ) -> Child:
     """Return a Detector that gives the answers of an adapter, which lives in a child process.
 
@@ -41,6 +42,7 @@ def isolated(
         start_timeout_s=start_timeout_s,
         timeout_s=timeout_s,
         memory_limit_mb=memory_limit_mb,
+        share_mb=share_mb,
     )
 
 

@@ -3,7 +3,8 @@
 A SUT runs inside its worker, where asking it costs nothing extra. If a worker dies, hangs or eats the
 memory while a SUT has the word, the worker is replaced, that SUT runs in a process of its own from then
 on, and the unit is done again from its start; there, the suspect frame is tried once more alone and then
-recorded as the SUT's fault. Everything else goes on meanwhile.
+recorded as the SUT's fault. What took the worker down counts as the first attempt, unless it was the machine
+(a kill from outside, no memory). Everything else goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ UNITS_AHEAD = 2
 POLL_S = 0.2
 DEATHS_BEFORE_AVOIDING = 3
 STARTS_BEFORE_GIVING_UP = 3
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that say nothing about the SUT: what sends them is the machine, or a person."""
 MEMORY_SHARE = 0.8
 """Share of the machine's memory that all workers together may use."""
 
@@ -221,17 +225,22 @@ class _Crew:
                 )
             return
         text = f"a worker {how} while {stage}"
+        memory = reason is not None and "memory" in reason
         if stage.sut is not None:
             self.isolate |= {stage.sut}
+            outside = memory or (reason is None and -ended in FROM_OUTSIDE)
+            if stage.frame is not None and stage.setting is not None and not outside:
+                attempt = (stage.sut, stage.frame, stage.setting)
+                self.avoid = replace(self.avoid, attempts={**self.avoid.attempts, attempt: f"a worker {how}"})
             text += f"; SUT {self.job.suts[stage.sut].name!r} runs in a process of its own from now on"
-        elif reason is not None and "memory" in reason:
+        elif memory:
             self.isolate = frozenset(range(len(self.job.suts)))
             text += "; every SUT runs in a process of its own from now on"
         elif stage.frame is not None:
             step = (stage.frame, stage.setting)
             self.deaths[step] += 1
             if self.deaths[step] >= DEATHS_BEFORE_AVOIDING:
-                self.avoid = Avoid(self.avoid.steps | {step})
+                self.avoid = replace(self.avoid, steps=self.avoid.steps | {step})
                 text += "; the frame is left out from now on"
         self.watch.note(text)
 
