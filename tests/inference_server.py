@@ -145,6 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
     def broken(self) -> None:
         self._send(503, b"out of memory on device 0")
 
+    def failing(self) -> None:
+        self._send(500, b"assertion failed in layer 3")
+
     def refusing(self) -> None:
         self._send(400, b'{"error": "unexpected shape"}')
 

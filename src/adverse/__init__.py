@@ -6,8 +6,14 @@ neither OpenCV nor numba nor ONNX Runtime.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import sys
+
+_by_name = "adverse" in (word.removeprefix("-m") for word in sys.orig_argv)
+if sys.argv[:1] == ["-m"] and _by_name and not sys.flags.safe_path:
+    del sys.path[0]  # of `python -m adverse`: the current folder, whose json.py is not the one that we need
+
+import importlib  # noqa: E402 - after the search path is put right
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from adverse import curves, mutations, reliability

@@ -5,6 +5,8 @@
     |- DataError            a data set, or one frame of it (a frame is quarantined, not fatal)
     |- MutationError        a mutation was given something it cannot work on
     |- SutError             a system under test answered wrongly or not at all
+    |  `- InfrastructureError    the server, the network or the machine failed, not the system
+    |     `- OutOfMemoryError    the machine had no memory for it
     |- PluginError          a plug-in does not load or breaks its contract
     |- StoreError           the run folder cannot be read, written or trusted
     |  `- LockedError       another process is using the run folder
@@ -95,6 +97,14 @@ class MutationError(AdverseError):
 
 class SutError(AdverseError):
     """A system under test answered wrongly, or not at all."""
+
+
+class InfrastructureError(SutError):
+    """A system under test could not be asked; it says nothing about the system, and is never its answer."""
+
+
+class OutOfMemoryError(InfrastructureError):
+    """The machine had not enough memory to ask a system under test."""
 
 
 class PluginError(AdverseError):

@@ -8,6 +8,8 @@ cannot say of a mutation (hazards, strength) is said in its decorator.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -38,6 +40,8 @@ BUILT_IN: Mapping[Kind, str] = {
     "sut": "adverse.suts",
     "dataset": "adverse.data",
 }
+USERS_FILE = "adverse_plugin_"
+"""How the names begin under which users' files are imported."""
 GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "told")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what.
 
@@ -193,9 +197,13 @@ def load_file(path: Path) -> ModuleType:
 
 
 def load_python(path: Path) -> ModuleType:
-    """Import a user's Python file; one file is imported once, under a name made from its path."""
+    """Import a user's Python file; one file is imported once, under a name made from its path.
+
+    It may import what lies beside it while it is loaded. The standard library and installed packages come
+    first, so nothing there takes the place of a module that we use.
+    """
     path = path.resolve()
-    name = f"adverse_plugin_{path.stem}_{digest(str(path), size=4)}"
+    name = f"{USERS_FILE}{path.stem}_{digest(str(path), size=4)}"
     if name in sys.modules:
         return sys.modules[name]
     if not path.is_file():
@@ -208,11 +216,64 @@ def load_python(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _beside(path.parent):
+            spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
         raise _does_not_load(str(path), error, path) from error
     return module
+
+
+@contextlib.contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """Let modules of a folder be imported, after all others; those of another plug-in's folder stay there."""
+    for name in _loaded_beside_others(folder):
+        top = name.partition(".")[0]
+        if (folder / f"{top}.py").is_file() or (folder / top).is_dir():
+            del sys.modules[name]
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _loaded_beside_others(folder: Path) -> list[str]:
+    """Return the modules that were imported by their own name from the folder of another plug-in."""
+    known = [(name, Path(getattr(module, "__file__", None) or "")) for name, module in sys.modules.items()]
+    folders = {file.parent for name, file in known if name.startswith(USERS_FILE)} - {folder}
+    return [
+        name
+        for name, file in known
+        for home in folders
+        if home / f"{name}.py" == file or home / name.partition(".")[0] in file.parents
+    ]
+
+
+def _imported_beside(file: Path) -> set[Path]:
+    """Return the files beside a user's file that it imports, and those that they import, by their text.
+
+    What is imported is looked up there last, so some of them may not be used; then they count in vain.
+    """
+    found: set[Path] = set()
+    waiting = [file]
+    while waiting:
+        for node in _nodes(waiting.pop()):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in {name.partition(".")[0] for name in names} - {""}:
+                there = [file.with_name(f"{name}.py"), *sorted(file.with_name(name).rglob("*.py"))]
+                new = {path for path in there if path.is_file()} - found
+                found |= new
+                waiting += sorted(new)
+    return found
+
+
+def _nodes(file: Path) -> list[ast.AST]:
+    try:
+        return list(ast.walk(ast.parse(file.read_bytes())))
+    except (SyntaxError, ValueError):  # then nothing is imported by it either
+        return []
 
 
 def marked(module: ModuleType) -> list[Plugin]:
@@ -542,7 +603,8 @@ def _reachable_sources(module_name: str) -> set[Path]:
             used = value if isinstance(value, ModuleType) else inspect.getmodule(value)
             if used is not None:
                 queue.append(used)
-    return set(found.values())
+    beside = _imported_beside(Path(start.__file__ or "")) if module_name.startswith(USERS_FILE) else set()
+    return {*found.values(), *beside}
 
 
 def _does_not_load(where: str, error: BaseException, file: Path | None = None) -> PluginError:

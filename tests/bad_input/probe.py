@@ -81,6 +81,25 @@ def noise(image: Image) -> Answer:
     return look(image)
 
 
+def third(image: Image, failing: Callable[[Image], Answer]) -> Answer:
+    """Fail every third request, whatever it shows; every one is written down, as a witness."""
+    failed = next(COUNTER) % 3 == 2
+    with Path(__file__).with_name("requests").open("a") as file:
+        file.write("failed\n" if failed else "answered\n")
+    return (failing if failed else look)(image)
+
+
+def refused(image: Image) -> Answer:
+    """Fail as a client does whose server is gone, until the file `go` is there."""
+    if Path(__file__).with_name("go").exists():
+        return look(image)
+    raise RuntimeError("the backend did not answer") from ConnectionRefusedError(111, "Connection refused")
+
+
+def no_memory(_image: Image) -> Answer:
+    raise MemoryError("Unable to allocate 7 PiB")
+
+
 def tied(image: Image) -> Answer:
     boxes, scores, labels = look(image)
     return (np.tile(boxes, (3, 1)), np.tile(scores, 3), np.tile(labels, 3)) if len(scores) else NOTHING
@@ -104,6 +123,13 @@ MOODS: dict[str, Callable[[Image], Answer]] = {
     "segfault": lambda _: ctypes.string_at(0),
     "os exit": lambda _: os._exit(3),
     "exit": lambda _: exit(3),  # noqa: PLR1722 - as careless code does
+    "third nan": lambda image: third(image, lambda _: ([[1, 1, 9, 9]], [np.nan], [0])),
+    "third exception": lambda image: third(image, fail),
+    "third segfault": lambda image: third(image, lambda _: ctypes.string_at(0)),
+    "third hang": lambda image: third(image, hang),
+    "refused": refused,
+    "no memory": no_memory,
+    "killed": lambda _: os.kill(os.getpid(), signal.SIGKILL),
     "hang": hang,
     "gate": gate,
     "meddle": meddle,

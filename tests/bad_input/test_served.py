@@ -1,7 +1,11 @@
-"""Served models that fail on the third picture: it counts as nothing detected, and the run goes on."""
+"""Served models that fail on the third picture: it counts as nothing detected, and the run goes on.
+
+A server that cannot be reached is another thing: nothing is known of the model then, so nothing is kept.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +14,15 @@ from numpy.typing import NDArray
 
 from inference_server import Model, serving
 
-from .cases import CANNOT_RUN, PASS
+from .cases import CANNOT_RUN, INCOMPLETE, PASS
+from .command import adverse_here
 from .good_study import BOX, HEIGHT, WIDTH, GoodStudy
 
 X, Y, W, H = BOX
 FAILED = ("probe: failed on 2 of 16 images", "frame '2' under brightness(scale=0.9) and 1 more:")
+
+TRIAL, REPEATED = 1, 1
+"""Requests beside those for each picture: when the adapter is made, for the picture asked about twice."""
 
 
 def net(values: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -51,7 +59,7 @@ def sut(url: str) -> dict[str, Any]:
     ("way", "words"),
     [
         ("slow", ("did not answer in time", "after 0.5 s")),
-        ("broken", ("status 503", "out of memory on device 0")),
+        ("failing", ("status 500", "assertion failed in layer 3")),
         ("garbage", ("not JSON", "It works!")),
         ("not_a_number", ("not finite numbers",)),
         ("huge", ("too long", "more than 1 MB")),
@@ -63,6 +71,65 @@ def test_a_served_model_fails_on_one_picture(coco: GoodStudy, way: str, words: t
         coco.adverse().expect(PASS, *FAILED, *words)
     for row in coco.rows():
         assert (row["frames"], row["truths"], row["faults"], row["area"]) == (8, 4, 1, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("broken", ("status 503", "out of memory on device 0", "Look into the server's log")),
+        ("hung_up", ("the server cannot be reached", "Start the server")),
+    ],
+)
+def test_a_server_that_goes_away_leaves_the_run_incomplete(
+    coco: GoodStudy, tmp_path: Path, way: str, words: tuple[str, ...]
+) -> None:
+    """The cells with the third picture are asked again by the next run, and by no other command."""
+    ways: list[str | None] = [way]
+    model = Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=lambda v: ways[0] if third(v) else None)
+    with serving(model) as url:
+        coco.study["suts"] = [{**sut(url), "retries": 0}, {"name": "local", "adapter": "probe"}]
+        said = coco.adverse()
+        said.expect(INCOMPLETE, "SUT 'probe' could not be asked about 8 of 16 images", *words)
+        assert "24/32 images done" in said.text
+        coco.adverse("analyze").expect(INCOMPLETE, "could not be asked about 8 images")
+        coco.adverse("plan").expect(PASS, "32 images to judge, 24 done, 8 to do")
+        ways[0] = None
+        asked = model.asked.count("binary")
+        coco.adverse().expect(PASS, "24 of 32 images were done before")
+        assert model.asked.count("binary") - asked == 8 + TRIAL + REPEATED
+        again = tmp_path / "again"
+        adverse_here("run", coco.file, "--out", again, "--workers", "0").expect(PASS)
+    for name in ("summary.json", "curves.parquet", "outcomes.parquet"):
+        assert (coco.run / "results" / name).read_bytes() == (again / "results" / name).read_bytes()
+
+
+def test_outages_that_pass_are_counted_beside_the_faults(coco: GoodStudy) -> None:
+    sent: list[str] = []
+
+    def fails(_values: NDArray[Any]) -> str | None:
+        sent.append("broken" if len(sent) % 3 == 2 else "")
+        return sent[-1] or None
+
+    with serving(Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=fails)) as url:
+        coco.study["suts"] = [{**sut(url), "timeout_s": 60}]
+        coco.adverse().expect(PASS, f"probe: could not be reached {sent.count('broken')} times", "status 503")
+    counts = coco.summary()["counts"]["probe"]
+    assert (counts["outages"], counts["failed_attempts"]) == (sent.count("broken"), 0)
+    assert counts["attempts"] == sent.count("") - TRIAL
+
+
+def test_a_failure_of_the_server_itself_is_the_models(coco: GoodStudy) -> None:
+    sent: list[str] = []
+
+    def fails(_values: NDArray[Any]) -> str | None:
+        sent.append("failing" if len(sent) % 3 == 2 else "")
+        return sent[-1] or None
+
+    with serving(Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=fails)) as url:
+        coco.study["suts"] = [sut(url)]
+        flaky = coco.adverse()
+    counts = f"{sent.count('failing')} of {len(sent) - TRIAL}"
+    flaky.expect(PASS, f"probe: flaky: {counts} attempts failed and were retried", "status 500")
 
 
 def test_the_time_limit_is_for_one_request_and_ends_no_worker(coco: GoodStudy) -> None:

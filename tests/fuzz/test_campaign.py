@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 import pytest
 
+import adverse
 from adverse.data.cityscapes import cityscapes
 from adverse.errors import AdverseError, DataError, IncompleteError, StoreError, StudyError
 from adverse.fuzz.compare import compare
@@ -27,7 +28,6 @@ from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_ste
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import Ran, run_campaign
 from adverse.planned import ChangedError
-from adverse.processes import python_path
 from adverse.report.fuzz_page import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
@@ -215,7 +215,7 @@ def test_killed_campaigns_go_on(plain: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     options = ["--tests", str(TESTS), "--out", str(out), "--workers", "1"]
     command = [sys.executable, "-m", "adverse", "fuzz", str(slow), *options]
-    env = {**os.environ, "PYTHONPATH": python_path()}
+    env = {**os.environ, "PYTHONPATH": str(Path(adverse.__file__).parents[1])}
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, start_new_session=True)
     log = out / "log"
     while process.poll() is None and (not log.exists() or log.read_bytes().count(b'"tests"') < 2):

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from adverse.data.images import ImageFile
-from adverse.errors import SutError
+from adverse.errors import InfrastructureError, SutError
 from adverse.plugins import bind, load
 from adverse.suts.ask import ask
 from adverse.suts.build import watches_itself
@@ -102,6 +102,7 @@ BRIGHT = 200
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("slow", "no complete answer after 1 s", {}),
     ("dripping", "no complete answer after 1 s", {}),
+    ("failing", "status 500 Internal Server Error: assertion failed in layer 3", {}),
     ("broken", "status 503 Service Unavailable: out of memory on device 0", {}),
     ("broken", "3 tries", {}),
     ("broken", "1 try", {"retries": 0}),
@@ -135,6 +136,7 @@ def test_a_failure_is_a_fault_of_the_image_and_the_next_one_is_answered(
             ask(detector, [grey(250)], name="served")
         tries = model.asked.count("binary") - before
         assert told in str(caught.value)
+        assert isinstance(caught.value, InfrastructureError) == (way in ("broken", "hung_up"))
         assert caught.value.where is not None
         assert caught.value.where.startswith("served")
         assert len(ask(detector, [grey(100)], name="served")[0]) == 1
@@ -149,6 +151,11 @@ def test_what_passes_by_itself_is_no_fault() -> None:
 
     with asked_of(tiny(fails=fails)) as detector:
         assert len(ask(detector, [grey(250)], name="served")[0]) == 1
+        assert [outage[:25] for outage in detector.take_outages()] == [
+            "the server cannot be reac",
+            "the server cannot take th",
+        ]
+        assert detector.take_outages() == []
     assert troubles == []
 
 

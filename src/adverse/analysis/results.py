@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -60,8 +61,21 @@ class Summary:
 
     @property
     def trusted(self) -> bool:
-        """Tell whether every figure is there and rests on all that was planned."""
-        return all(row["status"] == "ok" for row in self.rows)
+        """Tell whether every figure is there, rests on all that was planned, and is of a SUT that works."""
+        return all(row["status"] == "ok" for row in self.rows) and not self.failed_everywhere
+
+    @property
+    def failed_everywhere(self) -> dict[str, str]:
+        """The SUTs that failed on every image that could be shown to them, with their commonest fault."""
+        counts = self.data["counts"].items()
+        return {sut: self._commonest(sut) for sut, count in counts if count["fault"] and not count["ok"]}
+
+    def _commonest(self, sut: str) -> str:
+        faults: Counter[str] = Counter()
+        for row in self.data["troubles"]:
+            if row["status"] == "fault" and row["sut"] == sut:
+                faults[row["reason"]] += len(row["settings"])
+        return min(faults, key=lambda reason: (-faults[reason], reason))
 
 
 def read_summary(store: Store) -> Summary:
@@ -118,29 +132,32 @@ def work_out_results(store: Store, *, workers: int | None = None, exact: bool = 
             for name, table in tables.items():
                 table.add(getattr(worked, name))
             done.append(replace(worked, curves=None, outcomes=None, required=None, exact=None))  # let go
-    troubles = store.troubles()
+    troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
     ranked = _ranked(done, store.run.baseline.id)
     if resamples is not None and len(done) > 1:
         lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
     seen = visual_change_rows(store)
     lists |= {"visual_change": seen} if seen else {}
-    summary = {**_summary(store, counts, done), **_rankings(ranked), "troubles": _by_frame(troubles)}
+    summary = {**_summary(store, counts, done), **_rankings(ranked)}
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
     files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}
-    return _results(summary, troubles, files)
+    return _results(summary, troubles, retries, files)
 
 
-def _results(summary: dict[str, Any], troubles: pa.Table, files: dict[str, bytes]) -> Results:
-    text = json.dumps(summary, indent=1)
-    files |= {"troubles.parquet": table_bytes(troubles), "summary.json": text.encode() + b"\n"}
+def _results(
+    summary: dict[str, Any], troubles: pa.Table, retries: pa.Table, files: dict[str, bytes]
+) -> Results:
+    summary |= {"troubles": _by_frame(troubles), "retries": _by_frame_retried(retries)}
+    files |= {"troubles.parquet": table_bytes(troubles), "retries.parquet": table_bytes(retries)}
+    files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
     return Results(Summary(summary), files)
 
 
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
-    troubles = store.troubles()
+    troubles, retries = store.troubles(), store.retries()
     summary = {
         "study": store.run.name,
         "task": store.task,
@@ -149,13 +166,12 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.run.data.notes, **store.notes()},
         "warnings": list(store.run.warnings),
-        "troubles": _by_frame(troubles),
     }
     files: dict[str, bytes] = {}
     if seen := visual_change_rows(store):
         summary["visual_change"] = seen
         files["visual_change.csv"] = csv_bytes(seen)
-    return _results(summary, troubles, files)
+    return _results(summary, troubles, retries, files)
 
 
 def _lists(done: Sequence[Worked], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -252,7 +268,12 @@ def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
         for status in ("ok", "fault", "quarantined")
     }
     unstable = sum(int(row["unstable"]) for row in mine)
-    return {"planned": sum(found.values()), **found, "answered_differently_when_asked_twice": unstable}
+    attempts = {
+        name: sum(int(row[name]) for row in mine)
+        for name in ("attempts", "failed_attempts", "retried", "outages")
+    }
+    planned = sum(found.values())
+    return {"planned": planned, **found, **attempts, "answered_differently_when_asked_twice": unstable}
 
 
 def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
@@ -266,4 +287,22 @@ def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
     return [
         {"status": status, "sut": sut, "frame": frame, "settings": settings, "reason": reason}
         for (status, sut, frame, reason), settings in sorted(found.items())
+    ]
+
+
+def _by_frame_retried(retries: pa.Table) -> list[dict[str, Any]]:
+    """Return one entry for each SUT, frame and reason of those that had to be asked again."""
+    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in retries.to_pylist():
+        found.setdefault((row["sut"], row["frame"], row["retried"]), []).append(row)
+    return [
+        {
+            "sut": sut,
+            "frame": frame,
+            "settings": [row["setting"] for row in rows],
+            "failed_attempts": sum(row["failed_attempts"] for row in rows),
+            "outages": sum(row["outages"] for row in rows),
+            "reason": reason,
+        }
+        for (sut, frame, reason), rows in sorted(found.items())
     ]

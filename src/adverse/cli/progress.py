@@ -89,9 +89,12 @@ def wrong(statuses: Counter[str]) -> str:
 
     >>> wrong(Counter(ok=5, fault=1, quarantined=2))
     '1 faults, 2 without an image'
+    >>> wrong(Counter(ok=5, retried=1))
+    '0 faults, 1 answered only when asked again'
     """
-    faults = f"{statuses['fault']} faults"
-    return f"{faults}, {statuses['quarantined']} without an image" if statuses["quarantined"] else faults
+    words = {"retried": "answered only when asked again", "quarantined": "without an image"}
+    more = (f", {statuses[status]} {text}" for status, text in words.items() if statuses[status])
+    return f"{statuses['fault']} faults{''.join(more)}"
 
 
 @contextmanager

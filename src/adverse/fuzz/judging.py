@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.errors import SutError
+from adverse.errors import IncompleteError, SutError
 from adverse.fuzz.detecting import score_boxes
 from adverse.fuzz.job import FuzzJob
 from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of
 from adverse.semantic import Scene
 from adverse.study.asking import Said, answers_of, asking
 from adverse.study.keeping import Loaded
-from adverse.study.stages import Stage
+from adverse.study.stages import Avoid, Stage
 from adverse.types import Detections, LabelMap
 
 
@@ -30,6 +30,8 @@ class Judged:
     compat: Score | None
     fault: str | None
     answer: Detections | LabelMap | None
+    retried: int = 0
+    """Attempts that failed before it answered."""
 
 
 class Panel:
@@ -48,18 +50,26 @@ class Panel:
             self.compat = published if COMPAT_IGNORED & set(classes.values()) else None
 
     def ask(
-        self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None]
+        self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None], avoid: Avoid
     ) -> Iterator[tuple[Judged, float]]:
-        """Yield what the SUT says about each scene, and the seconds it took, batch by batch."""
+        """Yield what the SUT says about each scene, and the seconds it took, batch by batch.
+
+        Raises IncompleteError when it cannot be asked: that is no answer, and must not be kept as one.
+        """
         batch = self.loaded.task.batch
+        self.loaded.outage = None
         for start in range(0, len(scenes), batch):
             some = scenes[start : start + batch]
             stage = asking(self.loaded, some[0].id, settings[start])
             began = time.perf_counter()
-            answers = answers_of(self.loaded, [scene.image for scene in some], stage, tell)
+            fatal = avoid.attempts.get((self.loaded.index, some[0].id, settings[start]))
+            answers = answers_of(self.loaded, [scene.image for scene in some], stage, tell, fatal=fatal)
+            if self.loaded.outage is not None:
+                raise _unreachable(self.loaded.outage)
             each_s = (time.perf_counter() - began) / len(some)
-            for scene, said in zip(some, answers, strict=True):
-                yield self._judged(scene, said), each_s
+            for scene, asked in zip(some, answers, strict=True):
+                judged = self._judged(scene, asked.said)
+                yield replace(judged, retried=0 if judged.fault else asked.failed), each_s
 
     def _judged(self, scene: Scene, said: Said) -> Judged:
         if isinstance(said, SutError):
@@ -86,6 +96,12 @@ class Panel:
             threshold=job.threshold,
         )
         return Judged(score, None, None, kept)
+
+
+def _unreachable(outage: SutError) -> IncompleteError:
+    return IncompleteError(
+        f"the campaign is incomplete: {outage.what}", where=outage.where, got=outage.got, fix=outage.fix
+    )
 
 
 def png(array: NDArray[np.uint8] | NDArray[np.uint16]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -189,9 +189,8 @@ class _Doing:
         if self._left is None:
             return
         tests = [row for row in unit.rows if "picture" in row][: self._left]
-        faults = sum(any(said["fault"] for said in row["suts"].values()) for row in tests)
         self._left -= len(tests)
-        self.watch.advance(Counter(ok=len(tests) - faults, fault=faults))
+        self.watch.advance(Counter(map(_status, tests)))
 
     def _with_resources(self, kept: Pruned) -> FuzzJob:
         campaign = self.campaign
@@ -223,6 +222,14 @@ class _Doing:
         self.done = {(unit.phase, unit.id): unit for unit in good}
         if good:
             self.watch.note(f"{len(good)} units were done before; going on from there")
+
+
+def _status(row: Mapping[str, Any]) -> str:
+    """Return how the SUTs answered a test, the worst first."""
+    said = row["suts"].values()
+    if any(one["fault"] for one in said):
+        return "fault"
+    return "retried" if any("retried" in one for one in said) else "ok"
 
 
 class _Building:

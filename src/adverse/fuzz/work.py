@@ -101,7 +101,7 @@ class FuzzWorker:
             files[names_file(name)] = json.dumps({"sut": name, "names": names}, indent=1).encode()
             scenes = list(usable.values())
             for place, (judged, _) in zip(
-                usable, panel.ask(scenes, ["un-mutated"] * len(scenes), self.tell), strict=True
+                usable, panel.ask(scenes, ["un-mutated"] * len(scenes), self.tell, avoid), strict=True
             ):
                 said[place][name] = _scores(judged)
                 if judged.answer is not None:
@@ -127,7 +127,7 @@ class FuzzWorker:
         settings = [f"{one.arm.mutation}, draw {one.draw}" for one in shown]
         for panel in panels:
             name = panel.loaded.task.name
-            for place, (answer, each_s) in enumerate(panel.ask(scenes, settings, self.tell)):
+            for place, (answer, each_s) in enumerate(panel.ask(scenes, settings, self.tell, avoid)):
                 judged[shown[place].draw][name] = answer
                 times[place][f"sut {name}"] = each_s
         rows, files = [], {}
@@ -216,6 +216,7 @@ def _scores(judged: Judged) -> dict[str, Any]:
         "score": None if judged.score is None else list(judged.score),
         "compat": None if judged.compat is None else list(judged.compat),
         "fault": judged.fault,
+        **({"retried": judged.retried} if judged.retried else {}),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from adverse.gate.figures import Figure, Measured
-from adverse.gate.rules import VERDICTS, Rule, read_rules
+from adverse.gate.rules import COUNTS, VERDICTS, Rule, read_rules
 from adverse.reliability.written import rejudged
 from adverse.study.store.finished import finished
 from adverse.study.store.read import Store
@@ -47,7 +47,7 @@ def judge(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
     if figure.doubt or figure.value is None or rule.limit is None:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
-        return _kept(rule, figure.value), ""
+        return _kept(rule, figure.value), figure.note if rule.measure in COUNTS else ""
     if figure.ends is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
     low, high = figure.ends

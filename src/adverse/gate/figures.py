@@ -12,7 +12,7 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
-from adverse.gate.rules import COUNTS, PERCENT, Rule
+from adverse.gate.rules import COUNTS, PERCENT, RATES, Rule
 from adverse.study.store.read import Store
 
 BASELINE = "baseline"
@@ -51,8 +51,12 @@ class Measured:
             if sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
                 yield Figure(sut, None, doubt=why)
-            elif rule.measure in COUNTS:
+            elif rule.measure in (*COUNTS, *RATES):
                 yield self._count(rule, sut)
+            elif sut in self.summary.failed_everywhere:
+                yield Figure(
+                    sut, None, doubt=f"it failed on every image: {self.summary.failed_everywhere[sut]}"
+                )
             elif rule.measure in PERCENT:
                 yield self._benchmarked(rule, sut)
             elif self.summary.data["task"] != "detection":
@@ -98,8 +102,15 @@ class Measured:
         return _figure(flat, rule.measure, of)
 
     def _count(self, rule: Rule, sut: str) -> Figure:
+        counts = self.summary.data["counts"][sut]
         if rule.measure == "faults":
-            return Figure(sut, float(self.summary.data["counts"][sut]["fault"]))
+            retried = f"{counts['retried']} of {counts['attempts']} attempts failed and were retried"
+            note = f"flaky: {retried}; a rule of fault_rate counts them" if counts["retried"] else ""
+            return Figure(sut, float(counts["fault"]), note=note)
+        if rule.measure == "fault_rate":
+            if not counts["attempts"]:
+                return Figure(sut, None, doubt="it was asked nothing")
+            return Figure(sut, counts["failed_attempts"] / counts["attempts"])
         refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
         return Figure("", float(len({row["frame"] for row in refused})))
 

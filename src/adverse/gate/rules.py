@@ -18,6 +18,8 @@ KINDS = {"image": ("ROC_A", "ROC_B"), **dict.fromkeys(IN_CONTEXT, ("annotated", 
 PERCENT = ("P", "mPC", "rPC")
 """In percent, as the literature and `adverse bench-table` have them; everything else is from 0 to 1."""
 COUNTS = ("faults", "quarantined")
+RATES = ("fault_rate",)
+"""From 0 to 1, without an interval."""
 VERDICTS = "requirements"
 NEEDS: dict[str, tuple[str, ...]] = {
     "area": ("level", "setting"),
@@ -27,7 +29,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "expected_area": ("level",),
     "adr": ("setting",),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
-    **dict.fromkeys((*PERCENT, *COUNTS, VERDICTS), ()),
+    **dict.fromkeys((*PERCENT, *COUNTS, *RATES, VERDICTS), ()),
 }
 """What can be measured, and which keys say of what."""
 MORE: dict[str, tuple[str, ...]] = dict.fromkeys(PERCENT, ("metric",))
@@ -41,7 +43,8 @@ WORDS = {
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
     "share": "share of the un-mutated score",
-    "faults": "number of faults",
+    "faults": "number of images that fail even when asked again",
+    "fault_rate": "share of attempts that failed, retried ones included,",
     "quarantined": "number of frames that could not be used",
 }
 Bound = Literal["lower", "upper", "point"]
@@ -94,7 +97,7 @@ class Rule(BaseModel):
         """The value that must keep the limit: the cautious end of the interval unless told otherwise."""
         if self.bound is not None:
             return self.bound
-        if self.measure in COUNTS:
+        if self.measure in (*COUNTS, *RATES):
             return "point"
         return "upper" if self.at_least is None else "lower"
 

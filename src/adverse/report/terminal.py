@@ -47,10 +47,16 @@ def quality(summary: Summary) -> list[str]:
     lines = _of_sensitivity(summary)
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
-            lines.append(
-                f"{sut}: failed on {counts['fault']} of {counts['planned']} images; {_faults_count(summary)}"
-            )
+            failed = f"{sut}: failed on {counts['fault']} of {counts['planned']} images"
+            if sut in summary.failed_everywhere:
+                commonest = summary.failed_everywhere[sut]
+                lines.append(
+                    f"{failed}, on every one; its figures are no result. Commonest fault: {commonest}"
+                )
+            else:
+                lines.append(f"{failed}; {_faults_count(summary)}")
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
+        lines += _of_retries(summary, sut)
         if counts["answered_differently_when_asked_twice"]:
             lines.append(f"{sut}: gave different answers to the same image; its figures are one draw of many")
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
@@ -124,7 +130,24 @@ def _unanswered(summary: Summary) -> list[str]:
     return lines
 
 
-def _listed(troubles: Iterable[Row]) -> list[str]:
+def _of_retries(summary: Summary, sut: str) -> list[str]:
+    """Say what of a SUT succeeded only when it was tried again: the figures alone would not show it."""
+    counts = summary.data["counts"][sut]
+    mine = [row for row in summary.data["retries"] if row["sut"] == sut]
+    lines = []
+    if counts["retried"]:
+        lines.append(
+            f"{sut}: flaky: {counts['retried']} of {counts['attempts']} attempts failed and were retried; "
+            "the figures show the answers that it gave then"
+        )
+        lines += _listed((row for row in mine if row["failed_attempts"]), "retries")
+    if counts["outages"]:
+        lines.append(f"{sut}: could not be reached {counts['outages']} times, until it was asked again")
+        lines += _listed((row for row in mine if not row["failed_attempts"]), "retries")
+    return lines
+
+
+def _listed(troubles: Iterable[Row], table: str = "troubles") -> list[str]:
     rows = list(troubles)
     lines = [
         f"  frame {row['frame']!r} under {row['settings'][0]}"
@@ -133,7 +156,7 @@ def _listed(troubles: Iterable[Row]) -> list[str]:
         for row in rows[:SHOWN]
     ]
     left = len(rows) - SHOWN
-    return lines + ([f"  and {left} more, see results/troubles.parquet"] if left > 0 else [])
+    return lines + ([f"  and {left} more, see results/{table}.parquet"] if left > 0 else [])
 
 
 def _faults_count(summary: Summary) -> str:

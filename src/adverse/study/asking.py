@@ -1,22 +1,49 @@
 """The images waiting for one SUT, and what it answers.
 
 Batches are formed from a unit's images in their order, so they do not depend on workers or resumes. When
-a batch fails each of its images is tried once more alone, so that only the suspect is at fault.
+a batch fails each of its images is tried once more alone, so that only the suspect is at fault. Every
+attempt is counted: a SUT that answers only when it is asked again is not one that never fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from adverse.errors import SutError
+from adverse.errors import InfrastructureError, OutOfMemoryError, SutError
 from adverse.study.keeping import Loaded
 from adverse.study.prepare import Version
-from adverse.study.stages import Stage
+from adverse.study.stages import Avoid, Stage
 from adverse.study.store.records import Record
 from adverse.suts.ask import ask
 from adverse.types import Answer, Detections, Image
 
 Said = Answer | SutError
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a SUT said about one image in the end, and what it took.
+
+    `attempts` are those that reached the SUT, `failed` those of them that it failed, `outages` those that did
+    not reach it; `reason` is why the first failed.
+    """
+
+    said: Said
+    attempts: int = 1
+    failed: int = 0
+    outages: int = 0
+    reason: str | None = None
+
+    def after(self, attempt: Asked) -> Asked:
+        """Return the same with an earlier attempt counted in."""
+        return replace(
+            self,
+            attempts=self.attempts + attempt.attempts,
+            failed=self.failed + attempt.failed,
+            outages=self.outages + attempt.outages,
+            reason=attempt.reason or self.reason,
+        )
 
 
 class Queue:
@@ -27,11 +54,13 @@ class Queue:
         loaded: Loaded,
         *,
         twice: frozenset[str],
+        avoid: Avoid,
         tell: Callable[[Stage], None],
         keep: Callable[[Record], None],
     ) -> None:
         self.loaded = loaded
         self.twice = twice
+        self.avoid = avoid
         self.tell = tell
         self.keep = keep
         self.waiting: list[Version] = []
@@ -52,37 +81,68 @@ class Queue:
         waiting, self.waiting = self.waiting, []
         if not waiting:
             return
+        if self.loaded.outage is not None:
+            self._skip(waiting)
+            return
         images = [version.image for version in waiting if version.image is not None]
-        stage = asking(self.loaded, waiting[0].frame.id, waiting[0].setting.id)
-        answers = answers_of(self.loaded, images, stage, self.tell)
+        first = waiting[0].frame.id, waiting[0].setting.id
+        stage = asking(self.loaded, *first)
+        fatal = self.avoid.attempts.get((self.loaded.index, *first))
+        answers = answers_of(self.loaded, images, stage, self.tell, fatal=fatal)
         sampled = [v.setting.group == "baseline" and v.frame.id in self.twice for v in waiting]
-        again = answers_of(self.loaded, images, stage, self.tell) if any(sampled) else answers
-        for version, answer, other, doubled in zip(waiting, answers, again, sampled, strict=True):
-            self._keep(version, answer, _equal(answer, other) if doubled else None)
+        repeats: list[bool | None] = [None] * len(waiting)
+        if any(sampled) and self.loaded.outage is None:
+            again = answers_of(self.loaded, images, stage, self.tell)
+            pairs = list(zip(answers, again, sampled, strict=True))
+            repeats = [_equal(one.said, two.said) if doubled else None for one, two, doubled in pairs]
+            answers = [one.after(replace(two, reason=one.reason or two.reason)) for one, two, _ in pairs]
+        if self.loaded.outage is not None:
+            self._skip(waiting)
+            return
+        for version, answer, repeated in zip(waiting, answers, repeats, strict=True):
+            self._keep(version, answer, repeated)
 
-    def _recall(self, version: Version) -> Said:
+    def _skip(self, versions: Sequence[Version]) -> None:
+        """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished."""
+        for version in versions:
+            self.keep(
+                Record(
+                    frame=version.frame.id,
+                    setting=version.setting.id,
+                    sut=self.loaded.task.name,
+                    status="unreachable",
+                    reason=str(self.loaded.outage),
+                )
+            )
+
+    def _recall(self, version: Version) -> Asked:
         name = self.loaded.task.name
         self.tell(Stage(f"looking up SUT {name!r}", version.frame.id, version.setting.id))
         try:
             found: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
         except SutError as error:
-            return error
-        return found
+            return Asked(error, failed=1)
+        return Asked(found)
 
-    def _keep(self, version: Version, answer: Said, repeats: bool | None) -> None:  # noqa: FBT001
-        failed = isinstance(answer, SutError)
+    def _keep(self, version: Version, answer: Asked, repeats: bool | None) -> None:  # noqa: FBT001
+        said = answer.said
+        failed = isinstance(said, SutError)
         self.keep(
             Record(
                 frame=version.frame.id,
                 setting=version.setting.id,
                 sut=self.loaded.task.name,
                 status="fault" if failed else "ok",
-                reason=str(answer) if failed else None,
+                reason=str(said) if failed else None,
                 pixels=version.pixels,
                 notes=version.notes,
+                attempts=answer.attempts,
+                failed_attempts=answer.failed,
+                outages=answer.outages,
+                retried=None if failed else answer.reason,
                 repeats=repeats,
                 told=version.told,
-                **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
+                **self.loaded.kept(version, None if isinstance(said, SutError) else said),
             )
         )
 
@@ -99,23 +159,62 @@ def asking(loaded: Loaded, frame: str, setting: str) -> Stage:
 
 
 def answers_of(
+    loaded: Loaded,
+    images: Sequence[Image],
+    stage: Stage,
+    tell: Callable[[Stage], None],
+    *,
+    fatal: str | None = None,
+) -> list[Asked]:
+    """Ask about a batch; if that fails, about each of its images alone. One answer or error for each.
+
+    `fatal` says that to ask about this batch took a worker down, and how: that was the first attempt. For a
+    SUT that cannot be asked `loaded.outage` is set, and the answers say nothing.
+    """
+    if fatal is None:
+        answers, attempt = _attempt(loaded, images, stage, tell)
+        if answers is not None:
+            return [Asked(answers[0]).after(attempt), *map(Asked, answers[1:])]
+    else:
+        attempt = Asked(SutError(fatal), failed=1, reason=fatal)
+    alone: list[Asked] = []
+    for image in images:
+        found, one = _attempt(loaded, [image], stage, tell)
+        if isinstance(one.said, InfrastructureError):
+            loaded.outage = one.said
+            return [one] * len(images)
+        alone.append(one if found is None else Asked(found[0]).after(one))
+    if isinstance(attempt.said, InfrastructureError):
+        return [alone[0].after(attempt), *alone[1:]]
+    explained = any(isinstance(one.said, SutError) for one in alone)
+    return [one.after(attempt) if not explained or isinstance(one.said, SutError) else one for one in alone]
+
+
+def _attempt(
     loaded: Loaded, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
-) -> list[Said]:
-    """Ask about a batch; if that fails, about each of its images alone. One answer or error for each."""
+) -> tuple[list[Answer] | None, Asked]:
+    """Send one request. Return the answers, if there are any, and what is to be counted beside them."""
     tell(stage)
+    outages = getattr(loaded.sut, "take_outages", list)
+    outages()
     try:
-        return list(ask(loaded.sut, images, name=loaded.task.name))
-    except SutError:
-        return [_alone(loaded, image, stage, tell) for image in images]
-
-
-def _alone(loaded: Loaded, image: Image, stage: Stage, tell: Callable[[Stage], None]) -> Said:
-    tell(stage)
-    try:
-        answers: list[Said] = ask(loaded.sut, [image], name=loaded.task.name)
+        answers: list[Answer] = ask(loaded.sut, images, name=loaded.task.name)
+    except OutOfMemoryError as error:
+        if loaded.task.memory_limit_mb is None:
+            return None, _outage(error, outages())
+        fix = "Raise memory_limit_mb, or look for a leak."
+        own = SutError(error.what, where=error.where, got=error.got, wanted=error.wanted, fix=fix)
+        return None, Asked(own, failed=1, reason=str(own))
+    except InfrastructureError as error:
+        return None, _outage(error, outages())
     except SutError as error:
-        return error
-    return answers[0]
+        return None, Asked(error, failed=1, outages=len(outages()), reason=str(error))
+    passed: list[str] = outages()
+    return answers, Asked(answers[0], 0, outages=len(passed), reason=passed[0] if passed else None)
+
+
+def _outage(error: InfrastructureError, passed: Sequence[str]) -> Asked:
+    return Asked(error, 0, outages=max(len(passed), 1), reason=str(error))
 
 
 def _refused(version: Version, sut: str) -> Record:

@@ -6,6 +6,7 @@ is there already and was made from the same bytes by the same code is not made a
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -23,7 +24,7 @@ from adverse.data.write import image_bytes
 from adverse.errors import StudyError
 from adverse.hashes import digest
 from adverse.planned import PlannedFiles
-from adverse.processes import ONE_THREAD
+from adverse.processes import ONE_THREAD, SAFE_PATH
 from adverse.study.inputs import FileHashes
 from adverse.study.plan import (
     Job,
@@ -158,9 +159,11 @@ def _made(
         for task in tasks:
             yield task, maker.make(task)
         return
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _prepare_worker, (job, target)) as pool:
+    with (
+        _environment(dict.fromkeys((*ONE_THREAD, SAFE_PATH), "1")),
+        ProcessPoolExecutor(workers, context, _prepare_worker, (job, target)) as pool,
+    ):
         left = iter(tasks)
         running = {pool.submit(_make, task): task for task in itertools.islice(left, TASKS_AHEAD * workers)}
         while running:
@@ -170,6 +173,21 @@ def _made(
                 running[pool.submit(_make, following)] = following
                 break
             yield task, finished.result()
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Change the environment for the processes that are started inside the block."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class _Maker:

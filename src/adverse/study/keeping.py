@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.depth.boxes import box_depths_m
-from adverse.errors import StudyError, suggestion
+from adverse.errors import InfrastructureError, StudyError, suggestion
 from adverse.study.plan import Job
 from adverse.study.prepare import Version
 from adverse.suts.ask import task_of
@@ -36,6 +36,8 @@ class Loaded:
         self.sut: Any = sut
         self.isolated = isolated
         self.looks = not hasattr(sut, "recall")
+        self.outage: InfrastructureError | None = None
+        """Why the SUT cannot be asked at the moment; it is tried again with the next unit."""
         self.job = job
         self._check_task()
         self.names = self._names()

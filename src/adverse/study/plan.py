@@ -38,7 +38,7 @@ from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
 if TYPE_CHECKING:
     from adverse.study.work import Worker
 
-KEY_VERSION = "cell-2"
+KEY_VERSION = "cell-3"
 LIMITS = ("timeout_s", "memory_limit_mb")
 """Keys of a SUT that are also said to an adapter with limits of its own."""
 REPEAT_ONE_IN = 64

@@ -6,7 +6,8 @@ suspect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 LOAD_LIMIT_S = 900.0
 """Longest time that loading a SUT may take."""
@@ -35,9 +36,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Avoid:
-    """Steps that killed a worker twice and are not tried again: (frame id, setting id or None for all)."""
+    """Steps that killed a worker and are not tried again.
+
+    `steps` did so several times: (frame id, setting id or None for all). `attempts` are batches, by SUT and
+    their first frame and setting, that took a worker down: to ask so was a failed attempt, for this reason.
+    """
 
     steps: frozenset[tuple[str, str | None]] = frozenset()
+    attempts: Mapping[tuple[int, str, str], str] = field(default_factory=dict)
 
     def covers(self, frame: str, setting: str) -> bool:
         """Tell whether a frame under a setting is to be left alone."""

@@ -80,6 +80,8 @@ class Worker:
             records[record.frame, record.setting, record.sut] = record
 
         suts = {index: self.sut(index, alone=index in isolate) for index in {c.sut for c in unit.cells}}
+        for sut in suts.values():
+            sut.outage = None
         files = PlannedFiles(unit.inputs)
         frames = [
             Prepared(files.of(frame), self.job, self.registry, avoid=avoid, tell=self.tell)
@@ -88,8 +90,8 @@ class Worker:
         for index in sorted({cell.setting for cell in unit.cells}):
             setting = self.job.settings[index]
             asked = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
-            queues = [Queue(sut, twice=unit.twice, tell=self.tell, keep=keep) for sut in asked]
-            looking = any(sut.looks for sut in asked)
+            queues = [Queue(sut, twice=unit.twice, avoid=avoid, tell=self.tell, keep=keep) for sut in asked]
+            looking = any(sut.looks and sut.outage is None for sut in asked)
             for frame in frames:
                 version = frame.version(setting) if looking else frame.unseen(setting)
                 for queue in queues:
@@ -157,7 +159,8 @@ class Worker:
                 self.job.plugin_files,
                 name=task.name,
                 timeout_s=task.timeout_s,
-                memory_limit_mb=task.memory_limit_mb or self.memory_limit_mb,
+                memory_limit_mb=task.memory_limit_mb,
+                share_mb=self.memory_limit_mb,
                 default_class=default_class,
             )
         else:

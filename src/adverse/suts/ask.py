@@ -6,10 +6,13 @@ a SutError that names the system, so one bad answer costs one fault and never th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import errno
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from adverse.errors import SutError, one_line
+from adverse.errors import InfrastructureError, OutOfMemoryError, SutError, one_line
 from adverse.types import (
     Answer,
     Classifier,
@@ -29,6 +32,17 @@ METHODS: Mapping[Task, str] = {
     "classification": "classify",
 }
 """What a system is asked by, for each task."""
+NO_NETWORK = (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, socket.gaierror)
+NO_NETWORK_CODES = frozenset(
+    {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
+)
+NO_MEMORY = re.compile("out of memory|bad_alloc|cannot allocate memory|failed to allocate", re.IGNORECASE)
+"""How libraries say it whose errors are not MemoryError."""
+AGAIN = "Then run the same command again: only what is missing is asked."
+MORE_MEMORY = (
+    "Free memory or use fewer --workers, or set memory_limit_mb: of the system, to make it the system's "
+    f"fault. {AGAIN}"
+)
 
 
 def task_of(system: Any) -> Task | None:
@@ -58,12 +72,7 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     except SutError as error:
         raise named(error, name) from error
     except (Exception, SystemExit) as error:
-        raise SutError(
-            "the system under test failed on an image",
-            where=name,
-            got=one_line(error),
-            fix="Mend the system and run again: a changed system is asked anew, the others are not.",
-        ) from error
+        raise _failed(error, name) from error
     if len(answers) != len(images):
         raise SutError(
             "the system under test did not answer every image once",
@@ -150,6 +159,51 @@ def check_answer(answer: Answer, image: Image, classes: Sequence[str]) -> None:
 
 
 def named(error: SutError, name: str) -> SutError:
-    """Return the error with the system's name in front of where it happened."""
+    """Return the error with the system's name in front of where it happened, as whose failure it is."""
     where = name if error.where in (None, name) else f"{name}, {error.where}"
-    return SutError(error.what, where=where, got=error.got, wanted=error.wanted, fix=error.fix)
+    kind = kind_of(error)
+    fix = error.fix if kind is not OutOfMemoryError or isinstance(error, kind) else MORE_MEMORY
+    return kind(error.what, where=where, got=error.got, wanted=error.wanted, fix=fix)
+
+
+def kind_of(error: BaseException) -> type[SutError]:
+    """Tell by an error and what caused it whose failure it is: the system's, the network's, the machine's.
+
+    >>> kind_of(ValueError("no boxes")).__name__, kind_of(ConnectionRefusedError()).__name__
+    ('SutError', 'InfrastructureError')
+    """
+    for cause in _causes(error):
+        if isinstance(cause, InfrastructureError):
+            return type(cause)
+        if isinstance(cause, SutError):
+            continue  # its words are ours
+        if isinstance(cause, MemoryError) or NO_MEMORY.search(str(cause)):
+            return OutOfMemoryError
+        if isinstance(cause, NO_NETWORK) or (isinstance(cause, OSError) and cause.errno in NO_NETWORK_CODES):
+            return InfrastructureError
+    return SutError
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+
+
+def _failed(error: BaseException, name: str) -> SutError:
+    """Return what is said of an exception that a system raised."""
+    kind = kind_of(error)
+    if kind is OutOfMemoryError:
+        return kind(
+            "the system under test ran out of memory", where=name, got=one_line(error), fix=MORE_MEMORY
+        )
+    if kind is InfrastructureError:
+        fix = f"Start the server that the system talks to, or mend the network. {AGAIN}"
+        return kind("the system under test has no connection", where=name, got=one_line(error), fix=fix)
+    return SutError(
+        "the system under test failed on an image",
+        where=name,
+        got=one_line(error),
+        fix="Mend the system and run again: a changed system is asked anew, the others are not.",
+    )

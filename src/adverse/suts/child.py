@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from adverse.errors import SutError
+from adverse.errors import InfrastructureError, SutError
 from adverse.processes import not_outliving_us
 from adverse.suts import wire
-from adverse.suts.ask import check_answer, named
+from adverse.suts.ask import MORE_MEMORY, check_answer, named
 from adverse.suts.running import EXIT_S, LostError, Running
 from adverse.types import Answer, Image, Task
 
@@ -42,6 +42,7 @@ class Child:
         start_timeout_s: float = 60,
         timeout_s: float = 60,
         memory_limit_mb: int | None = None,
+        share_mb: int | None = None,
     ) -> None:
         self._running: Running | None = None
         self._owner = os.getpid()
@@ -52,6 +53,7 @@ class Child:
         self._start_timeout_s = start_timeout_s
         self._timeout_s = timeout_s
         self._memory_limit_mb = memory_limit_mb
+        self._share_mb = share_mb
         self._classes: tuple[str, ...] = ()
         self._task: Task = "detection"
 
@@ -114,7 +116,7 @@ class Child:
     def _started(self) -> Running:
         if self._running is not None:
             return self._running
-        self._running = Running(self._spawn(), self._memory_limit_mb)
+        self._running = Running(self._spawn(), self._memory_limit_mb, self._share_mb)
         try:
             task, classes = wire.read_ready(wire.parse(self._running.exchange([], self._start_timeout_s)))
             if self._classes not in ((), classes):
@@ -158,14 +160,18 @@ class Child:
                 fix="Check argv and cwd; cwd: . runs it in the study's folder.",
             ) from error
 
-    def _end(self, *, grace_s: float) -> tuple[str, str]:
-        """End this life of the program, unless it belongs to the process we were forked from."""
+    def _end(self, *, grace_s: float) -> tuple[str, str, bool]:
+        """End this life of the program, unless it belongs to the process we were forked from.
+
+        Return how it ended, what it said last, and whether somebody else had killed it.
+        """
         running, self._running = self._running, None
         if running is None or self._owner != os.getpid():
-            return "", ""
-        return running.end(grace_s=grace_s), running.last_words()
+            return "", "", False
+        return running.end(grace_s=grace_s), running.last_words(), running.killed
 
     def _buried(self, lost: LostError) -> SutError:
-        ending, words = self._end(grace_s=EXIT_S if lost.dying else 0)
+        ending, words, killed = self._end(grace_s=EXIT_S if lost.dying else 0)
         got = "; ".join(part for part in (lost.got, ending, words) if part)
-        return SutError(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=lost.fix)
+        kind, fix = (InfrastructureError, MORE_MEMORY) if killed else (lost.kind, lost.fix)
+        return kind(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=fix)

@@ -1,7 +1,9 @@
 """One careful HTTP client: every exchange ends in bounded time with a bounded answer, or in a SutError.
 
-No redirects, no compressed answers, no proxies of the environment unless asked for. What may pass (no
-connection, a 5xx) is tried again a few times; what is slow is not. httpx is imported when a client is made.
+No redirects, no compressed answers, no proxies of the environment unless asked for. Where the model was not
+asked (no connection, or a gateway that has nobody to ask) the request is sent again a few times, and is an
+InfrastructureError in the end; what the server answers, late or wrongly, is the system's. httpx is imported
+when a client is made.
 """
 
 from __future__ import annotations
@@ -11,11 +13,14 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from adverse.errors import SutError, one_line
+from adverse.errors import InfrastructureError, SutError, one_line
+from adverse.suts.ask import AGAIN
 
 BACKOFF_S = 0.25
 """Wait before the first repetition; doubled for each further one."""
 SHOWN_BYTES = 300
+NOBODY_THERE = frozenset({429, 502, 503, 504})
+"""Status codes that say that the model was not asked: too many requests, no server behind the gateway."""
 
 
 class Reply(NamedTuple):
@@ -50,6 +55,7 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._retries = retries
         self._max_bytes = max_bytes
+        self._outages: list[str] = []
         headers = {"accept-encoding": "identity"}
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
@@ -62,6 +68,11 @@ class HttpClient:
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         """Send something to an address below the base."""
         return self._exchange("POST", path, body, headers)
+
+    def take_outages(self) -> list[str]:
+        """Return why requests had to be sent again since this was last called."""
+        taken, self._outages = self._outages, []
+        return taken
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
@@ -77,10 +88,11 @@ class HttpClient:
             try:
                 return self._once(method, path, body, headers, end)
             except _PassingError as passing:
+                self._outages.append(f"{passing.what}: {passing.got}")
                 wait = BACKOFF_S * 2**attempt
                 if attempt == self._retries or time.monotonic() + wait >= end:
                     tries = f"{attempt + 1} tries" if attempt else "1 try"
-                    raise SutError(
+                    raise InfrastructureError(
                         passing.what, where=f"{method} {self._base}{path}", got=passing.got, fix=passing.fix
                     ).placed(tries) from passing.__cause__
                 time.sleep(wait)
@@ -95,18 +107,25 @@ class HttpClient:
                 method, url, content=body, headers=dict(headers), timeout=self._httpx.Timeout(left)
             ) as response:
                 content = self._read(response, end, where)
-        except self._httpx.TimeoutException as error:
+        except self._httpx.ReadTimeout as error:
             raise self._slow(where) from error
         except self._httpx.TransportError as error:
-            raise _PassingError(
-                "the server cannot be reached", one_line(error), "Start the server, or check url:."
-            ) from error
+            fix = f"Start the server, or check url:. {AGAIN}"
+            raise _PassingError("the server cannot be reached", one_line(error), fix) from error
         status = response.status_code
         if 200 <= status < 300:
             return Reply(dict(response.headers), content)
         got = f"status {status} {response.reason_phrase}: {_shown(content)}"
+        if status in NOBODY_THERE:
+            fix = f"Look into the server's log, and let it get ready. {AGAIN}"
+            raise _PassingError("the server cannot take the request", got, fix)
         if status >= 500:
-            raise _PassingError("the server reports a failure of its own", got, "Look into the server's log.")
+            raise SutError(
+                "the server reports a failure of its own",
+                where=where,
+                got=got,
+                fix="Look into the server's log.",
+            )
         if 300 <= status < 400:
             raise SutError(
                 "the server sends us to another address, where we do not go",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from adverse.processes import python_path
+from adverse.processes import our_environment, our_module
 from adverse.suts.child import Child
 
 
@@ -23,6 +21,7 @@ def isolated(
     start_timeout_s: float = 120,
     timeout_s: float = 60,
     memory_limit_mb: int | None = None,
+    share_mb: int | None = None,
 ) -> Child:
     """Return a Detector that gives the answers of an adapter, which lives in a child process.
 
@@ -37,12 +36,13 @@ def isolated(
         "default_class": default_class,
     }
     return Child(
-        [sys.executable, "-m", "adverse.suts.serve", json.dumps(description)],
+        our_module("adverse.suts.serve", json.dumps(description)),
         name=name or adapter,
-        env={**os.environ, "PYTHONPATH": python_path()},
+        env=our_environment(),
         start_timeout_s=start_timeout_s,
         timeout_s=timeout_s,
         memory_limit_mb=memory_limit_mb,
+        share_mb=share_mb,
     )
 
 

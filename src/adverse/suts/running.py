@@ -17,7 +17,9 @@ from collections import deque
 
 import psutil
 
+from adverse.errors import OutOfMemoryError, SutError
 from adverse.suts import wire
+from adverse.suts.ask import MORE_MEMORY
 from adverse.suts.marked_lines import LineTooLongError, MarkedLines
 
 PIPE_BYTES = 1 << 20
@@ -36,7 +38,10 @@ ASK_ALONE = "Ask the system about this frame outside of a study, to see why it e
 
 
 class LostError(Exception):
-    """Why a program can no longer be used; `dying` when it ends by itself, so its exit code tells."""
+    """Why a program can no longer be used; `dying` when it ends by itself, so its exit code tells.
+
+    `kind` says whose failure it is.
+    """
 
     def __init__(
         self,
@@ -46,6 +51,7 @@ class LostError(Exception):
         wanted: str | None = None,
         fix: str | None = None,
         dying: bool = False,
+        kind: type[SutError] = SutError,
     ) -> None:
         super().__init__(what)
         self.what = what
@@ -53,15 +59,24 @@ class LostError(Exception):
         self.wanted = wanted
         self.fix = fix
         self.dying = dying
+        self.kind = kind
 
 
 class Running:
-    """A started program. After LostError, or for any other reason, `end` must be called once."""
+    """A started program. After LostError, or for any other reason, `end` must be called once.
 
-    def __init__(self, process: subprocess.Popen[bytes], memory_limit_mb: int | None) -> None:
+    `share_mb` is what the machine can spare for it, `memory_limit_mb` what it may use: more is its own fault.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], memory_limit_mb: int | None, share_mb: int | None = None
+    ) -> None:
         self.process = process
         self.requests = 0
-        self._memory_limit_mb = memory_limit_mb
+        self.killed = False
+        """Whether somebody else killed it, such as a machine without memory; known once it has ended."""
+        self._memory_limit_mb = share_mb if memory_limit_mb is None else memory_limit_mb
+        self._of_machine = memory_limit_mb is None
         self._watched_at = 0.0
         self._lines = MarkedLines(wire.MARK, wire.MAX_LINE_BYTES)
         self._replies: deque[bytes] = deque()
@@ -104,6 +119,7 @@ class Running:
         if grace_s:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self.process.wait(grace_s)
+        self.killed = code == -signal.SIGKILL
         with contextlib.suppress(OSError):  # its group outlives it as long as something it started does
             os.killpg(self.process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -164,6 +180,13 @@ class Running:
             return
         self._watched_at = now
         if _memory_mb(self.process.pid) > limit_mb:
+            if self._of_machine:
+                raise LostError(
+                    "the program needs more memory than the machine can spare for each worker",
+                    got=f"over {limit_mb} MB",
+                    fix=MORE_MEMORY,
+                    kind=OutOfMemoryError,
+                )
             raise LostError(
                 "the program uses too much memory",
                 got=f"over {limit_mb} MB",  # not the figure itself: the same fault reads the same each time

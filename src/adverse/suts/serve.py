@@ -1,7 +1,7 @@
 """The other end of the command protocol: a system that answers over pipes.
 
-`serve(system)` makes a Python program a system under test for the `command` adapter. Run as a module
-it hosts one of our adapters, which is how `isolated` keeps a dangerous one out of the worker.
+`serve(system)` makes a Python program a system under test for the `command` adapter. `main` hosts one of our
+adapters, which is how `isolated` keeps a dangerous one out of the worker.
 """
 
 from __future__ import annotations
@@ -90,7 +90,3 @@ def _send(replies: int, line: bytes) -> None:
     left = memoryview(line)
     while left:
         left = left[os.write(replies, left) :]
-
-
-if __name__ == "__main__":
-    main()

@@ -42,7 +42,8 @@ class Served:
 
     watches_itself = True
 
-    def __init__(self, system: NetworkSystem) -> None:
+    def __init__(self, system: NetworkSystem, client: HttpClient) -> None:
+        self.take_outages = client.take_outages
         self.classes = system.classes
         self.task = task_of(system)
         self.detect = self.segment = self.classify = getattr(system, METHODS[self.task or "detection"])
@@ -82,9 +83,9 @@ def served_model(
     """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
 
     `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
-    server says 5xx. Nothing is known here about the served model but its name: change `revision` (any
-    text) when it changes, so that it is asked anew. `token_from` names an environment variable with a
-    bearer token. All from `classes` on is as in the onnx adapter.
+    server is not ready (429, 502, 503, 504). Nothing is known here about the served model but its name:
+    change `revision` (any text) when it changes, so that it is asked anew. `token_from` names an environment
+    variable with a bearer token. All from `classes` on is as in the onnx adapter.
     """
     client = HttpClient(
         url,
@@ -118,7 +119,7 @@ def served_model(
         Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
         where=where,
     )
-    return Served(built)
+    return Served(built, client)
 
 
 class ServedNetwork:

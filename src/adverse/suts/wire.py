@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from adverse.errors import AdverseError, SutError, one_line
+from adverse.errors import AdverseError, InfrastructureError, OutOfMemoryError, SutError, one_line
 from adverse.suts.ask import METHODS, as_class_scores, as_detections
 from adverse.types import Answer, ClassScores, Detections, Image, LabelMap, Task
 
@@ -28,6 +28,8 @@ FIELDS: Mapping[Task, str] = {
     "classification": "class_scores",
 }
 """Under which name a reply holds its answers."""
+KINDS: Mapping[str, type[SutError]] = {"connection": InfrastructureError, "memory": OutOfMemoryError}
+"""What a reported error may say it is for want of; without it the program itself failed."""
 
 
 def ready_line(classes: Sequence[str], task: Task = "detection") -> bytes:
@@ -43,6 +45,9 @@ def answer_line(request: int, answers: Sequence[Answer], task: Task = "detection
 def error_line(request: int | None, error: BaseException) -> bytes:
     """Return a child's reply when it could not answer (or, without a request, could not start)."""
     message: dict[str, Any] = {"id": request, "error": one_line(error)}
+    want = next((name for name, kind in KINDS.items() if type(error) is kind), None)
+    if want is not None:
+        message["for_want_of"] = want
     if isinstance(error, AdverseError):
         message["details"] = {"what": error.what, **dict(error.details())}
     return _line(message)
@@ -167,10 +172,11 @@ def _raise_reported(message: Mapping[str, Any]) -> None:
     if "error" not in message:
         return
     details = message.get("details")
+    kind = KINDS.get(str(message.get("for_want_of")), SutError)
     known = ("where", "got", "wanted", "fix")
     if isinstance(details, dict) and "what" in details:
-        raise SutError(str(details["what"]), **{k: str(details[k]) for k in known if k in details})
-    raise SutError("the program reports an error", got=str(message["error"])[:2000])
+        raise kind(str(details["what"]), **{k: str(details[k]) for k in known if k in details})
+    raise kind("the program reports an error", got=str(message["error"])[:2000])
 
 
 def _read_pixels(stream: BinaryIO, shape: tuple[int, int, int]) -> Image:

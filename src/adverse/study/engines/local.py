@@ -3,20 +3,20 @@
 A SUT runs inside its worker, where asking it costs nothing extra. If a worker dies, hangs or eats the
 memory while a SUT has the word, the worker is replaced, that SUT runs in a process of its own from then
 on, and the unit is done again from its start; there, the suspect frame is tried once more alone and then
-recorded as the SUT's fault. Everything else goes on meanwhile.
+recorded as the SUT's fault. What took the worker down counts as the first attempt, unless it was the machine
+(a kill from outside, no memory). Everything else goes on meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from adverse.errors import AdverseError
-from adverse.processes import ONE_THREAD, python_path
+from adverse.processes import ONE_THREAD, our_environment, our_module
 from adverse.study.engines import Job, Result, Stop, U, Watcher
 from adverse.study.engines.board import SIZE_BYTES, Board
 from adverse.study.stages import Avoid, Stage
@@ -34,6 +34,8 @@ UNITS_AHEAD = 2
 POLL_S = 0.2
 DEATHS_BEFORE_AVOIDING = 3
 STARTS_BEFORE_GIVING_UP = 3
+FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Signals that say nothing about the SUT: what sends them is the machine, or a person."""
 MEMORY_SHARE = 0.8
 """Share of the machine's memory that all workers together may use."""
 
@@ -66,14 +68,12 @@ class _Process:
         page.truncate(SIZE_BYTES)
         self.board = Board(page.fileno())
         self.log = engine.log_folder / f"worker-{number}.log"
-        command = [
-            sys.executable,
-            "-m",
+        command = our_module(
             "adverse.study.engines.worker_process",
             str(theirs.fileno()),
             str(page.fileno()),
             str(engine.memory_limit_mb),
-        ]
+        )
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603
                 command,
@@ -81,7 +81,7 @@ class _Process:
                 stdout=log,
                 stderr=log,
                 pass_fds=[theirs.fileno(), page.fileno()],
-                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1"), "PYTHONPATH": python_path()},
+                env={**our_environment(), **dict.fromkeys(ONE_THREAD, "1")},
                 start_new_session=True,  # Ctrl-C is for us, not for the workers
             )
         theirs.close()
@@ -225,17 +225,22 @@ class _Crew:
                 )
             return
         text = f"a worker {how} while {stage}"
+        memory = reason is not None and "memory" in reason
         if stage.sut is not None:
             self.isolate |= {stage.sut}
+            outside = memory or (reason is None and -ended in FROM_OUTSIDE)
+            if stage.frame is not None and stage.setting is not None and not outside:
+                attempt = (stage.sut, stage.frame, stage.setting)
+                self.avoid = replace(self.avoid, attempts={**self.avoid.attempts, attempt: f"a worker {how}"})
             text += f"; SUT {self.job.suts[stage.sut].name!r} runs in a process of its own from now on"
-        elif reason is not None and "memory" in reason:
+        elif memory:
             self.isolate = frozenset(range(len(self.job.suts)))
             text += "; every SUT runs in a process of its own from now on"
         elif stage.frame is not None:
             step = (stage.frame, stage.setting)
             self.deaths[step] += 1
             if self.deaths[step] >= DEATHS_BEFORE_AVOIDING:
-                self.avoid = Avoid(self.avoid.steps | {step})
+                self.avoid = replace(self.avoid, steps=self.avoid.steps | {step})
                 text += "; the frame is left out from now on"
         self.watch.note(text)
 

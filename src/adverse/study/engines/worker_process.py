@@ -54,7 +54,3 @@ def _receive(connection: Connection, work: queue.SimpleQueue[Any]) -> None:
             work.put(connection.recv())
     except (EOFError, OSError):
         work.put(None)
-
-
-if __name__ == "__main__":
-    main()

@@ -20,14 +20,16 @@ def finished(path: Path, *, results: bool = True) -> Store:
     """
     folder = existing_run(path)
     manifest = read_manifest(folder)
-    if manifest["status"] == "incomplete":
+    if manifest["status"] == "incomplete" and manifest["changed"]:
         changed = {Path(name): found for name, found in manifest["changed"].items()}
         raise ChangedError(changed, where=path)
     if manifest["status"] != "complete":
+        outages = manifest.get("outages", {}).items()
+        unasked = [f"SUT {sut!r} could not be asked about {one['images']} images" for sut, one in outages]
         raise IncompleteError(
             "the run is not finished, and half of it would give half-true numbers",
             where=str(path),
-            got=_left(folder),
+            got=", ".join(unasked) or _left(folder),
             fix="Run the study again with the same command: it goes on where it stopped.",
         )
     for problem in verify(folder, inputs=False, results=results).problems:

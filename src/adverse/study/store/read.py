@@ -345,11 +345,14 @@ class Store:
     def counts(self) -> list[dict[str, Any]]:
         """Return how many rows of each SUT and setting came to which status, with one reason each.
 
-        `unstable` counts the frames that were asked about twice and answered differently.
+        `unstable` counts the frames that were asked about twice and answered differently; `attempts`,
+        `failed_attempts` and `outages` are sums, `retried` the failed attempts before an answer.
         """
         table = self._select(
             """d.sut, d.setting, d.status, count(*) AS n, min(d.frame) AS frame, min(d.reason) AS reason,
-            count(*) FILTER (NOT d.repeats) AS unstable""",
+            count(*) FILTER (NOT d.repeats) AS unstable, sum(d.attempts)::BIGINT AS attempts,
+            sum(d.failed_attempts)::BIGINT AS failed_attempts, sum(d.outages)::BIGINT AS outages,
+            coalesce(sum(d.failed_attempts) FILTER (d.status = 'ok'), 0)::BIGINT AS retried""",
             self._cells,
             "GROUP BY ALL ORDER BY ALL",
         )
@@ -404,6 +407,18 @@ class Store:
             ", ".join(f"d.{name}" for name in columns), self._cells, "WHERE d.status <> 'ok' ORDER BY ALL"
         )
         return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
+
+    def retries(self) -> pa.Table:
+        """Return every row that was answered only when asked again: what it took, and why it failed first."""
+        columns = ("sut", "setting", "frame", "attempts", "failed_attempts", "outages", "retried")
+        table = self._select(
+            ", ".join(f"d.{name}" for name in columns),
+            self._cells,
+            "WHERE d.retried IS NOT NULL AND d.status = 'ok' ORDER BY ALL",
+        )
+        if table is not None:
+            return table
+        return pa.table({name: pa.array([], SCHEMA.field(name).type) for name in columns})
 
     @cached_property
     def _spans(self) -> dict[str, tuple[str, str]]:

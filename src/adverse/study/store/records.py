@@ -1,7 +1,8 @@
 """What one (frame, setting, SUT) came to, and the Parquet table of many.
 
 One row each, also where nothing was found or nothing could be run, so that counts always add up:
-planned = ok + fault + quarantined.
+planned = ok + fault + quarantined. What a worker hands over may also be unreachable: nothing is known of the
+SUT then, the cell is not finished, and its rows are not kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from adverse.types import Detections
 
-Status = Literal["ok", "fault", "quarantined"]
+Status = Literal["ok", "fault", "quarantined", "unreachable"]
 
 CONFUSION = pa.struct([("true", pa.string()), ("predicted", pa.string()), ("pixels", pa.int64())])
 """`predicted` is empty for a class that the data set does not have, and where there is no answer."""
@@ -32,6 +33,13 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),  # why, where status is not ok
         ("pixels", pa.string()),  # blake2b of the decoded image before mutation
         ("notes", pa.string()),  # what decoding normalised: gray, palette, ...
+        ("attempts", pa.int32()),  # times that the SUT was asked about the image, in a batch or alone
+        (
+            "failed_attempts",
+            pa.int32(),
+        ),  # of these; a batch that failed for no image alone counts for all in it
+        ("outages", pa.int32()),  # times that it could not be asked before it could; of a batch, at its first
+        ("retried", pa.string()),  # why the first attempt failed, where a later one gave an answer
         ("repeats", pa.bool_()),  # asked twice: did it give the same answer? null: asked once
         ("truth_depths", pa.list_(pa.float32())),  # metres; of the true boxes, on un-mutated frames
         ("boxes", pa.list_(pa.list_(pa.float32(), 4))),  # x0 y0 x1 y1 pixels
@@ -45,8 +53,8 @@ SCHEMA = pa.schema(
         ("told", pa.map_(pa.string(), pa.float64())),  # numbers that a mutation told about what it did
     ]
 )
-PLAIN = SCHEMA.names[:9]
-OF_OTHER_TASKS = SCHEMA.names[13:]
+PLAIN = SCHEMA.names[:13]
+OF_OTHER_TASKS = SCHEMA.names[17:]
 
 
 NOTHING = Detections.none()
@@ -65,6 +73,10 @@ class Record:
     reason: str | None = None
     pixels: str | None = None
     notes: str | None = None
+    attempts: int = 0
+    failed_attempts: int = 0
+    outages: int = 0
+    retried: str | None = None
     repeats: bool | None = None
     truth_depths: list[float] | None = None
     depths: NDArray[np.float32] | None = None

@@ -33,6 +33,7 @@ READ = (
     "curves.parquet",
     "outcomes.parquet",
     "required.parquet",
+    "retries.parquet",
     "troubles.parquet",
     f"{BENCHMARK}.json",
     "requirements.json",

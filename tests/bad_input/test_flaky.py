@@ -1,0 +1,144 @@
+"""SUTs that answer only when they are asked again, never, or not at present: none of them looks perfect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from .cases import CANNOT_RUN, INCOMPLETE, PASS
+from .command import Said, adverse_here
+from .good_study import GoodStudy
+
+
+def requests(study: GoodStudy) -> list[str]:
+    """Return what the SUT itself wrote down of every request that it got: the witness."""
+    return (study.folder / "requests").read_text().split()
+
+
+def held_to(study: GoodStudy, *rules: dict[str, Any]) -> Said:
+    path = study.folder / "rules.yaml"
+    path.write_text(json.dumps({"rules": rules}))
+    return adverse_here("check", study.run, path, "--json", study.folder / "verdicts.json")
+
+
+@pytest.mark.parametrize("mood", ["third nan", "third exception"])
+def test_every_failed_attempt_is_counted_and_shown(coco: GoodStudy, mood: str) -> None:
+    coco.sut(mood=mood)
+    said = coco.adverse()
+    failed, attempts = requests(coco).count("failed"), len(requests(coco))
+    assert failed > 5
+    flaky = f"{failed} of {attempts} attempts failed and were retried"
+    said.expect(PASS, f"probe: flaky: {flaky}", "8 answered only when asked again")
+    counts = coco.summary()["counts"]["probe"]
+    assert (counts["ok"], counts["fault"], counts["retried"]) == (16, 0, failed)
+    assert (counts["attempts"], counts["failed_attempts"]) == (attempts, failed)
+    assert flaky in (coco.run / "report.html").read_text()
+    rows = pq.read_table(coco.run / "results" / "retries.parquet").to_pylist()
+    assert sum(row["failed_attempts"] for row in rows) == failed
+    assert len({(row["sut"], row["setting"], row["frame"]) for row in rows}) == len(rows)
+    held_to(coco, {"measure": "faults", "at_most": 0}).expect(PASS, "fail even when asked again", "flaky:")
+    (verdict,) = json.loads((coco.folder / "verdicts.json").read_text())
+    assert flaky in verdict["reason"]
+    assert held_to(coco, {"measure": "fault_rate", "at_most": 0.1}).code == 1
+    (verdict,) = json.loads((coco.folder / "verdicts.json").read_text())
+    assert verdict["measured"] == failed / attempts
+
+
+@pytest.mark.parametrize("mood", ["third segfault", "third hang"])
+def test_an_attempt_that_takes_its_process_down_is_counted(coco: GoodStudy, mood: str) -> None:
+    """Also the first one, which takes the worker down and has its unit done again."""
+    coco.sut(mood=mood, timeout_s=1)
+    coco.study["mutations"] = []
+    said = coco.adverse(workers=1)
+    failed = requests(coco).count("failed")
+    assert failed >= 3
+    counts = coco.summary()["counts"]["probe"]
+    assert counts["failed_attempts"] == failed == counts["retried"] + 2 * counts["fault"]
+    assert (
+        counts["attempts"] == 8 + 1 + counts["retried"] + counts["fault"]
+    )  # one picture is asked about twice
+    said.expect(PASS, f"probe: flaky: {counts['retried']} of {counts['attempts']} attempts", "a worker ")
+
+
+def test_a_bad_picture_in_a_batch_makes_no_other_flaky(coco: GoodStudy) -> None:
+    coco.sut(mood="exception", at=2, batch=3)
+    said = coco.adverse()
+    said.expect(PASS, "probe: failed on 2 of 16 images")
+    assert "flaky" not in said.text
+    counts = coco.summary()["counts"]["probe"]
+    assert (counts["failed_attempts"], counts["retried"]) == (6, 0)  # under identity its batch is asked twice
+
+
+@pytest.mark.parametrize("mood", ["segfault", "exception"])
+def test_attempts_do_not_depend_on_who_found_out(coco: GoodStudy, tmp_path: Path, mood: str) -> None:
+    """In a worker that dies of it, beside others, or in a process of its own from the start."""
+    coco.study["unit_frames"] = 2
+    coco.sut(mood=mood, at=2, batch=2)
+    coco.study["suts"].append({"name": "alone", "adapter": "probe", "mood": mood, "at": 2, "batch": 2})
+    coco.study["suts"][1]["memory_limit_mb"] = 4000
+    coco.write()
+    found = []
+    for workers in (1, 2):
+        out = tmp_path / f"run{workers}"
+        adverse_here("run", coco.file, "--out", out, "--workers", str(workers)).expect(PASS)
+        found.append((out / "results" / "summary.json").read_bytes())
+        counts = json.loads(found[-1])["counts"]
+        assert counts["probe"] == counts["alone"]
+        assert (counts["probe"]["fault"], counts["probe"]["failed_attempts"]) == (2, 4)
+    assert found[0] == found[1]
+
+
+def test_a_sut_that_never_answers_is_no_result(coco: GoodStudy) -> None:
+    coco.sut(mood="exception")
+    coco.study["suts"].append({"name": "good", "adapter": "probe"})
+    clear = "probe: failed on 16 of 16 images, on every one; its figures are no result. Commonest fault:"
+    coco.adverse().expect(INCOMPLETE, clear, "RuntimeError: no CUDA device", "Mend the system")
+    coco.adverse("analyze").expect(INCOMPLETE, clear)
+    area = {"measure": "area", "level": "image/ROC_B", "setting": "baseline", "at_least": 0, "bound": "point"}
+    held_to(coco, area).expect(INCOMPLETE, "1 PASS", "1 INCONCLUSIVE", "failed on every image")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    ("mood", "words"),
+    [
+        ("refused", ("has no connection", "the backend did not answer", "Start the server")),
+        ("no memory", ("ran out of memory", "Unable to allocate 7 PiB", "memory_limit_mb")),
+    ],
+)
+def test_what_the_machine_lacks_is_not_kept_as_an_answer(
+    coco: GoodStudy, mood: str, words: tuple[str, ...], workers: int
+) -> None:
+    coco.sut(mood=mood, at=2)
+    coco.study["suts"].append({"name": "good", "adapter": "probe"})
+    said = coco.adverse(workers=workers)
+    said.expect(INCOMPLETE, "SUT 'probe' could not be asked about 8 of 16 images", *words)
+    assert "SUT 'good' could not" not in said.text
+    coco.adverse("plan").expect(PASS, "32 images to judge, 24 done, 8 to do")
+    if mood == "refused":
+        (coco.folder / "go").touch()
+        coco.adverse(workers=workers).expect(PASS, "24 of 32 images were done before")
+        counts = coco.summary()["counts"]
+        assert {**counts["probe"], **counts["good"]} == counts["probe"] == counts["good"]
+
+
+def test_a_system_that_is_killed_from_outside_has_not_failed(coco: GoodStudy) -> None:
+    """As the system kills what takes the last memory: its worker first, then the process of its own."""
+    coco.sut(mood="killed", at=2)
+    words = ("SUT 'probe' could not be asked about 8 of 16 images", "SIGKILL", "fewer --workers")
+    coco.adverse(workers=1).expect(INCOMPLETE, *words)
+
+
+def test_no_memory_is_the_fault_of_a_system_with_a_limit(coco: GoodStudy) -> None:
+    coco.sut(mood="no memory", at=2, memory_limit_mb=4000)
+    coco.adverse(workers=1).expect(PASS, "probe: failed on 2 of 16 images", "Raise memory_limit_mb")
+
+
+def test_a_rate_is_from_0_to_1(coco: GoodStudy) -> None:
+    coco.adverse().expect(PASS)
+    held_to(coco, {"measure": "fault_rate", "at_most": 0}).expect(PASS, "1 PASS")
+    held_to(coco, {"measure": "fault_rate", "at_most": 5}).expect(CANNOT_RUN, "from 0 to 1")
