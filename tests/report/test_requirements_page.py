@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from playwright.sync_api import Browser
@@ -12,14 +13,18 @@ from rich.console import Console
 
 from adverse.report.requirements import requirement_lines, requirement_tables, results_table
 from adverse.report.requirements_page import render
+from adverse.study.store.run import Run, RunSut
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
-MANIFEST: dict[str, Any] = {
-    "adverse": {"version": "0.1.0"},
-    "data": {"format": "coco", "frames": {"test": 90}, "fingerprint": "0" * 32},
-    "study": {"seed": 3},
-    "suts": {HOSTILE: {"fingerprint": "1" * 32}, "steady": {"fingerprint": "2" * 32}},
-}
+RUN = cast(
+    "Run",
+    SimpleNamespace(
+        seed=3,
+        provenance=SimpleNamespace(version="0.1.0"),
+        data=SimpleNamespace(format="coco", frames={"test": 90}, fingerprint="0" * 32),
+        suts=(RunSut(HOSTILE, "1" * 32, {}), RunSut("steady", "2" * 32, {})),
+    ),
+)
 
 
 def row(sut: str, outcome: str, distance: float | None, **more: Any) -> dict[str, Any]:
@@ -125,7 +130,7 @@ def test_the_csv_holds_every_number_and_no_formula() -> None:
 
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_page_opens_without_a_complaint(browser: Browser, tmp_path: Path, width: int) -> None:
-    (tmp_path / "requirements.html").write_text(render(data(), MANIFEST))
+    (tmp_path / "requirements.html").write_text(render(data(), RUN))
     page = browser.new_page(viewport={"width": width, "height": 900})
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
