@@ -24,7 +24,7 @@ from pycocotools.cocoeval import COCOeval
 
 import report
 from adverse.benchmarks.ap import VARIANTS, by_hotcoco, coco_family
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 
 IMAGES, CLASSES, DETECTIONS = 5000, 80, 100
 TRUTHS = 7.3

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import report
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.ap import matched_coco
 from adverse.benchmarks.intervals import LeftOut, interval
-from adverse.benchmarks.weighted import matched_coco
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 
 REGIMES = {
     "33 images, 20 classes": (33, 20, 3.0),

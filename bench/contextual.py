@@ -29,8 +29,8 @@ import report
 from adverse import mutations, plugins
 from adverse.mutations import contract
 from adverse.mutations.batteries import BATTERIES
-from adverse.mutations.colour import HAZE_COLOUR
 from adverse.mutations.defocus import blur_radius_px
+from adverse.mutations.pixels import HAZE_COLOUR
 from adverse.seeds import generator
 from adverse.types import Depth, Image
 

@@ -11,11 +11,10 @@ import time
 from dataclasses import replace
 from typing import get_args
 
-from adverse.reliability.estimate import Options, estimate
-from adverse.reliability.judgments import COLUMNS, judgments_of
-from adverse.reliability.planning import plan
-from adverse.reliability.simulate import Onset, People, simulate
-from adverse.reliability.thresholds import KINDS, SYMBOLS
+from adverse.humans.answers import COLUMNS, judgments_of
+from adverse.humans.estimate import Options, estimate
+from adverse.humans.simulate import Onset, People, plan, simulate
+from adverse.humans.thresholds import KINDS, SYMBOLS
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import psutil
 
-from adverse.hashes import file_sha256
-from adverse.study.store.journal import Journal
+from adverse.content import file_sha256
+from adverse.store.journal import Journal
 from small_study import results_hash, write_study
 
 

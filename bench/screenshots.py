@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 import uvicorn
 from playwright.sync_api import Page, sync_playwright
 
-from adverse.pages.serving import application, open_door
 from adverse.pages.view.app import routes
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.session import Opened
 from adverse.report.page import write_report
+from adverse.serving import application, open_door
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

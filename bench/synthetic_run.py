@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 import adverse
 from adverse import plugins
-from adverse.hashes import digest
+from adverse.content import digest
 from adverse.mutations.settings import parse
 from adverse.robot.profile import Robot
 from adverse.seeds import generator
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import RunFolder
-from adverse.study.store.journal import Entry, Journal
-from adverse.study.store.manifest import write_manifest
-from adverse.study.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
-from adverse.study.store.run import setting_entry
+from adverse.store.durable import write_file
+from adverse.store.folder import RunFolder
+from adverse.store.journal import Entry, Journal
+from adverse.store.manifest import write_manifest
+from adverse.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
+from adverse.store.run import setting_entry
 from adverse.study.tables import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
 

@@ -25,11 +25,11 @@ from sewar.full_ref import vifp as sewar_vifp
 
 import drawn
 import report
-from adverse.reliability import Reference
-from adverse.reliability.visual.luminance import Luminance, luminance
-from adverse.reliability.visual.vif import VifReference
-from adverse.reliability.visual.vifp import VifpReference
 from adverse.types import Image
+from adverse.visual import Reference
+from adverse.visual.luminance import Luminance, luminance
+from adverse.visual.vif import VifReference
+from adverse.visual.vifp import VifpReference
 
 IMAGES = 10
 ROUNDS = 5

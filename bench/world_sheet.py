@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.worlds.driving import stereo_camera
 from adverse.data.worlds.rendering import Rendered, render
+from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.writing import HIDDEN, SCRIPTS, World
 from adverse.seeds import generator
 from adverse.types import LogKind

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 
-from adverse.data.worlds.driving import stereo_camera
 from adverse.data.worlds.rendering import render
+from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.writing import SCRIPTS
 from adverse.seeds import generator
 

@@ -17,12 +17,12 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from adverse.pages.humans.experiment import Experiment, participant_of
-from adverse.pages.humans.routes import routes
-from adverse.pages.humans.spec import HumanStudyFile, read_human_study
-from adverse.pages.humans.state import Answer
-from adverse.pages.humans.stimuli import Stimuli, Stimulus
-from adverse.pages.serving import Door, application
+from adverse.humans.experiment import Experiment, participant_of
+from adverse.humans.records import Answer
+from adverse.humans.server import routes
+from adverse.humans.stimuli import Stimuli, Stimulus
+from adverse.humans.study_file import HumanStudyFile, read_human_study
+from adverse.serving import Door, application
 
 HOSTILE = "<b onclick=alert(1)>disc</b>"
 DOOR = Door("127.0.0.1", 8123, "secret-token")

@@ -15,8 +15,8 @@ from adverse.data.kitti_layouts import Layout
 from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
-from adverse.reliability.checking import derived
-from adverse.reliability.requirements import MEASURES, Distribution, Required, Requirements, read_requirements
+from adverse.requirements.file import MEASURES, Distribution, Required, Requirements, read_requirements
+from adverse.requirements.run import derived
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.spec import LEVELS, Study, SutSection, study_from
 

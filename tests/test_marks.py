@@ -16,11 +16,11 @@ from adverse.cli.app import app
 from adverse.errors import PluginError
 from adverse.marks import Hazard, Strength
 from adverse.mutations import contract
+from adverse.mutations.hazards import hazard_coverage
 from adverse.plugins import Registry
-from adverse.reliability.hazards import hazard_coverage
-from adverse.reliability.search import find_strength
 from adverse.types import Image
-from reliability.photos import drawn
+from adverse.visual.strength import find_strength
+from visual.photos import drawn
 
 DRIZZLE = """
 import numpy as np

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adverse.errors import StoreError
-from adverse.verdicts import Outcome, Verdict, exit_code, from_json, to_json, to_junit, to_markdown
+from adverse.requirements.verdicts import (
+    Outcome,
+    Verdict,
+    exit_code,
+    from_json,
+    to_json,
+    to_junit,
+    to_markdown,
+)
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 VERDICTS = st.lists(

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds import classes
-from adverse.suts.hog_grid import colour_table
-from adverse.suts.hog_views import HogViews, ViewFinder
+from adverse.suts.hog_views import HogViews, ViewFinder, colour_table
 from hog_fit import background, box_regression, svm
 from hog_windows import SCALE, SHAPES, Floats, Halves, People, Shape, anywhere, mirror, people
 from recipe import LOGS, LOOKED, PER_LOG, ROUNDS, SEED

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.suts.hog_grid import BINS, CELL, cell_features
+from adverse.suts.hog_views import BINS, CELL, cell_features
 from scenes import HEIGHT, WIDTH, Frames
 
 SCALE = 1.2

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds import classes
-from adverse.data.worlds.cached import cache_folder, key
-from adverse.data.worlds.driving import stereo_camera
 from adverse.data.worlds.rendering import render
-from adverse.data.worlds.writing import HIDDEN, SCRIPTS, SMALL_PX, World, WorldSpec
+from adverse.data.worlds.scripts import stereo_camera
+from adverse.data.worlds.writing import HIDDEN, SCRIPTS, SMALL_PX, World, WorldSpec, cache_folder, key
 from adverse.seeds import generator
 from adverse.types import LogKind, Split
 

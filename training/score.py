@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import adverse
 import recipe
-from adverse.hashes import file_sha256
+from adverse.content import file_sha256
 from adverse.suts.bundled import MODELS, Bundled
 from scenes import Frames
 

@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from adverse.content import file_sha256
 from adverse.data.worlds import classes
-from adverse.hashes import file_sha256
 from export import export
 from nets import Backbone, Light, block, doubled
 from scenes import Frames, frames

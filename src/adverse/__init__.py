@@ -16,7 +16,7 @@ import importlib  # noqa: E402 - after the search path is put right
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
-    from adverse import curves, mutations, reliability
+    from adverse import curves, mutations, visual
     from adverse.api import run
     from adverse.errors import AdverseError
     from adverse.marks import Hazard, Strength
@@ -39,7 +39,7 @@ _HOMES = {
     "run": "adverse.api",
     "sut": "adverse.plugins",
 }
-_MODULES = ("curves", "mutations", "reliability")
+_MODULES = ("curves", "mutations", "visual")
 
 __all__ = [
     "AdverseError",
@@ -54,9 +54,9 @@ __all__ = [
     "dataset",
     "mutation",
     "mutations",
-    "reliability",
     "run",
     "sut",
+    "visual",
 ]
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from adverse.analysis.results import Summary, analyze
+from adverse.strict_yaml import read_yaml
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
-from adverse.study.yamlfile import read_yaml
 
 
 def run(

@@ -28,8 +28,8 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_type_hints, 
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
+from adverse.content import digest
 from adverse.errors import MutationError, PluginError, StudyError, suggestion
-from adverse.hashes import digest
 from adverse.marks import Hazard, Strength
 from adverse.type_words import in_words, lower_first
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from adverse.hashes import digest
+from adverse.content import digest
 
 
 def generator(seed: int, *key: str) -> np.random.Generator:

@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.analysis.compare import compare
-from adverse.analysis.paired_change import Change
+from adverse.analysis.pairing import Change
 from adverse.cli.app import app
-from adverse.curves.bootstrap import estimate
-from adverse.curves.holm import holm
+from adverse.curves.bootstrap import draw, estimate
+from adverse.curves.interval import holm
 from adverse.curves.quantities import Area, Difference, Ratios
-from adverse.curves.resample import draw
 from adverse.curves.studentized import interval, p_value
 from adverse.data.write import write_image
 from adverse.errors import AdverseError, DataError, StudyError

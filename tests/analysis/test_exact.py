@@ -12,11 +12,11 @@ import pytest
 
 import adverse
 from adverse.analysis.context import Context
-from adverse.analysis.judged import judge_sut
+from adverse.analysis.matched import judge_sut
 from adverse.analysis.results import analyze
 from adverse.curves import area
 from adverse.levels.image import image_outcomes
-from adverse.study.store.finished import finished
+from adverse.store.finished import finished
 from analysis.test_context import ROBOT, WIDTH, perfect, write_drives
 
 LEVELS = ["image/ROC_A", "image/ROC_B", "located/annotated", "path/annotated", "path/localized"]

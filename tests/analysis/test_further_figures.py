@@ -13,18 +13,18 @@ import pytest
 
 import adverse
 from adverse import plugins
-from adverse.analysis.drive import drive_log
-from adverse.analysis.judged import judge_sut
-from adverse.analysis.magnitudes import simple_magnitude
+from adverse.analysis.loop import drive_log
+from adverse.analysis.matched import judge_sut
+from adverse.analysis.strengths import simple_magnitude
 from adverse.curves import adr, area, korn_graubard
 from adverse.errors import StudyError
 from adverse.levels.image import image_outcomes
 from adverse.mutations.defocus import blur_radius_px
 from adverse.mutations.haze import haze
 from adverse.mutations.settings import parse
+from adverse.store.finished import finished
+from adverse.store.read import Store
 from adverse.study.spec import study_from
-from adverse.study.store.finished import finished
-from adverse.study.store.read import Store
 from adverse.types import Step
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
 from analysis.test_exact import unsure

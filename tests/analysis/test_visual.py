@@ -12,20 +12,20 @@ import pytest
 
 from adverse import mutations
 from adverse.analysis.results import analyze
-from adverse.analysis.visual import visual_changes
+from adverse.analysis.strengths import visual_changes
 from adverse.data.write import write_image
 from adverse.errors import StudyError
-from adverse.reliability import Reference
 from adverse.report.page import write_report
+from adverse.store.finished import finished
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
-from adverse.study.store.finished import finished
-from reliability.photos import drawn
+from adverse.visual import Reference
 from small_study import results_hash
 from study.test_determinism import Quiet
+from visual.photos import drawn
 
 SETTINGS = ["gaussian_blur(sigma_px=0.2)", "gaussian_blur(sigma_px=2)", "salt_pepper(fraction=0.02)"]
 

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from adverse.hashes import file_sha256
-from adverse.study.store.folder import RunFolder
-from adverse.study.store.journal import Entry, Journal
-from adverse.study.store.manifest import read_manifest, write_manifest
-from adverse.study.store.records import table_bytes
+from adverse.content import file_sha256
+from adverse.store.folder import RunFolder
+from adverse.store.journal import Entry, Journal
+from adverse.store.manifest import read_manifest, write_manifest
+from adverse.store.records import table_bytes
 
 from .cases import CANNOT_RUN, INCOMPLETE, PASS
 from .command import run_alone

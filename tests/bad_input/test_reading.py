@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from adverse.analysis.results import analyze
+from adverse.content import digest, file_sha256
 from adverse.errors import AdverseError
-from adverse.hashes import digest, file_sha256
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.session import Opened
 from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.run import run_study

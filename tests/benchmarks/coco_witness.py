@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared/data/coco_eval_reference"
 

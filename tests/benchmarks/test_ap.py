@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adverse.benchmarks.ap import VARIANTS, by_hotcoco, coco_family
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.errors import AdverseError, DataError, SutError
 from benchmarks.coco_witness import REFERENCE, pycocotools_says, reference
 

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.benchmarks.mpc import CORRUPTIONS
-from adverse.benchmarks.table import bench_table
-from adverse.benchmarks.written import as_csv, as_data
+from adverse.benchmarks.table import as_csv, as_data, bench_table
 from adverse.data.write import write_image
 from adverse.errors import IncompleteError, StudyError
 from adverse.study.engines import Stop

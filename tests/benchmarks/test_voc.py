@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
-from adverse.benchmarks.voc import Average, voc_ap50
+from adverse.benchmarks.ap import Average, voc_ap50
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from benchmarks.test_ap import BOX, FAR, found_of, random_set, truth_of
 
 

@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.benchmarks.ap import coco_family
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
-from adverse.benchmarks.voc import Average, voc_ap50
-from adverse.benchmarks.weighted import Matched, matched_coco, matched_voc
+from adverse.benchmarks.ap import Average, Matched, coco_family, matched_coco, matched_voc, voc_ap50
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from benchmarks.test_ap import random_set
 
 

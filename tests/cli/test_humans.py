@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.errors import StudyError
-from adverse.reliability.judgments import read_judgments
-from adverse.reliability.thresholds import threshold
+from adverse.humans.answers import read_judgments
+from adverse.humans.thresholds import threshold
 from human_studies import experiment_of, quick_batch, write_study
 
 

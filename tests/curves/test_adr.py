@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.curves.adr import REFERENCES, adr, reference_points
+from adverse.curves.detection_rates import REFERENCES, adr, reference_points
 
 
 def literally(recall: list[float], rates: list[float], references: list[float]) -> float:

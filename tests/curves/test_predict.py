@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from adverse.curves import predict_contextual, riot_2018
-from adverse.curves.table import ScoreTable, parse_table
+from adverse.curves.predict import ScoreTable, parse_table
 from adverse.errors import DataError
 from bad_input.command import adverse_here
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adverse.curves.rates import clopper_pearson, korn_graubard, none_seen, stratified
+from adverse.curves.interval import clopper_pearson, korn_graubard, none_seen, stratified
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.curves.required import required_rate, required_rates
+from adverse.curves.detection_rates import required_rate, required_rates
 
 SCORES = st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.7, 0.9]), max_size=20)
 

@@ -22,8 +22,8 @@ from adverse.curves import (
     interval,
     intervals,
 )
+from adverse.curves.interval import none_seen
 from adverse.curves.quantities import Quantity
-from adverse.curves.rates import none_seen
 from adverse.curves.studentized import AT_THE_END, METHOD, effective_logs, one_more_log
 from adverse.seeds import generator
 from curves.simulated import NAMES, outcomes

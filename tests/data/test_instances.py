@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 from adverse.data.cityscapes import cityscapes
 from adverse.data.folder import folder
 from adverse.data.images import ImageFile, ImagePolicy
-from adverse.data.instances import InstanceFile
+from adverse.data.maps import InstanceFile
 from adverse.data.voc import voc
 from adverse.errors import DataError
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from adverse.data.kitti import kitti, looks_like
-from adverse.data.kitti_labels import Difficulty
-from adverse.data.kitti_poses import read_oxts
+from adverse.data.kitti_files import Difficulty, read_oxts
 from adverse.data.velodyne import projected_depth
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.types import Dataset, Frame

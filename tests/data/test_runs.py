@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adverse import plugins
-from adverse.data.runs import cut_negative_runs
+from adverse.data.subsets import cut_negative_runs
 from adverse.study.plan import read_dataset
 from adverse.study.spec import study_from
 from adverse.types import Dataset, Frame, Log, Truth

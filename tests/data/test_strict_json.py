@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from adverse.data.strict_json import read_json, read_model
+from adverse.data.files import read_json, read_model
 from adverse.errors import DataError
 
 

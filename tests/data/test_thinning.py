@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.data.thinning import thinned
+from adverse.data.subsets import thinned
 from adverse.types import Dataset, Frame, Log, Split, Truth
 
 SPLITS: tuple[Split, ...] = ("test", "test", "validation", "test")

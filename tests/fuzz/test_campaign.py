@@ -21,14 +21,14 @@ import numpy as np
 import pytest
 
 import adverse
+from adverse.content import ChangedError
 from adverse.data.cityscapes import cityscapes
 from adverse.errors import AdverseError, DataError, IncompleteError, StoreError, StudyError
 from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import Ran, run_campaign
-from adverse.planned import ChangedError
-from adverse.report.fuzz_page import write_fuzz_page
+from adverse.report.fuzz import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.inline import InlineEngine

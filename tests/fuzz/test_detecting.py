@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from adverse.fuzz.detecting import score_boxes
-from adverse.fuzz.scoring import Score
+from adverse.fuzz.scoring import Score, score_boxes
 from adverse.types import Detections, Truth
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.curves.rates import korn_graubard
+from adverse.curves.interval import korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.outcome import Case, Outcome
 from adverse.fuzz.votes import SAYS, Says, Vote, Votes, false_positives, review_order, verdict

@@ -15,9 +15,9 @@ from pycocotools.cocoeval import COCOeval
 
 import adverse
 from adverse.data.write import write_image
-from adverse.study.store.finished import finished as open_run
-from adverse.study.store.folder import existing_run
-from adverse.study.store.manifest import read_manifest, write_manifest
+from adverse.store.finished import finished as open_run
+from adverse.store.folder import existing_run
+from adverse.store.manifest import read_manifest, write_manifest
 from bad_input.command import adverse_here
 from bad_input.good_study import BOX, PICTURES, GoodStudy
 

@@ -27,9 +27,9 @@ from adverse.interop.maite import (
     MaiteDetector,
     MaiteModel,
     Target,
+    image_of,
     write_dataset,
 )
-from adverse.interop.maite_images import image_of
 from adverse.suts.contrast_blobs import contrast_blobs
 from adverse.types import ClassScores, Dataset, Detections
 from bad_input.good_study import BOX, PICTURES, GoodStudy

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adverse.levels.image import ROC_A, ROC_B, false_scores, image_outcomes, judge
 from adverse.levels.match import FALSE, HIT, IGNORED
-from adverse.levels.sensitivity import grid, standardize
+from adverse.levels.outcomes import grid, standardize
 from levels.scenes import random_scene
 
 SEEDS = st.integers(0, 10_000)

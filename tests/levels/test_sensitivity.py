@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.levels.sensitivity import first_level, grid, standardize
+from adverse.levels.outcomes import first_level, grid, standardize
 
 SCORES = st.lists(st.integers(0, 12).map(lambda k: k / 12), max_size=30)
 

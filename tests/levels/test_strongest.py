@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.levels.strongest import strongest_first
+from adverse.levels.match import strongest_first
 
 
 def key(value: float) -> tuple[bool, float]:

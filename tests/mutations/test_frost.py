@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adverse.mutations import corruptions, frost
+from adverse.mutations import corruptions, weather
 from pictures import photo
 
 
 @pytest.mark.parametrize("number", range(5))
 def test_textures_have_the_stated_look(number: int) -> None:
-    colour, contrast = frost.LOOKS[number]
-    ice = frost.texture(number).astype(np.float64)
+    colour, contrast = weather.LOOKS[number]
+    ice = weather.texture(number).astype(np.float64)
     assert np.abs(ice.mean(axis=(0, 1)) - colour).max() < 2
     assert np.abs(ice.std(axis=(0, 1)) - contrast).max() < 3
 
 
 def test_textures_repeat_without_a_seam() -> None:
-    ice = frost.texture(3).astype(np.float64)
+    ice = weather.texture(3).astype(np.float64)
     inside = np.abs(np.diff(ice, axis=1)).mean()
     seam = np.abs(ice[:, 0] - ice[:, -1]).mean()
     assert seam < 1.5 * inside
@@ -30,7 +30,7 @@ def test_textures_repeat_without_a_seam() -> None:
 def test_frost_is_a_weighted_sum(size: tuple[int, int], channels: int) -> None:
     image = photo(*size, channels=channels)
     texture = photo(64, 90, seed=4)
-    made = frost.frost(image, texture=texture, weight=0.7, frost_weight=0.6, rng=np.random.default_rng(8))
+    made = weather.frost(image, texture=texture, weight=0.7, frost_weight=0.6, rng=np.random.default_rng(8))
     rng = np.random.default_rng(8)
     row, column = rng.integers(64), rng.integers(90)
     tiled = texture[(row + np.arange(size[0])) % 64][:, (column + np.arange(size[1])) % 90]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from adverse import mutations
-from adverse.mutations import corruptions, fields, layout, noise, pixel_kernels
+from adverse.mutations import corruptions, noise, pixel_kernels, pixels
 from pictures import each_level, photo
 
 DRAWS = 200_000
@@ -53,7 +53,7 @@ def test_splitmix64_gives_the_published_words() -> None:
 
 def test_fields_have_the_right_distribution() -> None:
     rng = np.random.default_rng(1)
-    bell, flat = fields.normal((300, 301), rng).ravel(), fields.uniform((300, 301), rng).ravel()
+    bell, flat = pixels.normal((300, 301), rng).ravel(), pixels.uniform((300, 301), rng).ravel()
     assert stats.kstest(bell, "norm").pvalue > P_LEAST
     assert stats.kstest(flat, "uniform", (-1, 2)).pvalue > P_LEAST
     assert abs(np.corrcoef(bell[1:], bell[:-1])[0, 1]) < 0.02
@@ -115,5 +115,5 @@ def test_salt_and_pepper_take_whole_pixels_and_an_exact_share() -> None:
 
 def test_noise_of_no_scale_rounds_to_the_image() -> None:
     image = photo(20, 30)
-    made = noise.gaussian(image, 0.0, layout.ROUND, np.random.default_rng(0))
+    made = noise.gaussian(image, 0.0, pixels.ROUND, np.random.default_rng(0))
     assert np.array_equal(made, image)

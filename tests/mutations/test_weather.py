@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from adverse.mutations import area_kernels, corruptions, fields, motion, weather
+from adverse.mutations import area_kernels, corruptions, motion, pixels, weather
 from pictures import gap, photo
 
 
@@ -95,7 +95,7 @@ def test_snow_is_the_formula(severity: int, channels: int) -> None:
     image = photo(64, 90, channels=channels)
     flakes = corruptions.SNOW[severity - 1]
     rng = generator()
-    layer = zoomed(fields.normal((64, 90), rng), flakes.zoom) * flakes.deviation + flakes.mean
+    layer = zoomed(pixels.normal((64, 90), rng), flakes.zoom) * flakes.deviation + flakes.mean
     layer = np.clip(np.where(layer < flakes.least, 0, layer), 0, 1)
     path = motion.track(flakes.radius, flakes.sigma, float(rng.uniform(-135, -45)), (64, 90))
     rows, columns = np.arange(64), np.arange(90)
@@ -119,7 +119,7 @@ def test_snow_is_the_formula(severity: int, channels: int) -> None:
 def test_spatter_is_the_formula(severity: int, channels: int) -> None:
     image = photo(80, 100, channels=channels)
     splash = corruptions.SPATTER[severity - 1]
-    liquid = fields.normal((80, 100), generator()).astype(np.float64) * splash.deviation + splash.mean
+    liquid = pixels.normal((80, 100), generator()).astype(np.float64) * splash.deviation + splash.mean
     liquid = ndimage.gaussian_filter(liquid, splash.sigma, mode="nearest", truncate=4)
     shape = (80, 100, *[1] * (image.ndim - 2))
     if splash.mud:

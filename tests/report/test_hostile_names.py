@@ -25,16 +25,15 @@ from adverse.cli.console import Console
 from adverse.data.write import write_image
 from adverse.errors import AdverseError
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
-from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables
-from adverse.report.comparison_page import render_comparison
+from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables, render_comparison
 from adverse.report.gate import verdict_table
 from adverse.report.page import render
 from adverse.report.pictures import Looker
 from adverse.report.terminal import tables
-from adverse.report.words import HIDDEN
-from adverse.study.store.finished import finished
+from adverse.requirements.verdicts import Outcome, Verdict, to_junit, to_markdown
+from adverse.store.finished import finished
+from adverse.text import HIDDEN
 from adverse.types import Image
-from adverse.verdicts import Outcome, Verdict, to_junit, to_markdown
 from html_reading import read
 
 ESCAPE, BIDI = "\x1b[2J\x1b[31m", "\u202e"

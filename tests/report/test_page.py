@@ -16,7 +16,7 @@ import pytest
 
 from adverse.report.page import hazards_of, write_report
 from adverse.report.pictures import Looker
-from adverse.study.store.read import Store
+from adverse.store.read import Store
 from html_reading import read
 
 HOSTILE = "<script>alert(1)</script>"

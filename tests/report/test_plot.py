@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from adverse.report.plot import Line, Mark, Panel, svg
+from adverse.report.chart import Line, Mark, Panel, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -11,9 +11,8 @@ import pytest
 from playwright.sync_api import Browser
 from rich.console import Console
 
-from adverse.report.requirements import requirement_lines, requirement_tables, results_table
-from adverse.report.requirements_page import render
-from adverse.study.store.run import Run, RunSut
+from adverse.report.requirements import render, requirement_lines, requirement_tables, results_table
+from adverse.store.run import Run, RunSut
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 RUN = cast(

@@ -16,13 +16,11 @@ from scipy import stats
 import adverse
 from adverse.analysis.compare import compare
 from adverse.benchmarks.segmentation import mean_iou
-from adverse.benchmarks.table import bench_table
-from adverse.benchmarks.written import save
+from adverse.benchmarks.table import bench_table, save
 from adverse.report.page import write_report
-from adverse.study.store.finished import finished
-from adverse.study.store.verdict_files import write_verdicts
+from adverse.requirements.verdicts import Outcome, Verdict, write_verdicts
+from adverse.store.finished import finished
 from adverse.types import Image
-from adverse.verdicts import Outcome, Verdict
 from html_reading import Read, read
 from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_colours, write_scenes
 

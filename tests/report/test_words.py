@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.report.words import HIDDEN, LONGEST, cell, shown
+from adverse.text import HIDDEN, LONGEST, cell, shown
 
 
 @given(st.text())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tempfile
 
-from adverse.study.engines.board import HEADER, SIZE_BYTES, Board
-from adverse.study.stages import Stage
+from adverse.study.stages import HEADER, SIZE_BYTES, Board, Stage
 
 
 def test_what_is_written_is_read_by_another_mapping() -> None:

@@ -13,9 +13,9 @@ import yaml
 
 from adverse import plugins
 from adverse.cli import main
-from adverse.data.worlds.driving import stereo_camera
 from adverse.data.worlds.orchard import orchard_log
 from adverse.data.worlds.rendering import Rendered, render
+from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.street import street_log
 from adverse.errors import SutError
 from adverse.seeds import generator

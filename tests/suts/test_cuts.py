@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from adverse.suts.cuts import said_cuts, score_cut
+from adverse.suts.score_cuts import said_cuts, score_cut
 
 
 def nms_model(path: Path, how: str, cut: float) -> Path:

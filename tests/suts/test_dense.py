@@ -16,9 +16,9 @@ from onnx import TensorProto, helper
 from adverse.errors import SutError
 from adverse.suts import wire
 from adverse.suts.ask import ask, check_answer, task_of
+from adverse.suts.child import isolated
 from adverse.suts.decoders import Output
 from adverse.suts.dense import class_scores, label_map
-from adverse.suts.isolated import isolated
 from adverse.suts.onnx import onnx_model
 from adverse.suts.preprocess import Preprocess, place
 from adverse.types import ClassScores, LabelMap

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from adverse.content import file_sha256
 from adverse.errors import StudyError
-from adverse.hashes import file_sha256
 from adverse.plugins import Plugin, sut
 from adverse.suts.fingerprint import described, fingerprint
 

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adverse.suts.hog_grid import BINS, CELL, cell_features, colour_table
+from adverse.suts.hog_views import BINS, CELL, cell_features, colour_table
 from adverse.types import Image
 
 COLOURS = np.array([[20, 20, 20], [200, 40, 40], [60, 160, 70]], np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adverse.errors import SutError
-from adverse.suts.hog_model import built_in, read_hog_model
+from adverse.suts.hog_views import built_in, read_hog_model
 from adverse.suts.opencv_hog import opencv_hog
 
 GOOD = json.loads(built_in().model_dump_json())

@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 
 from adverse.errors import SutError
-from adverse.suts.hog_grid import cell_features, colour_table
-from adverse.suts.hog_model import read_hog_model
-from adverse.suts.hog_views import PAD, HogViews, View, ViewFinder
+from adverse.suts.hog_views import (
+    PAD,
+    HogViews,
+    View,
+    ViewFinder,
+    cell_features,
+    colour_table,
+    read_hog_model,
+)
 from adverse.suts.opencv_hog import opencv_hog
 from adverse.types import Image
 

@@ -20,8 +20,7 @@ from adverse import plugins
 from adverse.errors import SutError
 from adverse.suts.ask import ask
 from adverse.suts.build import build
-from adverse.suts.child import Child
-from adverse.suts.isolated import isolated
+from adverse.suts.child import Child, isolated
 from adverse.types import Detector, Image
 
 PLUGIN = """
@@ -145,7 +144,7 @@ def test_the_child_dies_with_its_parent_even_while_it_hangs(files: list[Path], v
         import sys, threading, time
         from pathlib import Path
         import numpy as np
-        from adverse.suts.isolated import isolated
+        from adverse.suts.child import isolated
         folder = Path(sys.argv[1])
         child = isolated("odd", {{"weights": folder / "w.bin"}}, [folder / "odd.py"], default_class="person")
         child.classes

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adverse.suts.marked_lines import NOISE_BYTES, LineTooLongError, MarkedLines
+from adverse.suts.wire import NOISE_BYTES, LineTooLongError, MarkedLines
 
 LINES = st.lists(
     st.one_of(

@@ -16,10 +16,10 @@ from adverse.data.images import ImageFile
 from adverse.errors import SutError
 from adverse.plugins import bind, load
 from adverse.suts.ask import ask
-from adverse.suts.description import uncut
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.onnx import onnx_model
 from adverse.suts.opencv_dnn import opencv_dnn
+from adverse.suts.score_cuts import uncut
 from adverse.types import Image
 
 NAMES = ["person", "car"]

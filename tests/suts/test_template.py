@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adverse.suts.template import files_of, is_template, path_for
+from adverse.suts.predictions import files_of, is_template, path_for
 
 IDS = ["identity", "gaussian_blur(sigma_px=2)", "haze(visibility_m=200)+brightness(gain=[x]*?)"]
 

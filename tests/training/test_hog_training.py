@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from adverse.suts.hog_grid import BINS, cell_features, colour_table
+from adverse.suts.hog_views import BINS, cell_features, colour_table
 
 TRAINING = Path(__file__).parents[2] / "training"
 

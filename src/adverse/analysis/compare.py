@@ -17,17 +17,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.compare_scores import benchmark_changes, score_changes
-from adverse.analysis.paired_change import Change
-from adverse.analysis.pairing import Pairing, pair
+from adverse.analysis.pairing import Change, Pairing, pair
 from adverse.analysis.results import no_results
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.curves.bootstrap import estimate
-from adverse.curves.holm import holm
-from adverse.curves.interval import Interval
+from adverse.curves.bootstrap import COUNT, Resamples, draw, estimate
+from adverse.curves.interval import Interval, holm
 from adverse.curves.quantities import Area, Difference, Quantity, Ratios, Share
-from adverse.curves.resample import COUNT, Resamples, draw
 from adverse.curves.studentized import interval, p_value
-from adverse.study.store.read import Store
+from adverse.store.read import Store
 
 Correction = Literal["holm", "none"]
 ORDER = ("regression", "not told", "improvement", "unchanged")

@@ -11,15 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.paired_change import Change
-from adverse.analysis.pairing import Pairing
+from adverse.analysis.pairing import Change, Pairing
 from adverse.analysis.tasks import METRICS
 from adverse.benchmarks.intervals import LeftOut, interval, p_value
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import bench_table, cells_of
 from adverse.benchmarks.task_table import DEFAULTS, judged, task_metric
 from adverse.errors import AdverseError
-from adverse.study.store.read import Store
+from adverse.store.read import Store
 
 WHOLE = len(CORRUPTIONS) * len(SEVERITIES)
 

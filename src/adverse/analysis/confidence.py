@@ -1,23 +1,26 @@
 """How sure the figures of one SUT are, from resamples of logs that all SUTs share.
 
 Logs are drawn once for the whole run, so that SUTs, settings and levels are compared on the same draws.
+
+By how much SUTs differ on un-mutated images, over the same logs: the best of each level and the others.
+
+A difference is surer than the two areas it is made of, since all SUTs saw the same logs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from adverse.curves.bootstrap import estimate
+from adverse.curves.bootstrap import Resamples, draw, estimate
 from adverse.curves.interval import Interval
-from adverse.curves.quantities import Area, Array, Expected, Mean, Quantity, Ratios, Share
-from adverse.curves.resample import Resamples, draw
-from adverse.curves.studentized import interval
+from adverse.curves.quantities import Area, Array, Difference, Expected, Mean, Quantity, Ratios, Share
+from adverse.curves.studentized import interval, intervals
 from adverse.levels.outcomes import Outcomes
-from adverse.study.store.read import Store
+from adverse.store.read import Store
 
 Key = tuple[str, str]
 """(level, setting)"""
@@ -141,3 +144,21 @@ def bounds(found: Interval) -> dict[str, object]:
 
 def _plain(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def difference_rows(
+    baselines: Mapping[str, Mapping[str, Ratios]], best: Mapping[str, str], resamples: Resamples
+) -> list[dict[str, Any]]:
+    """Return the area of the best SUT of each level less that of every other one.
+
+    `baselines` are the curves by SUT and level; `best` names the best SUT of a level.
+    """
+    rows = []
+    for level, first in best.items():
+        others = {sut: known[level] for sut, known in baselines.items() if sut != first and level in known}
+        top = Area((baselines[first][level],))
+        wanted: dict[str, Quantity] = {s: Difference(top, Area((curve,))) for s, curve in others.items()}
+        for sut, found in intervals(wanted, resamples).items() if wanted else ():
+            heads = {"level": level, "first": first, "second": sut, "logs": found.logs}
+            rows.append({**heads, "difference": found.value, **ends(found, "difference")})
+    return rows

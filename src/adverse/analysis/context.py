@@ -26,7 +26,7 @@ from adverse.levels.places import (
     stations_m,
 )
 from adverse.robot.profile import Robot
-from adverse.study.store.read import Answers, Store
+from adverse.store.read import Answers, Store
 
 ANNOTATED, LOCALIZED = "annotated", "localized"
 

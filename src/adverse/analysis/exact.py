@@ -13,11 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from adverse.analysis.context import Context
-from adverse.analysis.judged import JudgedSut
+from adverse.analysis.matched import JudgedSut
 from adverse.curves.curve import area
 from adverse.levels.image import Judged, image_events
 from adverse.levels.outcomes import Events
-from adverse.study.store.read import Store
+from adverse.store.read import Store
 
 EXACT = pa.schema(
     [

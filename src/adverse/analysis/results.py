@@ -14,24 +14,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from adverse.analysis.confidence import Draws, resamples_of
+from adverse.analysis.confidence import Draws, difference_rows, resamples_of
 from adverse.analysis.context import Context
-from adverse.analysis.differences import difference_rows
-from adverse.analysis.magnitudes import magnitude_rows
-from adverse.analysis.one_sut import Worked, work_out
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.strengths import magnitude_rows, visual_change_rows
+from adverse.analysis.sut import Worked, work_out
 from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
-from adverse.analysis.visual import visual_change_rows
+from adverse.curves.bootstrap import Resamples
 from adverse.curves.ranking import Ranking, changes, rank
-from adverse.curves.resample import Resamples
 from adverse.errors import DataError, StoreError
 from adverse.levels.image import positive_logs
 from adverse.processes import all_cores
-from adverse.study.store.finished import finished
-from adverse.study.store.read import Store
-from adverse.study.store.records import Growing, table_bytes
-from adverse.study.store.seals import drop_derived
+from adverse.store.finished import finished
+from adverse.store.read import Store
+from adverse.store.records import Growing, table_bytes
+from adverse.store.seals import drop_derived
 
 IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences", "visual_change")
 """Further tables that summary.json holds too."""

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.analysis.context import Context, Seen
-from adverse.analysis.judged import JudgedSut, Source
+from adverse.analysis.matched import JudgedSut, Source
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points, robustness_roc
 from adverse.levels.image import image_outcomes, positive_logs
-from adverse.levels.outcomes import Outcomes
-from adverse.levels.sensitivity import Sensitivity
-from adverse.study.store.read import FAULT, QUARANTINED, Store
+from adverse.levels.outcomes import Outcomes, Sensitivity
+from adverse.store.read import FAULT, QUARANTINED, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"

@@ -18,7 +18,7 @@ from adverse.benchmarks import classification, segmentation
 from adverse.benchmarks.intervals import LeftOut, interval
 from adverse.benchmarks.task_table import DEFAULTS, answers_of, judge, task_metric
 from adverse.curves.interval import Interval
-from adverse.study.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
+from adverse.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
 METRICS = {"segmentation": "mean_iou", "classification": "top1"}

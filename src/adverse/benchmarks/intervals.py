@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from adverse.benchmarks.ap import Matched
 from adverse.benchmarks.mpc import Cell, Robustness
-from adverse.benchmarks.weighted import Matched
 from adverse.curves.interval import Interval, given, refused
 from adverse.seeds import generator
 

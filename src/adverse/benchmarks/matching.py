@@ -1,14 +1,150 @@
-"""Detections of many images matched with the truth by COCO's rules, once for all numbers made from it."""
+"""Detections of many images matched with the truth by COCO's rules, once for all numbers made from it.
+
+What average precision is worked out from: true and found objects of many images, as checked columns.
+
+Whatever a metric could stumble over is refused here, by name: NaN and infinite values, boxes that end before
+they begin, images and classes that do not exist.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
 from adverse.benchmarks.kernels import coco_match, counting_order
+from adverse.errors import AdverseError, DataError, SutError
+
+Rle = Mapping[str, Any]
+"""A mask as COCO writes it: size [height, width] and run-length counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrueObjects:
+    """The truth: boxes (N,4) xyxy pixels; `images` and `labels` count from 0; `area` (N,) in pixels.
+
+    `ignore` marks objects that count neither way: what is matched with one is no false alarm. An ignored
+    object that is a `crowd` takes any number of detections, each by the share of it that is covered; one
+    that is not takes a single one, by overlap. `masks` are needed for the AP of masks only.
+    """
+
+    images: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    area: NDArray[np.float64]
+    ignore: NDArray[np.bool_]
+    crowd: NDArray[np.bool_]
+    masks: Sequence[Rle] | None = None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundObjects:
+    """What a detector found: boxes (N,4) xyxy pixels, scores (N,); `images` and `labels` count from 0."""
+
+    images: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    masks: Sequence[Rle] | None = None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def ordered(self) -> FoundObjects:
+        """Return the same by image, then falling score; equal scores by class and coordinates.
+
+        So what counts first never depends on how things were stored. Ties between images are settled by the
+        order of the images.
+
+        >>> box = np.array([[0.0, 0, 5, 5], [0, 0, 4, 4]])
+        >>> zero = np.zeros(2, np.int64)
+        >>> FoundObjects(zero, box, zero, np.array([0.5, 0.5])).ordered().boxes[:, 2]
+        array([4., 5.])
+        """
+        order = np.lexsort((*self.boxes.T[::-1], self.labels, -self.scores, self.images))
+        masks = None if self.masks is None else [self.masks[row] for row in order.tolist()]
+        return FoundObjects(
+            self.images[order], self.boxes[order], self.labels[order], self.scores[order], masks
+        )
+
+
+def check(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> None:
+    """Raise DataError or SutError where columns do not fit together or hold what cannot be scored."""
+    _check_columns(truth, ("area", "ignore", "crowd"), images, classes, DataError)
+    _check_columns(found, ("scores",), images, classes, SutError)
+    if (truth.crowd & ~truth.ignore).any():
+        raise DataError(
+            "a crowd is always ignored", where=_row(truth.crowd & ~truth.ignore), fix="Set ignore."
+        )
+    bad = ~(np.isfinite(truth.area) & (truth.area >= 0))
+    if bad.any():
+        raise DataError(
+            "the area of a true object is not a finite number from 0 up",
+            where=_row(bad),
+            got=str(truth.area[bad][0]),
+            fix="Give the pixels that it covers, or the area of its box.",
+        )
+    bad = ~np.isfinite(found.scores)
+    if bad.any():
+        raise SutError(
+            "a score is not a finite number",
+            where=_row(bad),
+            got=str(found.scores[bad][0]),
+            wanted="finite scores: they decide which detection counts first",
+            fix="Find out why the system gives it; what is no detection must not be answered.",
+        )
+    for objects, kind in ((truth, DataError), (found, SutError)):
+        if objects.masks is not None and len(objects.masks) != len(objects):
+            raise kind(
+                "there is not one mask for each object", got=f"{len(objects.masks)} for {len(objects)}"
+            )
+
+
+def _check_columns(
+    objects: TrueObjects | FoundObjects,
+    names: tuple[str, ...],
+    images: int,
+    classes: int,
+    kind: type[AdverseError],
+) -> None:
+    size = len(objects)
+    for name in ("labels", *names):
+        column = getattr(objects, name)
+        if column.shape != (size,):
+            raise kind(f"{name} has the wrong shape", got=str(column.shape), wanted=f"({size},)")
+    if objects.boxes.shape != (size, 4):
+        raise kind("boxes have the wrong shape", got=str(objects.boxes.shape), wanted=f"({size}, 4)")
+    for name, count in (("images", images), ("labels", classes)):
+        column = getattr(objects, name)
+        bad = (column < 0) | (column >= count)
+        if bad.any():
+            raise kind(
+                f"one of {name} does not exist",
+                where=_row(bad),
+                got=str(column[bad][0]),
+                wanted=f"a number from 0 to {count - 1}",
+            )
+    boxes = objects.boxes
+    if not (np.isfinite(boxes).all() and (boxes[:, 2:] >= boxes[:, :2]).all()):
+        right = np.isfinite(boxes).all(axis=1) & (boxes[:, 2:] >= boxes[:, :2]).all(axis=1)
+        bad = np.asarray(~right, np.bool_)
+        raise kind(
+            "a box is not four finite numbers with its end after its beginning",
+            where=_row(bad),
+            got=str(boxes[bad][0].tolist()),
+            wanted="x0 <= x1 and y0 <= y1",
+        )
+
+
+def _row(bad: NDArray[np.bool_]) -> str:
+    return f"object {int(np.flatnonzero(bad)[0])}"
+
 
 MOST = 100
 """Detections that count for each image and class."""

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.benchmarks.ap import OVERLAPS, coco_family
-from adverse.benchmarks.boxes import FoundObjects, TrueObjects
-from adverse.benchmarks.voc import Average, voc_ap50
-from adverse.benchmarks.weighted import Matched, matched_coco, matched_voc
+from adverse.benchmarks.ap import OVERLAPS, Average, Matched, coco_family, matched_coco, matched_voc, voc_ap50
+from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.errors import StudyError, suggestion
 
 

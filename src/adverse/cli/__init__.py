@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text that may hold foreign names: what would act on a terminal is spelt out."""
-    from adverse.report.words import seen
+    from adverse.text import seen
 
     print(seen(text), file=sys.stderr if err else sys.stdout)
 

@@ -10,7 +10,6 @@ import adverse
 from adverse.cli import (
     benchtable,
     check,
-    checkplugin,
     compare,
     data,
     demo,
@@ -19,9 +18,9 @@ from adverse.cli import (
     fuzz,
     humans,
     init,
-    listing,
     models,
     mutate,
+    plugins,
     predict,
     report,
     requirements,
@@ -90,9 +89,9 @@ app.add_typer(requirements.requirements, name="requirements")
 app.command("drive")(drive.drive)
 app.command("export")(export.export)
 app.command("verify")(runs.verify)
-app.command("list")(listing.list_known)
+app.command("list")(plugins.list_known)
 app.command("mutate")(mutate.mutate)
-app.command("check-plugin")(checkplugin.check_plugin)
+app.command("check-plugin")(plugins.check_plugin)
 app.command("predict")(predict.predict)
 app.command("world")(world.world)
 app.add_typer(fuzz.fuzz, name="fuzz")

@@ -67,17 +67,17 @@ def bench_table(
         adverse bench-table runs/street --json --save
     """
     from adverse.benchmarks.published import comparable
+    from adverse.benchmarks.table import as_csv, as_data
     from adverse.benchmarks.table import bench_table as work_out
-    from adverse.benchmarks.written import as_csv, as_data
-    from adverse.benchmarks.written import save as save_in
+    from adverse.benchmarks.table import save as save_in
     from adverse.report.benchmark import (
         benchmark_remarks,
         benchmark_tables,
         corruption_error_lines,
         published_tables,
     )
-    from adverse.study.store.durable import write_file
-    from adverse.study.store.finished import finished
+    from adverse.store.durable import write_file
+    from adverse.store.finished import finished
 
     others = comparable(metric or "ap") if published else None
     store = finished(folder, results=False)

@@ -37,13 +37,13 @@ def check(
     A figure without an interval, or one that the data cannot answer, never passes: it is INCONCLUSIVE.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
-    from adverse import verdicts as written
-    from adverse.gate.check import OWN
-    from adverse.gate.check import check as work_out
     from adverse.report.gate import verdict_lines, verdict_table
-    from adverse.study.store.durable import write_file
-    from adverse.study.store.finished import finished
-    from adverse.study.store.verdict_files import write_verdicts
+    from adverse.requirements import verdicts as written
+    from adverse.requirements.gate import OWN
+    from adverse.requirements.gate import check as work_out
+    from adverse.requirements.verdicts import write_verdicts
+    from adverse.store.durable import write_file
+    from adverse.store.finished import finished
 
     store = finished(folder)
     found = work_out(store, requirements)

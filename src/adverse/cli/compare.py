@@ -48,9 +48,13 @@ def compare(
     out. Exit code 0; with --fail-on-regression 1 if a regression is certain.
     """
     from adverse.analysis.compare import compare as work_out
-    from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables
-    from adverse.report.comparison_page import render_comparison
-    from adverse.study.store.durable import write_file
+    from adverse.report.comparison import (
+        comparison_lines,
+        comparison_table,
+        comparison_tables,
+        render_comparison,
+    )
+    from adverse.store.durable import write_file
 
     found = work_out(first, second, suts=_pairs(sut or []), correction=correction)
     console = Console()

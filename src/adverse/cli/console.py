@@ -1,16 +1,33 @@
-"""Where a command prints to: a console that outlives its reader, and obeys no name it is shown."""
+"""Where a command prints to: a console that outlives its reader, and obeys no name it is shown.
+
+How a run is going: one live line on a terminal, plain lines elsewhere.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
+from rich.text import Text
 
-from adverse.report.words import seen
+from adverse.text import seen
 
 
 class Console(RichConsole):
@@ -47,3 +64,101 @@ class _Shown:
                 yield segment  # ours: the cursor of a progress bar
             else:
                 yield Segment(seen(segment.text), segment.style)
+
+
+PLAIN_EVERY_S = 10.0
+
+
+class ProgressWatcher:
+    """Shows done/total, rate, time left and what went wrong; notes are printed above."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.live: Progress | None = None
+        self.statuses = Counter[str]()
+        self.total = 0
+        self.done = 0
+        self.before = 0
+        self.started = time.monotonic()
+        self.said = 0.0
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        self.console.print(f"- {text}", highlight=False, markup=False, soft_wrap=True)
+
+    def begin(self, total: int, done: int) -> None:
+        """Start showing."""
+        self.total, self.done, self.before = total, done, done
+        self.started = self.said = time.monotonic()
+        if done:
+            self.note(f"{done} of {total} images were done before; going on from there")
+        if total > done and self.console.is_terminal:
+            self.live = Progress(
+                TextColumn("running"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                _Rate(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[wrong]}"),
+                console=self.console,
+            )
+            self.live.add_task("", total=total, completed=done, wrong="")
+            self.live.start()
+
+    def advance(self, statuses: Counter[str]) -> None:
+        """Count what was finished."""
+        self.done += statuses.total()
+        self.statuses += statuses
+        if self.live is not None:
+            self.live.update(self.live.task_ids[0], completed=self.done, wrong=wrong(self.statuses))
+        elif time.monotonic() - self.said > PLAIN_EVERY_S:
+            self.said = time.monotonic()
+            rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
+            left = (self.total - self.done) / max(rate, 1e-9)
+            self.note(
+                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {wrong(self.statuses)}"
+            )
+
+    def end(self) -> None:
+        """Stop showing."""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+        spent = time.monotonic() - self.started
+        if self.done > self.before:
+            rate = (self.done - self.before) / max(spent, 1e-9)
+            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {wrong(self.statuses)}")
+
+
+def wrong(statuses: Counter[str]) -> str:
+    """Say what went wrong: faults are a SUT's, an image that could not be made is not.
+
+    >>> wrong(Counter(ok=5, fault=1, quarantined=2))
+    '1 faults, 2 without an image'
+    >>> wrong(Counter(ok=5, retried=1))
+    '0 faults, 1 answered only when asked again'
+    """
+    words = {"retried": "answered only when asked again", "quarantined": "without an image"}
+    more = (f", {statuses[status]} {text}" for status, text in words.items() if statuses[status])
+    return f"{statuses['fault']} faults{''.join(more)}"
+
+
+@contextmanager
+def rendering(console: Console) -> Iterator[Callable[[int, int], None]]:
+    """Give what shows how many logs of how many are rendered; nothing is shown of what takes no time."""
+    said = time.monotonic()
+    with console.status("rendering") as status:
+
+        def show(done: int, total: int) -> None:
+            nonlocal said
+            status.update(f"rendered {done} of {total} logs")
+            if not console.is_terminal and time.monotonic() - said > PLAIN_EVERY_S:
+                said = time.monotonic()
+                console.print(f"- rendered {done} of {total} logs", highlight=False)
+
+        yield show
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "")

@@ -131,7 +131,7 @@ def _given(options: list[str]) -> dict[str, Any]:
 
 def _is_study(path: Path) -> bool:
     """Tell a study from the YAML file of a data set: a study has a data section."""
-    from adverse.study.yamlfile import read_yaml
+    from adverse.strict_yaml import read_yaml
 
     read = read_yaml(path).data
     return isinstance(read, dict) and "data" in read

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adverse.cli.console import Console
-from adverse.cli.progress import rendering
+from adverse.cli.console import Console, rendering
 from adverse.cli.runs import Workers, run_and_show
 
 if TYPE_CHECKING:

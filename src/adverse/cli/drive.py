@@ -28,10 +28,10 @@ def drive(
     Example:
         adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01 -m "haze(visibility_m=97.8)"
     """
-    from adverse.analysis.drive import drive_log
-    from adverse.report.driving import picture, rows
-    from adverse.study.store.durable import write_file
-    from adverse.study.store.finished import finished
+    from adverse.analysis.loop import drive_log
+    from adverse.report.closed_loop import picture, rows
+    from adverse.store.durable import write_file
+    from adverse.store.finished import finished
 
     store = finished(folder, results=False)
     driven = drive_log(store, log=log, sut=sut, sensitivity=sensitivity, setting=mutation)

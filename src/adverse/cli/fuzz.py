@@ -11,8 +11,7 @@ import typer
 from rich.console import Console as RichConsole
 from typer.core import TyperGroup
 
-from adverse.cli.console import Console
-from adverse.cli.progress import ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher
 from adverse.cli.runs import Workers, interrupts
 from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
@@ -169,7 +168,7 @@ def review(folder: RunPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
     Keys: t true, f false, u unsure; arrows go back and forth. Every vote is kept at once.
     """
     from adverse.pages.review import routes_of
-    from adverse.pages.serving import open_door, serve
+    from adverse.serving import open_door, serve
 
     routes = routes_of(folder)
     door, bound = open_door(host, port)
@@ -200,10 +199,10 @@ def resources(
     """
     from adverse import plugins
     from adverse.cli.data import read_place
+    from adverse.content import user_cache
     from adverse.data.write import write_image
     from adverse.semantic import Resources
     from adverse.semantic.inspecting import cutout_sheet, facts, words
-    from adverse.user_cache import user_cache
 
     dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
     with RichConsole(stderr=True).status("cutting out") as status:
@@ -226,9 +225,14 @@ def show(folder: Path, against: Path | None) -> None:
     from adverse.fuzz.compare import compare
     from adverse.fuzz.folder import existing_campaign
     from adverse.fuzz.outcome import read_outcome
-    from adverse.report.fuzz_page import reviewed_table, summary_words, write_fuzz_page
-    from adverse.report.fuzz_tables import times_of
-    from adverse.report.fuzz_terminal import comparison_lines, counts_tables
+    from adverse.report.fuzz import (
+        comparison_lines,
+        counts_tables,
+        reviewed_table,
+        summary_words,
+        times_of,
+        write_fuzz_page,
+    )
 
     campaign = existing_campaign(folder)
     outcome = read_outcome(campaign)

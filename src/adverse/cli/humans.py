@@ -89,12 +89,12 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
         adverse humans serve cars.yaml
         adverse humans serve cars.yaml --host 192.168.1.20 --port 8000      for others in the room
     """
-    from adverse.pages.humans.experiment import Experiment
-    from adverse.pages.humans.opening import door_of, held, warm_up
-    from adverse.pages.humans.routes import routes
-    from adverse.pages.humans.spec import read_human_study
-    from adverse.pages.serving import LOOPBACK
-    from adverse.pages.serving import serve as answer_requests
+    from adverse.humans.experiment import Experiment
+    from adverse.humans.opening import door_of, held, warm_up
+    from adverse.humans.server import routes
+    from adverse.humans.study_file import read_human_study
+    from adverse.serving import LOOPBACK
+    from adverse.serving import serve as answer_requests
 
     file = read_human_study(study)
     with held(file):
@@ -116,10 +116,10 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
     Example:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
-    from adverse.pages.humans.export import export as answers_of
-    from adverse.pages.humans.opening import past
-    from adverse.pages.humans.spec import read_human_study
-    from adverse.study.store.durable import write_file
+    from adverse.humans.export import export as answers_of
+    from adverse.humans.opening import past
+    from adverse.humans.study_file import read_human_study
+    from adverse.store.durable import write_file
 
     file = read_human_study(study)
     found = answers_of(past(file), file.study)
@@ -138,8 +138,8 @@ def erase(study: StudyPath, participant: Number) -> None:
     Example:
         adverse humans erase cars.yaml 3f2a9c0d11e4b7a8
     """
-    from adverse.pages.humans.opening import erase as forget
-    from adverse.pages.humans.spec import read_human_study
+    from adverse.humans.opening import erase as forget
+    from adverse.humans.study_file import read_human_study
 
     forget(read_human_study(study), participant)
     typer.echo(f"erased: {participant}")
@@ -170,15 +170,13 @@ def estimate(
         adverse humans estimate answers.csv --out estimates.json     for: threshold: estimates.json
         adverse humans estimate answers.csv --consecutive 2          the rule of the paper's own script
     """
-    from adverse.reliability.estimate import Options
-    from adverse.reliability.estimate import estimate as work_out
-    from adverse.reliability.estimates_file import as_json as estimates_text
-    from adverse.reliability.estimates_file import counts_in_words
-    from adverse.reliability.judgments import read_judgments
-    from adverse.reliability.reuse import reuse
-    from adverse.report.human_page import thresholds_page
-    from adverse.report.human_words import in_words, rich_table
-    from adverse.study.store.durable import write_file
+    from adverse.humans.answers import read_judgments
+    from adverse.humans.estimate import Options
+    from adverse.humans.estimate import estimate as work_out
+    from adverse.humans.estimates_file import as_json as estimates_text
+    from adverse.humans.estimates_file import counts_in_words, reuse
+    from adverse.report.human_study import in_words, rich_table, thresholds_page
+    from adverse.store.durable import write_file
 
     options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
     judgments = read_judgments(answers)
@@ -223,13 +221,12 @@ def simulate(
         adverse humans simulate --drop 0.4 --participants 30 --answers 1500 --repeat 100    is that enough?
     """
     from adverse.errors import StudyError
-    from adverse.reliability.estimate import Options
-    from adverse.reliability.judgments import to_csv
-    from adverse.reliability.planning import plan
-    from adverse.reliability.simulate import People
-    from adverse.reliability.simulate import simulate as make_up
-    from adverse.reliability.thresholds import KINDS
-    from adverse.study.store.durable import write_file
+    from adverse.humans.answers import to_csv
+    from adverse.humans.estimate import Options
+    from adverse.humans.simulate import People, plan
+    from adverse.humans.simulate import simulate as make_up
+    from adverse.humans.thresholds import KINDS
+    from adverse.store.durable import write_file
 
     if (target is None) == (repeat is None):
         raise StudyError("either answers or a plan", fix="Give OUT.csv, or --repeat 100.")

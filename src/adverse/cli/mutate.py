@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from adverse.cli import say
-from adverse.cli.console import Console
-from adverse.cli.progress import ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 if TYPE_CHECKING:
@@ -133,8 +132,8 @@ def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> No
 
 def _as_study(source: Path, told: Mapping[str, Any]) -> StudyFile:
     """Return the study that is meant: a file, or one made up around a folder of images; what is told wins."""
+    from adverse.strict_yaml import read_yaml
     from adverse.study.spec import study_from
-    from adverse.study.yamlfile import read_yaml
 
     if source.is_dir():
         data = {"format": "folder", "root": str(source.resolve())}

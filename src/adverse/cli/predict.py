@@ -28,8 +28,7 @@ def predict(table: Table, simple: Simple, contextual: Contextual, as_json: Json 
     Example:
         adverse predict scores.csv --simple gaussian_blur --contextual defocus
     """
-    from adverse.curves.predict import predict_contextual
-    from adverse.curves.table import read_table
+    from adverse.curves.predict import predict_contextual, read_table
 
     found = predict_contextual(read_table(table), simple=simple, contextual=contextual)
     if as_json:

@@ -30,9 +30,9 @@ def report(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
     A run that is not finished, or whose files changed, has no report. Plug-ins named by the run are not run
     without --trust; frames and mutations that need them are then not pictured.
     """
-    from adverse.reliability.written import is_check
     from adverse.report.page import write_report
-    from adverse.report.requirements_page import write_requirements_page
+    from adverse.report.requirements import write_requirements_page
+    from adverse.requirements.results import is_check
 
     if is_check(folder):
         typer.echo(f"report: {write_requirements_page(folder)}")

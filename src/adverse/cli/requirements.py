@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli.console import Console
-from adverse.cli.progress import ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher
 from adverse.cli.runs import Fresh, Workers, interrupts
 from adverse.errors import EXIT_INTERRUPTED
 
@@ -48,15 +47,14 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
     from adverse.processes import all_cores
-    from adverse.reliability.checking import run_check
-    from adverse.reliability.requirements import read_requirements
-    from adverse.reliability.written import as_data, as_verdict, save
-    from adverse.report.requirements import requirement_lines, requirement_tables
-    from adverse.report.requirements_page import write_requirements_page
+    from adverse.report.requirements import requirement_lines, requirement_tables, write_requirements_page
+    from adverse.requirements.file import read_requirements
+    from adverse.requirements.results import as_data, as_verdict, save
+    from adverse.requirements.run import run_check
+    from adverse.requirements.verdicts import exit_code
     from adverse.study.engines import Engine, Stop
     from adverse.study.engines.inline import InlineEngine
     from adverse.study.engines.local import LocalEngine
-    from adverse.verdicts import exit_code
 
     file = read_requirements(study)
     folder = out or file.study.folder / "runs" / f"{file.study.study.name}-requirements"

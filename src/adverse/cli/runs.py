@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adverse.cli import show_error
-from adverse.cli.console import Console
-from adverse.cli.progress import ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher
 from adverse.cli.report import Trust
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
@@ -115,8 +114,8 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
     Example:
         adverse verify runs/orchard
     """
-    from adverse.study.store.folder import existing_run
-    from adverse.study.store.verify import verify as check
+    from adverse.store.folder import existing_run
+    from adverse.store.seals import verify as check
 
     checked = check(existing_run(folder), inputs=not no_inputs)
     for problem in checked.problems:

@@ -36,9 +36,9 @@ def view(
     """
     import webbrowser
 
-    from adverse.pages.serving import LOOPBACK, open_door, serve
     from adverse.pages.view.app import routes
-    from adverse.pages.view.opened import Opened
+    from adverse.pages.view.session import Opened
+    from adverse.serving import LOOPBACK, open_door, serve
 
     pages = routes(Opened(folder, trust=trust))
     door, bound = open_door(host, port)

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from adverse.cli.console import Console
-from adverse.cli.progress import rendering
+from adverse.cli.console import Console, rendering
 from adverse.errors import StudyError
 
 Name = Annotated[Literal["orchard", "street"], typer.Argument(help="Which world.")]

@@ -1,18 +1,14 @@
 """Trade-off curves: their area, what is left of them under mutation, and how sure that is."""
 
-from adverse.curves.adr import adr
-from adverse.curves.bootstrap import Sample, estimate
+from adverse.curves.bootstrap import Resamples, Sample, draw, estimate
 from adverse.curves.curve import area, hypervolume
-from adverse.curves.interval import Interval
-from adverse.curves.predict import predict_contextual
+from adverse.curves.detection_rates import adr, required_rates
+from adverse.curves.interval import Interval, clopper_pearson, korn_graubard
+from adverse.curves.predict import ScoreTable, predict_contextual, read_table, riot_2018
 from adverse.curves.quantities import Area, Difference, Expected, Mean, Ratios, Recall, Share
 from adverse.curves.ranking import changes, rank
-from adverse.curves.rates import clopper_pearson, korn_graubard
-from adverse.curves.required import required_rates
-from adverse.curves.resample import Resamples, draw
 from adverse.curves.robustness import expected_curve, mean_over_mutations, robustness, robustness_roc
 from adverse.curves.studentized import interval, intervals
-from adverse.curves.table import ScoreTable, read_table, riot_2018
 
 __all__ = [
     "Area",

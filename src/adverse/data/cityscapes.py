@@ -7,6 +7,8 @@ root/
   disparity/<split>/<city>/..._disparity.png
   camera/<split>/<city>/..._camera.json
   vehicle/<split>/<city>/..._vehicle.json
+
+Cityscapes' camera and vehicle files: how the camera sees, where it sits, and where the car was.
 """
 
 from __future__ import annotations
@@ -16,29 +18,97 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 
-from adverse.data import splits
-from adverse.data.cityscapes_places import (
-    CameraFile,
-    read_camera_file,
-    read_vehicle_file,
-    world_from_vehicle,
-)
+from adverse.data import subsets
 from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES, objects_by_instance, objects_by_polygon
-from adverse.data.disparity import DisparityDepth
-from adverse.data.files import absent, inside
+from adverse.data.depth import DisparityDepth
+from adverse.data.files import absent, inside, read_model
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.instances import InstanceFile
-from adverse.data.labels import LabelFile
 from adverse.data.layout import natural
+from adverse.data.maps import InstanceFile, LabelFile
 from adverse.data.objects import Truths, check_class_map, renamed
+from adverse.data.poses import CAMERA_AXES, turned
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split
+
+Matrix = NDArray[np.float64]
+EARTH_RADIUS_M = 6371000.0
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Extrinsic(BaseModel):
+    """Where the camera sits in the vehicle: metres, and radians by yaw, then pitch (down), then roll."""
+
+    baseline: _Positive
+    x: _Finite
+    y: _Finite
+    z: _Finite
+    yaw: _Finite
+    pitch: _Finite
+    roll: _Finite
+
+
+class Intrinsic(BaseModel):
+    """A pinhole camera in pixels."""
+
+    fx: _Positive
+    fy: _Positive
+    u0: _Finite
+    v0: _Finite
+
+
+class CameraFile(BaseModel):
+    """The content of ..._camera.json."""
+
+    extrinsic: Extrinsic
+    intrinsic: Intrinsic
+
+    @property
+    def vehicle_from_camera(self) -> Matrix:
+        """The camera's place in the vehicle, (4,4)."""
+        e = self.extrinsic
+        placed = np.eye(4)
+        placed[:3, :3] = turned(e.yaw, e.pitch, e.roll) @ CAMERA_AXES
+        placed[:3, 3] = e.x, e.y, e.z
+        return placed
+
+
+class VehicleFile(BaseModel):
+    """What we read of ..._vehicle.json: degrees, the heading clockwise from north."""
+
+    gpsHeading: _Finite  # noqa: N815 - their names
+    gpsLatitude: Annotated[float, Field(gt=-90, lt=90)]  # noqa: N815
+    gpsLongitude: Annotated[float, Field(ge=-180, le=180)]  # noqa: N815
+
+
+def read_camera_file(path: Path) -> CameraFile:
+    """Read ..._camera.json."""
+    return read_model(path, "camera", CameraFile)
+
+
+def read_vehicle_file(path: Path) -> VehicleFile:
+    """Read ..._vehicle.json."""
+    return read_model(path, "vehicle", VehicleFile)
+
+
+def world_from_vehicle(now: VehicleFile, first: VehicleFile) -> Matrix:
+    """Return where the vehicle is (4,4) in a flat world that begins with `first`, x along its heading."""
+    north = EARTH_RADIUS_M * np.radians(now.gpsLatitude - first.gpsLatitude)
+    across = EARTH_RADIUS_M * np.cos(np.radians(first.gpsLatitude))
+    east = across * np.radians(now.gpsLongitude - first.gpsLongitude)
+    start = np.radians(90 - first.gpsHeading)  # counter-clockwise from east
+    world = np.eye(4)
+    world[:3, :3] = turned(np.radians(first.gpsHeading - now.gpsHeading), 0, 0)
+    world[:3, 3] = turned(-start, 0, 0) @ [east, north, 0]
+    return world
+
 
 IMAGES = "leftImg8bit"
 NAME = re.compile(r"(?P<city>.+)_(?P<sequence>\d{6})_(?P<frame>\d{6})_leftImg8bit")
@@ -79,7 +149,7 @@ def cityscapes(
     categories = tuple(dict.fromkeys(renamed(name, class_map) for name in OBJECTS.values()))
     reading = _Reading(root, policy, annotations, boxes, class_map, Truths(categories, Counter()))
     made: list[Log] = []
-    for kind, name, prefix in splits.named(split):
+    for kind, name, prefix in subsets.named(split):
         grouped: dict[str, list[_Named]] = defaultdict(list)
         for one in reading.images(kind, name):
             grouped[one.id if logs == "image" else one.sequence].append(one)

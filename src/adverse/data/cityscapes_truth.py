@@ -18,10 +18,9 @@ from pydantic import BaseModel, Field
 from scipy.ndimage import find_objects
 
 from adverse.data import codecs
-from adverse.data.files import read_bytes
+from adverse.data.files import read_bytes, read_model
 from adverse.data.images import MAX_MEGAPIXELS, Size
 from adverse.data.objects import Annotated, renamed
-from adverse.data.strict_json import read_model
 from adverse.errors import DataError, suggestion
 
 OBJECTS = {

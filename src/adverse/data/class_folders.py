@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from adverse.data import splits
-from adverse.data.files import inside
+from adverse.data import subsets
+from adverse.data.files import inside, read_model
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy
-from adverse.data.strict_json import read_model
 from adverse.errors import DataError
 from adverse.plugins import Positive, dataset
 from adverse.types import Dataset, Frame, Log, Split, Truth
@@ -39,7 +38,7 @@ def class_folders(
     names = read_model(names_file, "class name", dict[str, str]) if names_file.is_file() else {}
     found = [
         (kind, prefix, folder)
-        for kind, name, prefix in splits.named(split)
+        for kind, name, prefix in subsets.named(split)
         for folder in _class_folders(root if name is None else inside(root, name, where=f"data.split.{kind}"))
     ]
     categories = tuple(sorted({names.get(folder.name, folder.name) for _, _, folder in found}))

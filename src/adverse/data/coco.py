@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from adverse.data import splits
-from adverse.data.files import absent, inside
+from adverse.data import subsets
+from adverse.data.files import absent, inside, read_json
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.strict_json import read_json
 from adverse.data.truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import Positive, dataset
@@ -56,7 +55,7 @@ def coco(
     it everything is the test split. A frame's id is its file name without the ending. Where the file tells
     no width and height, `missing_sizes: read` takes them from the images.
     """
-    parts = splits.named(split)
+    parts = subsets.named(split)
     _check_field(split, annotations, images)
     policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     paths = [root / _filled(annotations, name) for _, name, _ in parts]
@@ -159,7 +158,7 @@ def _stem(file_name: str) -> str:
 
 
 def _filled(template: str, name: str | None) -> str:
-    return template if name is None else template.replace(splits.FIELD, name)
+    return template if name is None else template.replace(subsets.FIELD, name)
 
 
 def _image_folder(root: Path, images: str) -> Path:
@@ -179,8 +178,8 @@ def _image_files(folder: Path) -> Iterator[Path]:
 
 
 def _check_field(split: dict[Split, str] | None, annotations: str, images: str) -> None:
-    unfilled = split is None and splits.FIELD in images
-    if unfilled or (split is not None) != (splits.FIELD in annotations):
+    unfilled = split is None and subsets.FIELD in images
+    if unfilled or (split is not None) != (subsets.FIELD in annotations):
         raise StudyError(
             "split and annotations do not fit together",
             where="data.annotations",

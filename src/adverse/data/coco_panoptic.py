@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from adverse.data import coco, codecs
-from adverse.data.files import absent, inside, read_bytes
+from adverse.data.files import absent, inside, read_bytes, read_json, read_model
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy
 from adverse.data.objects import Annotated, Truths
-from adverse.data.strict_json import read_json, read_model
 from adverse.data.truth import CocoImage
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset

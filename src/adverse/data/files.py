@@ -1,11 +1,22 @@
-"""Files of a data set: reading one whole, and keeping every path that data names inside its folder."""
+"""Files of a data set: reading one whole, and keeping every path that data names inside its folder.
+
+The JSON files of a data set, read strictly into checked values.
+
+Text files whose lines are numbers, or a name and numbers: read strictly, every error with its line.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from adverse import planned
+from pydantic import TypeAdapter, ValidationError
+
+from adverse import content
 from adverse.errors import DataError
+from adverse.strict_json import parse_json
 
 PICTURES = ("image", "depth", "label")
 PIXELS = ", what the pixel limit needs uncompressed"
@@ -18,7 +29,7 @@ def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
 
     Where the work was planned, the very bytes that are returned are compared with the plan.
     """
-    plan = planned.reading()
+    plan = content.reading()
     try:
         data = _read(path, what, limit)
     except DataError:
@@ -128,3 +139,85 @@ def _leaves(what: str, relative: str, where: str) -> DataError:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)")
+
+
+T = TypeVar("T")
+
+
+def read_json(path: Path, what: str) -> Any:
+    """Read a JSON file, `what` saying in errors what kind of file it is."""
+    return parse_json(read_bytes(path, what=what), path, what)
+
+
+def read_model(path: Path, what: str, model: type[T]) -> T:
+    """Read a JSON file into a pydantic model; errors name the field: `annotations[17].bbox`."""
+    data = read_json(path, what)
+    try:
+        return TypeAdapter(model).validate_python(data, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        missing = first["type"] == "missing"
+        raise DataError(
+            f"the {what} file has a field that is {'missing' if missing else 'wrong'}",
+            where=f"{path}, field {_field(first['loc'])}",
+            got="nothing" if missing else _shown(first["input"]),
+            wanted="a value" if missing else first["msg"],
+            fix=f"{'Add' if missing else 'Correct'} the field ({error.error_count()} problem(s) in all).",
+        ) from error
+
+
+def _field(loc: tuple[int | str, ...]) -> str:
+    """Write a pydantic location as a path.
+
+    >>> _field(("annotations", 17, "bbox"))
+    'annotations[17].bbox'
+    """
+    return (
+        "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".") or "(top)"
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class Line(NamedTuple):
+    """A line that is not blank: where it stands, and its words."""
+
+    where: str
+    words: list[str]
+
+
+def lines_of(path: Path, what: str) -> Iterator[Line]:
+    """Yield the lines of a text file that are not blank."""
+    for number, line in enumerate(read_text(path, what=what).splitlines(), start=1):
+        if line.strip():
+            yield Line(f"{path}, line {number}", line.split())
+
+
+def numbers(words: list[str], count: int | None, where: str, what: str) -> list[float]:
+    """Return words as finite numbers, `count` of them."""
+    if count is not None and len(words) != count:
+        raise wrong_line(where, what, f"{len(words)} numbers", f"{count} numbers")
+    found = []
+    for word in words:
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise wrong_line(where, what, repr(word[:40]), "finite numbers")
+        found.append(value)
+    return found
+
+
+def wrong_line(where: str, what: str, got: str, wanted: str) -> DataError:
+    """Return the error for a line that says what it must not."""
+    return DataError(
+        f"the {what} file is wrong",
+        where=where,
+        got=got,
+        wanted=wanted,
+        fix="Correct the line; docs/data-formats.md describes it.",
+    )

@@ -23,13 +23,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from adverse.data import cameras, poses, robots, splits
+from adverse.data import cameras, poses, robots, subsets
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.instances import InstanceFile
-from adverse.data.labels import NAMES_FILE, LabelFile, PixelClasses, read_pixel_classes
 from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
+from adverse.data.maps import NAMES_FILE, InstanceFile, LabelFile, PixelClasses, read_pixel_classes
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
@@ -69,7 +68,7 @@ def folder(
     A frame's id is log/name, its log being the folder below root (below the split's folder, if split).
     `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one).
     """
-    bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in splits.named(split)]
+    bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in subsets.named(split)]
     policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     notes: Counter[str] = Counter()
     known = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)

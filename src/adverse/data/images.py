@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data import codecs
-from adverse.data.codecs.header import Header
-from adverse.data.codecs.orientation import upright
+from adverse.data.codecs.header import Header, upright
 from adverse.data.files import read_bytes
 from adverse.errors import DataError
 from adverse.plugins import library_version

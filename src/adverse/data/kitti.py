@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from adverse.data import splits
+from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.kitti_labels import CLASSES, Difficulty, Point, class_names, objects_of
+from adverse.data.kitti_files import CLASSES, Difficulty, Point, class_names, objects_of
 from adverse.data.kitti_layouts import Drive, Layout, Place, drives, find_layout
 from adverse.data.objects import Truths, check_class_map
 from adverse.data.velodyne import VelodyneDepth
@@ -62,7 +62,7 @@ def kitti(
     found = {one.id: one for one in drives(place, root, CAMERAS[cameras])}
     chosen: list[tuple[Split, str, Drive]] = []
     lists: list[Path] = []
-    for kind, name, prefix in splits.named(split):
+    for kind, name, prefix in subsets.named(split):
         if name is None:
             chosen += [(kind, prefix, one) for one in found.values()]
         else:

@@ -14,19 +14,22 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.files import read_text
+from adverse.data.files import read_text, wrong_line
 from adverse.data.images import SUFFIXES
-from adverse.data.kitti_calibration import Calibration, read_calibration, read_raw_calibration
-from adverse.data.kitti_labels import Row, read_object_labels, read_tracking_labels
-from adverse.data.kitti_poses import (
+from adverse.data.kitti_files import (
     WORLD_FROM_RECTIFIED,
+    Calibration,
+    Row,
+    read_calibration,
+    read_object_labels,
     read_odometry_poses,
     read_oxts,
+    read_raw_calibration,
     read_times,
+    read_tracking_labels,
     rectified_poses,
 )
 from adverse.data.layout import by_stem, natural
-from adverse.data.number_lines import wrong_line
 from adverse.errors import DataError
 
 Layout = Literal["object", "tracking", "odometry", "raw"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adverse.data import depth, labels
+from adverse.data import depth, maps
 from adverse.data.files import inside
 from adverse.data.images import SUFFIXES
 from adverse.errors import DataError
@@ -53,9 +53,7 @@ def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[Log
 
 def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, Path]:
     """Return the depth, right, label or instance files of a log by image name; count those without one."""
-    suffixes = {DEPTH: depth.SUFFIXES, LABELS: labels.SUFFIXES, INSTANCES: labels.SUFFIXES}.get(
-        kind, SUFFIXES
-    )
+    suffixes = {DEPTH: depth.SUFFIXES, LABELS: maps.SUFFIXES, INSTANCES: maps.SUFFIXES}.get(kind, SUFFIXES)
     folder = log.folder / kind
     stems = {path.stem for path in log.images}
     found: dict[str, Path] = {}

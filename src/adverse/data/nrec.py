@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from adverse.data import splits
+from adverse.data import subsets
 from adverse.data.files import absent, inside
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
@@ -133,7 +133,7 @@ def nrec(
     truths = Truths((PERSON,), notes)
     logs: list[Log] = []
     read: list[Path] = []
-    for kind, name, prefix in splits.named(split or {"test": "test"}):
+    for kind, name, prefix in subsets.named(split or {"test": "test"}):
         collected = inside(root, f"{name}/{COLLECTED}", where=f"data.split.{kind}")
         files = by_stem(_folder(collected, annotations), root, (".xml",))
         pictures = by_stem(_folder(collected, images), root, SUFFIXES)

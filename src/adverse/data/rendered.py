@@ -58,8 +58,7 @@ def rendered(
     watch: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Return the folder of a world in the cache; render it first if need be, and tell how far that is."""
-    from adverse.data.worlds.cached import cached_world  # noqa: PLC0415 - numba is slow to import
-    from adverse.data.worlds.writing import WorldSpec  # noqa: PLC0415
+    from adverse.data.worlds.writing import WorldSpec, cached_world  # noqa: PLC0415 - loads the renderer
 
     wanted = tuple((split, logs[split]) for split in _wanted(logs))
     return cached_world(WorldSpec(world, wanted, *size, seed), workers=os.cpu_count() or 1, watch=watch)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from adverse.data.strict_json import read_model
+from adverse.data.files import read_model
 from adverse.errors import DataError
 
 FILE_NAME = "robot.json"

@@ -16,8 +16,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, Field
 
+from adverse.data.files import read_model
 from adverse.data.images import Size
-from adverse.data.strict_json import read_model
 from adverse.errors import AdverseError, DataError
 from adverse.types import Truth
 

@@ -14,12 +14,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from adverse.data import splits
+from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
-from adverse.data.instances import InstanceFile
-from adverse.data.labels import LabelFile, PixelClasses
 from adverse.data.layout import by_stem, natural
+from adverse.data.maps import InstanceFile, LabelFile, PixelClasses
 from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
 from adverse.data.strict_xml import Element, read_xml, wrong
 from adverse.errors import DataError
@@ -93,7 +92,7 @@ def voc(
     notes: Counter[str] = Counter()
     chosen: list[tuple[Split, str, str]] = []
     lists: list[Path] = []
-    for kind, name, prefix in splits.named(split):
+    for kind, name, prefix in subsets.named(split):
         listed = sorted(files, key=natural)
         if name is not None:
             lists.append(inside(root, f"{SETS}/{name}.txt", where=f"data.split.{kind}"))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from adverse.data import splits
+from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy
 from adverse.data.layout import natural
@@ -69,7 +69,7 @@ def yolo(
     check_class_map(class_map, declared.names.values())
     reading = _Reading(root, path, declared, ImagePolicy(max_megapixels, exif, scale_16bit), Counter())
     chosen: list[tuple[Split, str, Path]] = []
-    for kind, name, prefix in splits.named(split):
+    for kind, name, prefix in subsets.named(split):
         chosen += [(kind, prefix, image) for image in reading.images(kind, name)]
     if not chosen:
         raise DataError(

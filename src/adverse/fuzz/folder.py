@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from adverse.content import MISSING, content_hash, digest
 from adverse.errors import IncompleteError, StoreError
 from adverse.fuzz.packed import Packed
-from adverse.hashes import MISSING, content_hash, digest
-from adverse.study.store.durable import append_line, storage_errors, write_file
-from adverse.study.store.lines import checked, read_checked
-from adverse.study.store.owned import claim, delete_ours
+from adverse.store.durable import append_line, storage_errors, write_file
+from adverse.store.folder import claim, delete_ours
+from adverse.store.journal import checked, read_checked
 
 Row = Mapping[str, Any]
 KIND = "fuzz campaign"

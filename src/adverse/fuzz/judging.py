@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import IncompleteError, SutError
-from adverse.fuzz.detecting import score_boxes
 from adverse.fuzz.job import FuzzJob
-from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of
+from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of, score_boxes
 from adverse.semantic import Scene
 from adverse.study.asking import Said, answers_of, asking
 from adverse.study.keeping import Loaded

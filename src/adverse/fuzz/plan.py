@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from adverse import plugins, semantic
+from adverse.content import digest
 from adverse.errors import StudyError, suggestion
 from adverse.fuzz.job import FuzzJob
 from adverse.fuzz.scoring import Scorer
-from adverse.hashes import digest
 from adverse.semantic import KINDS, Options
 from adverse.study.inputs import FileHashes
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from adverse.content import digest
 from adverse.fuzz.bandit import Arm, Bandit
 from adverse.fuzz.job import TestUnit, packed_keys
 from adverse.fuzz.work import DUPLICATE
-from adverse.hashes import digest
 from adverse.seeds import generator
 
 ROUND = 512

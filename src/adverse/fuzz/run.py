@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import adverse
+from adverse.content import Changed, ChangedError, user_cache
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.bases import Pruned, pruned
@@ -18,15 +19,13 @@ from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
 from adverse.fuzz.packed import unpack
 from adverse.fuzz.plan import VERSION, Campaign, plan_campaign
 from adverse.fuzz.rounds import UNIT, Rounds
-from adverse.planned import Changed, ChangedError
 from adverse.semantic import Resources
+from adverse.store.durable import write_file
+from adverse.store.lock import locked
 from adverse.study.engines import Engine, Stop
 from adverse.study.inputs import FileHashes
 from adverse.study.run import Watcher
 from adverse.study.spec import StudyFile, to_yaml
-from adverse.study.store.durable import write_file
-from adverse.study.store.lock import locked
-from adverse.user_cache import user_cache
 
 Status = Literal["complete", "saturated", "interrupted"]
 BASELINE, TESTS = "baseline", "tests"

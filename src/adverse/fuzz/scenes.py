@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+from adverse.content import ChangedError, PlannedFiles
 from adverse.errors import DataError, one_line
 from adverse.fuzz.job import FuzzJob
-from adverse.planned import ChangedError, PlannedFiles
 from adverse.semantic import Scene, scene_of
 from adverse.study.stages import Avoid, Stage
 

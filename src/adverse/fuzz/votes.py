@@ -15,13 +15,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from adverse.curves.rates import stratified
+from adverse.curves.interval import stratified
 from adverse.errors import StoreError
 from adverse.fuzz.outcome import Case, Outcome
 from adverse.fuzz.scoring import BINS
 from adverse.seeds import generator
-from adverse.study.store.durable import append_line, write_file
-from adverse.study.store.lines import checked, read_checked
+from adverse.store.durable import append_line, write_file
+from adverse.store.journal import checked, read_checked
 
 Says = Literal["true", "false", "unsure"]
 SAYS: tuple[Says, ...] = get_args(Says)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adverse.content import Changed
 from adverse.errors import MutationError
 from adverse.fuzz.bandit import GRID, Arm
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
@@ -20,7 +21,6 @@ from adverse.fuzz.judging import Judged, Panel, answer_file, instances_png, png
 from adverse.fuzz.packed import Packed, pack
 from adverse.fuzz.scenes import Scenes
 from adverse.fuzz.scoring import INCONSISTENT, drop_of
-from adverse.planned import Changed
 from adverse.seeds import generator
 from adverse.semantic import Cell, Mutated, Recipe, Rejected, Resources, Scene, apply, propose
 from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage

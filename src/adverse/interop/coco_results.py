@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from adverse.errors import StudyError, suggestion
-from adverse.study.store.durable import storage_errors, write_file
-from adverse.study.store.finished import finished
-from adverse.study.store.owned import claim, delete_ours
-from adverse.study.store.read import Store
+from adverse.store.durable import storage_errors, write_file
+from adverse.store.finished import finished
+from adverse.store.folder import claim, delete_ours
+from adverse.store.read import Store
 
 ANNOTATIONS, INDEX = "annotations.json", "index.json"
 KIND = "folder of COCO results"

@@ -7,25 +7,155 @@ of images, an augmentation with a batch of all three. Targets are boxes, or one 
     to MAITE      MaiteDataset(dataset), MaiteModel(system), MaiteAugmentation("gaussian_blur(sigma_px=2)")
     from MAITE    write_dataset(theirs, folder), MaiteDetector(theirs), MaiteClassifier(theirs),
                   and the SUT adapter `maite`
+
+Images as MAITE has them, (channel, row, column), and as we do, (row, column, channel) RGB bytes.
+
+MAITE data sets as files that a study can read: PNG images, and the truth in a format of ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse import plugins
+from adverse.data.class_folders import NAMES_FILE, class_folders
+from adverse.data.coco import coco
+from adverse.data.write import write_image
 from adverse.errors import DataError, SutError
-from adverse.interop.maite_images import image_of, planes_of
-from adverse.interop.maite_write import write_dataset
 from adverse.mutations.settings import apply_setting, parse
 from adverse.suts.ask import ask, task_of
-from adverse.suts.maite_model import MaiteClassifier, MaiteDetector
+from adverse.suts.maite_model import MaiteClassifier, MaiteDetector, names_of
 from adverse.types import ClassScores, Dataset, Detections, Frame, Image, Split, System
+
+
+def planes_of(image: Image) -> Image:
+    """Return one of our images as (channel, row, column)."""
+    return np.ascontiguousarray(image.transpose(2, 0, 1))
+
+
+def image_of(planes: Any, *, scale: float | None = None, where: str | None = None) -> Image:
+    """Return a (channel, row, column) array as our (row, column, 3) RGB bytes; gray becomes RGB.
+
+    >>> image_of(np.zeros((3, 4, 5), np.uint8)).shape
+    (4, 5, 3)
+    """
+    array = np.asarray(planes)
+    if array.ndim != 3 or array.shape[0] not in (1, 3) or array.size == 0:
+        raise SutError(
+            "this is not an image as MAITE has them",
+            where=where,
+            got=f"shape {array.shape}",
+            wanted="(channel, row, column) with 3 or 1 channels",
+            fix="Move the channels to the front.",
+        )
+    if scale is not None:
+        array = np.rint(array.astype(np.float64) * scale)
+    whole = array.astype(np.uint8)
+    if (array.dtype.kind == "f" and scale is None) or not np.array_equal(whole, array):
+        raise SutError(
+            "the values of an image are not bytes",
+            where=where,
+            got=f"{array.dtype} from {array.min()} to {array.max()}",
+            wanted="whole numbers from 0 to 255",
+            fix="Scale the image to 0..255 and make it uint8.",
+        )
+    return np.ascontiguousarray(np.broadcast_to(whole, (3, *whole.shape[1:])).transpose(1, 2, 0))
+
+
+TRUTH_FILE, IMAGE_FOLDER = "truth.json", "images"
+_SAFE_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)
+
+
+def write_dataset(theirs: Any, folder: Path, *, scale: float | None = None) -> Dataset:
+    """Write a MAITE data set into a folder as images and truth, and read it as ours.
+
+    Object detection becomes the format `coco` (annotations: truth.json), classification `class-folders`.
+    Images must be bytes, or `scale` brings their values to 0..255. Frames keep the ids of the data where
+    these can be file names.
+    """
+    if len(theirs) and not hasattr(theirs[0][1], "boxes"):
+        return _write_classes(theirs, folder, scale)
+    return _write_boxes(theirs, folder, scale)
+
+
+def _write_boxes(theirs: Any, folder: Path, scale: float | None) -> Dataset:
+    names = names_of(theirs)
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for number in range(len(theirs)):
+        planes, target, metadata = theirs[number]
+        image = image_of(planes, scale=scale, where=f"datum {number}")
+        file = f"{_file_name(metadata.get('id'), number)}.png"
+        _write(folder / IMAGE_FOLDER / file, image)
+        height, width = image.shape[:2]
+        images.append({"id": number, "file_name": file, "width": width, "height": height})
+        for box, label, ignored in _objects(target, metadata):
+            x0, y0, x1, y1 = box
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": number,
+                    "category_id": label + 1,
+                    "bbox": [x0, y0, x1 - x0, y1 - y0],
+                    "iscrowd": int(ignored),
+                }
+            )
+    categories = [{"id": number, "name": name} for number, name in enumerate(names, start=1)]
+    truth = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / TRUTH_FILE).write_text(json.dumps(truth), "utf-8")
+    return coco(folder, annotations=TRUTH_FILE, images=IMAGE_FOLDER)
+
+
+def _write_classes(theirs: Any, folder: Path, scale: float | None) -> Dataset:
+    """Write one folder for each class, named by its number; class_names.json says what it is."""
+    names = names_of(theirs)
+    folders = [f"{number:04d}" for number in range(len(names))]
+    for one in folders:
+        (folder / one).mkdir(parents=True, exist_ok=True)
+    for number in range(len(theirs)):
+        planes, target, metadata = theirs[number]
+        scores = np.asarray(target)
+        if scores.shape != (len(names),):
+            raise DataError(
+                "a target is not one number for each class",
+                where=f"datum {number}",
+                got=f"shape {scores.shape}",
+                wanted=f"({len(names)},)",
+                fix="Give index2label of the data set a name for each class.",
+            )
+        file = f"{_file_name(metadata.get('id'), number)}.png"
+        image = image_of(planes, scale=scale, where=f"datum {number}")
+        _write(folder / folders[int(scores.argmax())] / file, image)
+    (folder / NAMES_FILE).write_text(json.dumps(dict(zip(folders, names, strict=True))), "utf-8")
+    return class_folders(folder)
+
+
+def _write(path: Path, image: Image) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_image(path, image)
+
+
+def _objects(target: Any, metadata: Mapping[str, Any]) -> Iterator[tuple[list[float], int, bool]]:
+    """Give box, label and whether it is ignored, of the target's objects and of those that we kept aside."""
+    aside = metadata.get("ignored_boxes", ()), metadata.get("ignored_labels", ())
+    for (boxes, labels), ignored in (((target.boxes, target.labels), False), (aside, True)):
+        rows = np.asarray(boxes, np.float64).reshape(-1, 4).tolist()
+        for box, label in zip(rows, np.asarray(labels, np.int64).reshape(-1).tolist(), strict=True):
+            yield box, label, ignored
+
+
+def _file_name(own: Any, number: int) -> str:
+    text = str(own)
+    return text if own is not None and _SAFE_ID.fullmatch(text) else f"{number:06d}"
+
 
 __all__ = [
     "MaiteAugmentation",

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.levels.match import FALSE, HIT, IGNORED, match
-from adverse.levels.outcomes import Events, Outcomes
-from adverse.levels.sensitivity import first_level
-from adverse.study.store.read import Answers, Frames, TruthTable
+from adverse.levels.outcomes import Events, Outcomes, first_level
+from adverse.store.read import Answers, Frames, TruthTable
 
 ROC_A, ROC_B = "image/ROC_A", "image/ROC_B"
 

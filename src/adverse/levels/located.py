@@ -14,11 +14,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.levels.image import as_float, first_per_frame, positive_logs
-from adverse.levels.outcomes import Events, Outcomes
+from adverse.levels.match import strongest_first
+from adverse.levels.outcomes import Events, Outcomes, first_level
 from adverse.levels.places import Places
-from adverse.levels.sensitivity import first_level
-from adverse.levels.strongest import strongest_first
-from adverse.study.store.read import Answers, Frames, TruthTable
+from adverse.store.read import Answers, Frames, TruthTable
 
 RANGE_M = 10.0
 RIGHT_WITHIN_M = 1.0

@@ -16,12 +16,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.levels.image import positive_logs
-from adverse.levels.outcomes import Outcomes
+from adverse.levels.outcomes import Outcomes, first_level
 from adverse.levels.places import ROUNDING_M, LogPaths, stations_m
-from adverse.levels.sensitivity import first_level
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
-from adverse.study.store.read import Answers, Frames, TruthTable
+from adverse.store.read import Answers, Frames, TruthTable
 
 
 @dataclass(frozen=True, eq=False)

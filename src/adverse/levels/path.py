@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.levels.image import as_float, positive_logs
-from adverse.levels.outcomes import Events, Outcomes
+from adverse.levels.outcomes import Events, Outcomes, first_level
 from adverse.levels.places import ROUNDING_M, LogPaths
-from adverse.levels.sensitivity import first_level
-from adverse.study.store.read import Answers, Frames, TruthTable
+from adverse.store.read import Answers, Frames, TruthTable
 
 STRICT_M = 2.0
 LENIENT_M = 5.0

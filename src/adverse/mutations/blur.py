@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.marks import Strength
-from adverse.mutations import area_kernels, layout
+from adverse.mutations import area_kernels, pixels
 from adverse.mutations.hazards import OUT_OF_FOCUS
 from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
@@ -42,12 +42,12 @@ def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at
     """
     if sigma_px == 0:
         return image.copy()
-    return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=layout.ROUND)
+    return blurred(image, sigma_px, border=cv2.BORDER_REFLECT, offset=pixels.ROUND)
 
 
 def blurred(image: Image, sigma_px: float, *, border: int, offset: float) -> Image:
     """Return Gaussian means plus `offset`, truncated; wide images are cut into strips that fit the cache."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     columns = source.shape[1]
     reach = int(TRUNCATE_SIGMA * sigma_px + 0.5)
     strip = -(-columns // max(round(columns / STRIP_PX), 1))
@@ -107,16 +107,16 @@ def disc_blur(image: Image, *, radius_px: int, alias_sigma_px: float, weight: fl
         return image.copy()
     taps = _alias_taps(radius_px, alias_sigma_px)
     half = np.array([math.isqrt(radius_px**2 - k**2) for k in range(radius_px + 1)])
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     margin = radius_px + len(taps) - 1
     padded = cv2.copyMakeBorder(source, margin, margin, margin, margin, cv2.BORDER_REFLECT_101)
     gain = math.sqrt(weight / int(2 * (2 * half + 1).sum() - 2 * half[0] - 1))
     out = np.empty_like(source)
     weights = (taps * gain).astype(np.float32)
-    flat, made, channels = layout.rows(padded), layout.rows(out), source.shape[2]
+    flat, made, channels = pixels.rows(padded), pixels.rows(out), source.shape[2]
     for first in range(0, made.shape[1], STRIP_PX * channels):
         last = min(first + STRIP_PX * channels, made.shape[1])
-        area_kernels.blur_discs(flat, half, weights, channels, layout.HAIR, first, last, made)
+        area_kernels.blur_discs(flat, half, weights, channels, pixels.HAIR, first, last, made)
     return out.reshape(image.shape)
 
 

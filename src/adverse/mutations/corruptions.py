@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from adverse.marks import Hazard
-from adverse.mutations import blur, digital, layout, light, motion, noise, warp, weather
-from adverse.mutations import frost as ice
+from adverse.mutations import blur, digital, light, motion, noise, pixels, warp, weather
+from adverse.mutations import weather as ice
 from adverse.mutations.hazards import (
     CAMERA_MOVES,
     COMPRESSED,
@@ -69,7 +69,7 @@ SATURATE = ((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2))
 @mutation(name="c.gaussian_noise", hazards=(SENSOR_NOISE,))
 def gaussian_noise(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Add normal noise, as of a sensor in low light."""
-    return noise.gaussian(image, 255 * GAUSSIAN_NOISE[severity - 1], layout.TRUNCATE, rng)
+    return noise.gaussian(image, 255 * GAUSSIAN_NOISE[severity - 1], pixels.TRUNCATE, rng)
 
 
 @mutation(
@@ -93,13 +93,13 @@ def impulse_noise(image: Image, *, severity: Severity, rng: np.random.Generator)
 @mutation(name="c.speckle_noise", hazards=(SENSOR_NOISE,))
 def speckle_noise(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Add normal noise in proportion to the signal."""
-    return noise.gaussian(image, layout.LEVELS * SPECKLE_NOISE[severity - 1], layout.TRUNCATE, rng)
+    return noise.gaussian(image, pixels.LEVELS * SPECKLE_NOISE[severity - 1], pixels.TRUNCATE, rng)
 
 
 @mutation(name="c.gaussian_blur", hazards=(OUT_OF_FOCUS,))
 def gaussian_blur(image: Image, *, severity: Severity) -> Image:
     """Blur with a Gaussian, replicating the border."""
-    return blur.blurred(image, GAUSSIAN_BLUR[severity - 1], border=cv2.BORDER_REPLICATE, offset=layout.HAIR)
+    return blur.blurred(image, GAUSSIAN_BLUR[severity - 1], border=cv2.BORDER_REPLICATE, offset=pixels.HAIR)
 
 
 @mutation(name="c.defocus_blur", hazards=(OUT_OF_FOCUS,))
@@ -128,7 +128,7 @@ def motion_blur(image: Image, *, severity: Severity, rng: np.random.Generator) -
     radius, sigma = MOTION_BLUR[severity - 1]
     rows, columns = image.shape[:2]
     path = motion.track(radius, sigma, float(rng.uniform(-45, 45)), (rows, columns))
-    return motion.motion_blur(image, path, offset=layout.HAIR)
+    return motion.motion_blur(image, path, offset=pixels.HAIR)
 
 
 @mutation(name="c.zoom_blur", hazards=(CAMERA_MOVES,))
@@ -171,7 +171,7 @@ def brightness(image: Image, *, severity: Severity) -> Image:
 @mutation(name="c.contrast", hazards=(LOW_CONTRAST,))
 def contrast(image: Image, *, severity: Severity) -> Image:
     """Move every channel towards its mean."""
-    return light.reduce_contrast(image, CONTRAST[severity - 1], offset=layout.TRUNCATE)
+    return light.reduce_contrast(image, CONTRAST[severity - 1], offset=pixels.TRUNCATE)
 
 
 @mutation(

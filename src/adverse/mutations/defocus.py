@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.marks import Strength
-from adverse.mutations import layout, scatter_kernels
+from adverse.mutations import pixels, scatter_kernels
 from adverse.mutations.hazards import OUT_OF_FOCUS
 from adverse.plugins import NonNegative, Positive, mutation, unchanged_at
 from adverse.types import Depth, Image
@@ -57,7 +57,7 @@ def defocus(
     >>> defocus(np.array([[0, 200]], np.uint8), depth_m=near_and_far, focus_m=1.0, kappa=1.0)
     array([[ 18, 200]], dtype=uint8)
     """
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     radius = blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa)
     widest = float(radius.max())
     if widest < LEAST_RADIUS_PX:
@@ -69,7 +69,7 @@ def defocus(
 
 def defocus_exactly(image: Image, *, depth_m: Depth, focus_m: float, kappa: float) -> Image:
     """Do what `defocus` does, one pixel at a time: slow, and what the fast way is measured against."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     radius = blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa)
     sums = _empty_sums(source)
     scatter_kernels.scatter_exactly(source, radius, LEAST_RADIUS_PX, TRUNCATE_SIGMA, sums)

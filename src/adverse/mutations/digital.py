@@ -11,9 +11,9 @@ from pydantic import Field
 
 from adverse.errors import MutationError
 from adverse.marks import Hazard, Strength
-from adverse.mutations import area_kernels, layout
-from adverse.mutations.colour import LUMA, affine
+from adverse.mutations import area_kernels, pixels
 from adverse.mutations.hazards import COMPRESSED
+from adverse.mutations.pixels import LUMA, affine
 from adverse.plugins import mutation
 from adverse.types import Image
 
@@ -35,7 +35,7 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
 
     OpenCV and Pillow carry the same codec and give the same bytes; OpenCV copies less.
     """
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     colour = source.shape[2] == 3
     stored = cv2.cvtColor(source, cv2.COLOR_RGB2BGR) if colour else source
     data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
@@ -55,7 +55,7 @@ def channel_dropout(image: Image, *, channel: Literal["R", "G", "B", "Cb", "Cr"]
     >>> channel_dropout(np.full((1, 1, 3), 100, np.uint8), channel="G")
     array([[[100,   0, 100]]], dtype=uint8)
     """
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     if source.shape[2] == 3:
         return _without(source, channel)
     ramp = np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, axis=2)
@@ -77,7 +77,7 @@ def _without(colours: Image, channel: str) -> Image:
 
 def pixelate(image: Image, share: float) -> Image:
     """Shrink to `share` of rows and columns by averaging boxes, and enlarge again, as Pillow does."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     row, row_of = _boxes(source.shape[0], share)
     column, column_of = _boxes(source.shape[1], share)
     out = np.empty_like(source)

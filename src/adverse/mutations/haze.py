@@ -11,10 +11,10 @@ from pydantic import Field
 
 from adverse.errors import MutationError
 from adverse.marks import Strength
-from adverse.mutations import layout, pixel_kernels
+from adverse.mutations import pixel_kernels, pixels
 from adverse.mutations.blur import smoothed
-from adverse.mutations.colour import HAZE_COLOUR, colour_for
 from adverse.mutations.hazards import IN_FOG
+from adverse.mutations.pixels import HAZE_COLOUR, colour_for
 from adverse.plugins import Colour, NonNegative, mutation, unchanged_at
 from adverse.types import Depth, Image
 
@@ -56,13 +56,13 @@ def haze(
     density = KOSCHMIEDER / visibility_m if visibility_m is not None else beta
     if not density:
         return image.copy()
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     clear = _smoothed(np.ascontiguousarray(depth_m, np.float32))
     clear *= np.float32(-density)
     np.exp(clear, out=clear)
     veil = np.array(colour_for(image, color), np.float32)
     out = np.empty_like(source)
-    pixel_kernels.blend_colour(source, clear, veil, layout.ROUND, out)
+    pixel_kernels.blend_colour(source, clear, veil, pixels.ROUND, out)
     return out.reshape(image.shape)
 
 

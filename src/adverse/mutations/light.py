@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.marks import Hazard, Strength
-from adverse.mutations import layout, pixel_kernels
-from adverse.mutations.colour import HAZE_COLOUR, colour_for
+from adverse.mutations import pixel_kernels, pixels
 from adverse.mutations.hazards import IN_FOG, TOO_BRIGHT
-from adverse.mutations.layout import LEVELS
+from adverse.mutations.pixels import HAZE_COLOUR, LEVELS, colour_for
 from adverse.plugins import Colour, Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
@@ -53,7 +52,7 @@ def alpha_blend(
 
 def reduce_contrast(image: Image, keep: float, *, offset: float) -> Image:
     """Move every channel towards its mean, (x - mean) keep + mean; truncates after adding `offset`."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     means = cv2.mean(source)[: source.shape[2]]
     values = LEVELS / 255
     tables = [np.clip((values - mean / 255) * keep + mean / 255, 0, 1) * 255 for mean in means]
@@ -66,7 +65,7 @@ def raise_value(image: Image, shift: float) -> Image:
     Hue and saturation stay when all channels grow in proportion, so a channel's new level depends on itself
     and on the largest channel alone. Black, which has no hue, becomes gray.
     """
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     if source.shape[2] == 1:
         return _look_up(image, [(np.clip(LEVELS / 255 + shift, 0, 1) * 255).astype(np.uint8)])
     largest = np.maximum(LEVELS, 1)[:, None] / 255
@@ -81,7 +80,7 @@ def raise_value(image: Image, shift: float) -> Image:
 
 def change_saturation(image: Image, scale: float, shift: float) -> Image:
     """Set the saturation of HSV to S scale + shift, at most 1; truncates. Gray images have none and stay."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     if source.shape[2] == 1:
         return image.copy()
     out = np.empty_like(source)
@@ -91,7 +90,7 @@ def change_saturation(image: Image, scale: float, shift: float) -> Image:
 
 def _look_up(image: Image, tables: list[Image]) -> Image:
     """Replace levels by their entry in one table for all channels, or in one table for each."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     if len(tables) == 1:
         return cv2.LUT(source, tables[0]).astype(np.uint8, copy=False).reshape(image.shape)
     out = np.empty_like(source)

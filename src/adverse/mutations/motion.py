@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.marks import Strength
-from adverse.mutations import area_kernels, layout
+from adverse.mutations import area_kernels, pixels
 from adverse.mutations.hazards import CAMERA_MOVES
 from adverse.plugins import NonNegative, mutation, unchanged_at
 from adverse.types import Image
@@ -33,10 +33,10 @@ def steady_motion_blur(
     """
     if length_px == 0:
         return image.copy()
-    source = layout.pixels(image).astype(np.float32)
+    source = pixels.pixels(image).astype(np.float32)
     line = _line(length_px, angle_deg)
     out = cv2.filter2D(source, cv2.CV_32F, line, borderType=cv2.BORDER_REPLICATE)
-    rounded: Image = (out + np.float32(layout.ROUND)).astype(np.uint8)
+    rounded: Image = (out + np.float32(pixels.ROUND)).astype(np.uint8)
     return rounded.reshape(image.shape)
 
 
@@ -69,7 +69,7 @@ def motion_blur(image: NDArray[Any], path: Track, *, gain: float = 1.0, offset: 
     top, bottom = max(int(path.down.max()), 0), max(int(-path.down.min()), 0)
     left, right = max(int(path.right.max()), 0), max(int(-path.right.min()), 0)
     padded = cv2.copyMakeBorder(source, top, bottom, left, right, cv2.BORDER_REPLICATE)
-    values = layout.rows(np.ascontiguousarray(padded, np.float32))
+    values = pixels.rows(np.ascontiguousarray(padded, np.float32))
     shifts: dict[tuple[int, int], float] = {}
     for down, across, weight in zip(path.down.tolist(), path.right.tolist(), path.weight, strict=True):
         place = (top - down, (left - across) * source.shape[2])
@@ -78,21 +78,21 @@ def motion_blur(image: NDArray[Any], path: Track, *, gain: float = 1.0, offset: 
     row, column = np.array([*shifts, *[(0, 0)] * spare]).T.copy()
     weights = np.pad(np.array(list(shifts.values()), np.float32), (0, spare))
     out = np.empty(source.shape, np.uint8)
-    area_kernels.sum_shifted(values, row, column, weights, offset, layout.rows(out))
+    area_kernels.sum_shifted(values, row, column, weights, offset, pixels.rows(out))
     return out.reshape(image.shape)
 
 
 def zoom_blur(image: Image, factors: list[float]) -> Image:
     """Average the image with versions of itself zoomed in about the centre; truncates."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     values = source.astype(np.float32)
-    total = layout.rows(values) * np.float32(1 + factors.count(1))
+    total = pixels.rows(values) * np.float32(1 + factors.count(1))
     for factor in factors:
         if factor != 1:
             add_zoomed(values, factor, total)
     total *= np.float32(1 / (len(factors) + 1))
-    total += np.float32(layout.HAIR)
-    return layout.truncated(total, image.shape)
+    total += np.float32(pixels.HAIR)
+    return pixels.truncated(total, image.shape)
 
 
 def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.float32]) -> None:
@@ -107,7 +107,7 @@ def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.flo
     shift = np.repeat(np.arange(len(across)) - across.astype(np.int64), channels) * channels
     run = np.flatnonzero(np.diff(shift, prepend=-1))
     area_kernels.add_zoomed(
-        layout.rows(values),
+        pixels.rows(values),
         channels,
         first_row + down.astype(np.int64),
         (down % 1).astype(np.float32),

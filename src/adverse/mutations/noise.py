@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adverse.marks import Hazard, Strength
-from adverse.mutations import fields, pixel_kernels
+from adverse.mutations import pixel_kernels, pixels
 from adverse.mutations.hazards import SENSOR_NOISE
-from adverse.mutations.layout import LEVELS, ROUND
+from adverse.mutations.pixels import LEVELS, ROUND
 from adverse.plugins import Fraction, NonNegative, mutation, unchanged_at
 from adverse.types import Image
 
@@ -72,8 +72,8 @@ def gaussian(image: Image, scale: ArrayLike, offset: float, rng: np.random.Gener
     flat = np.ascontiguousarray(image).reshape(-1)
     out = np.empty_like(flat)
     by_level = np.ascontiguousarray(np.broadcast_to(np.asarray(scale, np.float32), 256))
-    seed = fields.stream(rng)
-    pixel_kernels.noise_by_level(flat, by_level, offset, fields.normal_quantiles(), seed, out)
+    seed = pixels.stream(rng)
+    pixel_kernels.noise_by_level(flat, by_level, offset, pixels.normal_quantiles(), seed, out)
     return out.reshape(image.shape)
 
 
@@ -81,7 +81,7 @@ def impulse(image: Image, fraction: float, rng: np.random.Generator) -> Image:
     """Set a share of the VALUES, each channel on its own, to 0 or 255, half each on average."""
     flat = np.ascontiguousarray(image).reshape(-1)
     out = np.empty_like(flat)
-    pixel_kernels.impulses(flat, min(round(fraction * 65536), 65535), fields.stream(rng), out)
+    pixel_kernels.impulses(flat, min(round(fraction * 65536), 65535), pixels.stream(rng), out)
     return out.reshape(image.shape)
 
 
@@ -89,7 +89,7 @@ def shot(image: Image, photons: float, rng: np.random.Generator) -> Image:
     """Count photons: a Poisson number whose mean is `photons` for white, scaled back; truncates."""
     flat = np.ascontiguousarray(image).reshape(-1)
     out = np.empty_like(flat)
-    pixel_kernels.replace_levels(flat, _photon_tables(photons), fields.stream(rng), out)
+    pixel_kernels.replace_levels(flat, _photon_tables(photons), pixels.stream(rng), out)
     return out.reshape(image.shape)
 
 

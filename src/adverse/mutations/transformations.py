@@ -16,9 +16,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.mutations import blur, digital, layout, light, noise
-from adverse.mutations import frost as ice
-from adverse.mutations.colour import LUMA, affine
+from adverse.mutations import blur, digital, light, noise, pixels
+from adverse.mutations import weather as ice
 from adverse.mutations.hazards import (
     COLOURED_LIGHT,
     COMPRESSED,
@@ -28,6 +27,7 @@ from adverse.mutations.hazards import (
     SENSOR_NOISE,
     TOO_BRIGHT,
 )
+from adverse.mutations.pixels import LUMA, affine
 from adverse.plugins import Fraction, mutation, unchanged_at
 from adverse.types import Image
 
@@ -57,7 +57,7 @@ NOISE_SIGMA = 1.0
 @mutation(name="t.rgb_shift", hazards=(COLOURED_LIGHT,))
 def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add a constant to every channel, in a random direction of RGB."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     direction = rng.uniform(-1, 1, 3)
     direction /= np.abs(direction).max()
     if source.shape[2] == 1:
@@ -68,7 +68,7 @@ def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> 
 @mutation(name="t.contrast", hazards=(LOW_CONTRAST,))
 def contrast(image: Image, *, strength: Strength) -> Image:
     """Move every channel towards its mean; at strength 1 nothing else is left."""
-    return light.reduce_contrast(image, 1 - strength, offset=layout.ROUND)
+    return light.reduce_contrast(image, 1 - strength, offset=pixels.ROUND)
 
 
 @mutation(name="t.defocus_blur", hazards=(OUT_OF_FOCUS,))
@@ -101,7 +101,7 @@ def frost(image: Image, *, strength: Strength, rng: np.random.Generator) -> Imag
 @mutation(name="t.color_jitter", hazards=(COLOURED_LIGHT,))
 def color_jitter(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Change brightness, contrast, saturation and hue together, each in a random direction."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     amount = rng.uniform(-1, 1, 4) * strength
     bright, steep, vivid = 1 + JITTER_FACTOR * amount[:3]
     mean = np.array(cv2.mean(source)[: source.shape[2]])
@@ -126,7 +126,7 @@ def jpeg(image: Image, *, strength: Strength) -> Image:
 @mutation(name="t.gaussian_noise", hazards=(SENSOR_NOISE,))
 def gaussian_noise(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add normal noise; more strength amplifies the same noise."""
-    return noise.gaussian(image, 255 * NOISE_SIGMA * strength, layout.ROUND, rng)
+    return noise.gaussian(image, 255 * NOISE_SIGMA * strength, pixels.ROUND, rng)
 
 
 def _hue(angle: float) -> NDArray[np.float64]:

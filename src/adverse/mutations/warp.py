@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.mutations import area_kernels, fields, layout
+from adverse.mutations import area_kernels, pixels
 from adverse.mutations.blur import blurred, smoothed
 from adverse.types import Image
 
@@ -31,15 +31,15 @@ def glass(image: Image, *, sigma_px: float, reach_px: int, rounds: int, rng: np.
     The reference means to swap two pixels but copies one over the other, since both are views of one array;
     published results come from the copy, so this copies too.
     """
-    moved = layout.pixels(blurred(image, sigma_px, border=cv2.BORDER_REPLICATE, offset=layout.HAIR))
+    moved = pixels.pixels(blurred(image, sigma_px, border=cv2.BORDER_REPLICATE, offset=pixels.HAIR))
     for _ in range(rounds):
-        area_kernels.copy_neighbours(moved, reach_px, fields.stream(rng))
-    return blurred(moved, sigma_px, border=cv2.BORDER_REPLICATE, offset=layout.HAIR).reshape(image.shape)
+        area_kernels.copy_neighbours(moved, reach_px, pixels.stream(rng))
+    return blurred(moved, sigma_px, border=cv2.BORDER_REPLICATE, offset=pixels.HAIR).reshape(image.shape)
 
 
 def elastic(image: Image, *, alpha: float, rng: np.random.Generator) -> Image:
     """Move every pixel by a smooth random displacement, `alpha` times as far; mirrored, truncates."""
-    source = layout.pixels(image)
+    source = pixels.pixels(image)
     rows, columns = image.shape[:2]
     across, down = _displacement((rows, columns), rng), _displacement((rows, columns), rng)
     out = np.empty_like(source)
@@ -55,7 +55,7 @@ def _displacement(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[n
     """
     sigma = [ELASTIC_SIGMA * size for size in shape]
     step = [max(int(deviation / COARSE_SIGMA_PX), 1) for deviation in sigma]
-    coarse = fields.uniform((-(-shape[0] // step[0]), -(-shape[1] // step[1])), rng)
+    coarse = pixels.uniform((-(-shape[0] // step[0]), -(-shape[1] // step[1])), rng)
     coarse *= np.float32(1 / math.sqrt(step[0] * step[1]))
     smooth = smoothed(
         coarse,

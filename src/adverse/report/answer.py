@@ -9,7 +9,7 @@ from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.ranking import equal, percent
 from adverse.report.tables import NO_ORDER, span
-from adverse.report.words import SCORE_WORDS, shown
+from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
 LEVEL_WORDS = {

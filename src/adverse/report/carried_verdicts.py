@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from adverse.report.gate import counted
 from adverse.report.tables import Cell, Table
-from adverse.report.words import shown
-from adverse.verdicts import WORST_FIRST, Outcome, Verdict
+from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
+from adverse.text import shown
 
 MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.INCONCLUSIVE: "?"}
 """Shapes besides words, for those who see no colours."""

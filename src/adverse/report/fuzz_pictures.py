@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.content import digest
 from adverse.errors import StoreError
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, names_file, sut_stem
-from adverse.hashes import digest
 from adverse.types import Image
 
 COLOURS = {

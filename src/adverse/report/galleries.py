@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from adverse.analysis.visual import RECORDED, visual_changes
+from adverse.analysis.strengths import RECORDED, visual_changes
 from adverse.errors import AdverseError
 from adverse.report.pictures import Box, Looker, Picture, box_of, picture, visible_change
-from adverse.study.store.read import Answers, Store
+from adverse.store.read import Answers, Store
 from adverse.types import Image
 
 FAILURES = 12

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from adverse.report.words import shown
-from adverse.verdicts import WORST_FIRST, Outcome, Verdict
+from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
+from adverse.text import shown
 
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
 ALONE = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from adverse.reliability.hazards import HazardCoverage
+from adverse.mutations.hazards import HazardCoverage
 from adverse.report.tables import Cell, Table
-from adverse.report.words import shown
+from adverse.text import shown
 
 FEW = 2
 """Settings that are named in a cell; the rest are counted, and named when looked at closely."""

@@ -12,30 +12,28 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
-from adverse.curves.predict import family_of, predict_contextual
-from adverse.curves.table import BASELINE, ScoreTable
+from adverse.curves.predict import BASELINE, ScoreTable, family_of, predict_contextual
 from adverse.errors import AdverseError
-from adverse.reliability.hazards import HazardCoverage, hazard_coverage
+from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.closed_loop import drives
-from adverse.report.figures import MARKED
 from adverse.report.galleries import failures, mutation_gallery
 from adverse.report.hazards import hazard_table
+from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.scores import benchmark_tables, class_tables
-from adverse.report.sheet import rendered
 from adverse.report.tables import Cell, Table, level_tables, ranking_table
 from adverse.report.terminal import quality
-from adverse.report.tradeoffs import figures
+from adverse.report.tradeoffs import MARKED, figures
 from adverse.report.visual import visual_change_table
-from adverse.report.words import shown
+from adverse.requirements.verdicts import read_verdicts
+from adverse.store.finished import finished
+from adverse.store.folder import BENCHMARK
+from adverse.store.read import Store
+from adverse.store.seals import drop_derived, read_seals
 from adverse.study.spec import LEVELS
-from adverse.study.store.finished import finished
-from adverse.study.store.folder import BENCHMARK
-from adverse.study.store.read import Store
-from adverse.study.store.seals import drop_derived, read_seals
-from adverse.study.store.verdict_files import read_verdicts
+from adverse.text import shown
 
 FILE, TABLES = "report.html", "report_tables"
 """Beside the results rather than among them: no command reads them."""

@@ -24,11 +24,11 @@ from adverse import plugins
 from adverse.errors import AdverseError, PluginError, StoreError, StudyError
 from adverse.mutations.settings import parse
 from adverse.plugins import Registry
+from adverse.store.read import Store
 from adverse.study.plan import Job, job_of, read_dataset
 from adverse.study.prepare import Prepared, Version
 from adverse.study.spec import StudyFile, study_from
 from adverse.study.stages import NOTHING_TO_AVOID
-from adverse.study.store.read import Store
 from adverse.types import Dataset, Frame, Image
 
 WIDEST = 480

@@ -8,9 +8,9 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.report.tables import Cell, Row, Table, shade_of
-from adverse.report.words import shown
-from adverse.study.store.folder import BENCHMARK
-from adverse.study.store.read import Store
+from adverse.store.folder import BENCHMARK
+from adverse.store.read import Store
+from adverse.text import shown
 
 PARTS = (("P", "clean"), ("mPC", "corrupted"), ("rPC", "relative"))
 PARTIAL = {"mPC": "partial_mean", "rPC": "partial_relative"}

@@ -12,7 +12,7 @@ from typing import Any
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.ranking import equal, percent
-from adverse.report.words import SCORE_WORDS, cell, shown
+from adverse.text import SCORE_WORDS, cell, shown
 
 Row = Mapping[str, Any]
 SHADES = 10

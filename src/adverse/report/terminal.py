@@ -10,7 +10,7 @@ from rich.text import Text
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.report.words import SCORE_WORDS, shown
+from adverse.text import SCORE_WORDS, shown
 
 Row = Mapping[str, Any]
 SHOWN_CHANGES = 4

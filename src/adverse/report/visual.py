@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from adverse.analysis.results import Summary
 from adverse.report.tables import Cell, Table
-from adverse.report.words import shown
+from adverse.text import shown
 
 
 def visual_change_table(summary: Summary) -> Table | None:

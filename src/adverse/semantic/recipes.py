@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from adverse.content import digest
 from adverse.errors import MutationError
-from adverse.hashes import digest
 
 Number = int | float
 

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.content import ChangedError, PlannedFiles, content_hash, digest
 from adverse.errors import AdverseError, DataError
-from adverse.hashes import content_hash, digest
-from adverse.planned import ChangedError, PlannedFiles
 from adverse.semantic.cutouts import cutouts, in_rows
 from adverse.semantic.scenes import scene_of
 from adverse.types import Dataset, Frame

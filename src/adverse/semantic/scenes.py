@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.content import digest
 from adverse.errors import DataError
-from adverse.hashes import digest
 from adverse.semantic.ground import GroundPlane, ground_plane
 from adverse.semantic.vanishing import VanishingPoint, vanishing_point
 from adverse.types import Camera, Dataset, Depth, Frame, Image, Truth

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from adverse.errors import InfrastructureError, OutOfMemoryError, SutError
+from adverse.store.records import Record
 from adverse.study.keeping import Loaded
 from adverse.study.prepare import Version
 from adverse.study.stages import Avoid, Stage
-from adverse.study.store.records import Record
 from adverse.suts.ask import ask
 from adverse.types import Answer, Detections, Image
 

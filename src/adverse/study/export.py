@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from adverse import plugins
+from adverse.content import PlannedFiles, digest
 from adverse.data.write import image_bytes
 from adverse.errors import StudyError
-from adverse.hashes import digest
-from adverse.planned import PlannedFiles
 from adverse.processes import ONE_THREAD, SAFE_PATH
+from adverse.store.durable import append_line, storage_errors, write_file
+from adverse.store.folder import claim
 from adverse.study.inputs import FileHashes
 from adverse.study.plan import (
     Job,
@@ -39,8 +40,6 @@ from adverse.study.prepare import Prepared
 from adverse.study.run import Watcher
 from adverse.study.spec import StudyFile
 from adverse.study.stages import NOTHING_TO_AVOID, Stage
-from adverse.study.store.durable import append_line, storage_errors, write_file
-from adverse.study.store.owned import claim
 from adverse.types import Dataset, Frame, Setting, Truth
 
 JOURNAL = ".exported"

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from adverse.hashes import MISSING, file_sha256
-from adverse.planned import Stamp, stamp
-from adverse.study.store.durable import write_file
+from adverse.content import MISSING, Stamp, file_sha256, stamp
+from adverse.store.durable import write_file
 
 
 class FileHashes:

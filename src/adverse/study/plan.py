@@ -14,26 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adverse import plugins
+from adverse.content import digest
 from adverse.data.reading import read_format
-from adverse.data.runs import cut_negative_runs
-from adverse.data.thinning import thinned
+from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.depth.validity import Policy
 from adverse.errors import AdverseError, StudyError, suggestion
-from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Registry
-from adverse.reliability.visual import Backend
 from adverse.robot.profile import Robot, read_robot
+from adverse.store.journal import Entry
 from adverse.study.inputs import FileHashes
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
 from adverse.study.stages import Stage
-from adverse.study.store.journal import Entry
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
-from adverse.suts.cuts import said_cuts
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
 from adverse.suts.recorded_check import Needed, Review
+from adverse.suts.score_cuts import said_cuts
 from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
+from adverse.visual import Backend
 
 if TYPE_CHECKING:
     from adverse.study.work import Worker

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.content import digest
 from adverse.depth.validity import Policy, usable
 from adverse.errors import AdverseError, one_line
-from adverse.hashes import digest
 from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry
-from adverse.reliability.visual import Reference
 from adverse.study.plan import Job
 from adverse.study.stages import Avoid, Stage
 from adverse.types import Depth, Frame, Image, Setting
+from adverse.visual import Reference
 
 
 @dataclass(frozen=True)

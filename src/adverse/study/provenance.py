@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import adverse
-from adverse.hashes import digest, file_sha256
+from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
+from adverse.store.run import setting_entry
 from adverse.study.plan import Plan, conditions_of, robot_of
-from adverse.study.store.run import setting_entry
 
 LIBRARIES = (
     "duckdb",

@@ -16,27 +16,26 @@ from typing import Literal, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adverse.content import Changed, ChangedError, content_hash, digest
 from adverse.errors import IncompleteError
-from adverse.hashes import content_hash, digest
-from adverse.planned import Changed, ChangedError
-from adverse.study.engines import Engine, Stop
-from adverse.study.inputs import FileHashes
-from adverse.study.plan import Plan, Unit, make_plan
-from adverse.study.provenance import describe
-from adverse.study.spec import StudyFile, to_yaml
-from adverse.study.store.durable import write_file
-from adverse.study.store.folder import RunFolder
-from adverse.study.store.journal import Entry, Journal
-from adverse.study.store.lock import locked
-from adverse.study.store.manifest import (
+from adverse.store.durable import write_file
+from adverse.store.folder import RunFolder
+from adverse.store.journal import Entry, Journal
+from adverse.store.lock import locked
+from adverse.store.manifest import (
     differences,
     input_differences,
     read_inputs,
     read_manifest,
     write_manifest,
 )
-from adverse.study.store.records import table_bytes
-from adverse.study.store.seals import clear_run, drop_of_other_states, state_of
+from adverse.store.records import table_bytes
+from adverse.store.seals import clear_run, drop_of_other_states, state_of
+from adverse.study.engines import Engine, Stop
+from adverse.study.inputs import FileHashes
+from adverse.study.plan import Plan, Unit, make_plan
+from adverse.study.provenance import describe
+from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.tables import cells_table, frames_table, inputs_table, truth_table
 
 Status = Literal["complete", "interrupted", "incomplete"]

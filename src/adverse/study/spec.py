@@ -19,8 +19,7 @@ from pydantic import (
 
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
-from adverse.study.checked import fields_by_section, tuples, validated
-from adverse.study.yamlfile import YamlFile, read_yaml
+from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.types import Task
 
 LEVELS = {

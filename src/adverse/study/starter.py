@@ -21,9 +21,9 @@ from adverse.plugins import Registry, bind
 from adverse.study.input_trials import Labelled, Showing, convention, labelled_images, try_out
 from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
-from adverse.suts.cuts import said_cuts
 from adverse.suts.decoders import DECODERS
 from adverse.suts.guess import Guessed, class_map, guess_onnx
+from adverse.suts.score_cuts import said_cuts
 from adverse.types import Dataset, Detections, Frame, Image, LabelMap
 
 SHOWN = 4

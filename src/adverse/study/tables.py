@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from adverse.store.records import table_bytes
 from adverse.study.plan import Plan
-from adverse.study.store.records import table_bytes
 from adverse.types import Frame, Log
 
 FRAMES = pa.schema(

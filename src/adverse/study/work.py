@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from adverse import plugins
+from adverse.content import Changed, ChangedError, HeldFiles, PlannedFiles, content_hash
 from adverse.errors import AdverseError, IncompleteError
-from adverse.hashes import content_hash
-from adverse.planned import Changed, ChangedError, HeldFiles, PlannedFiles
 from adverse.plugins import Plugin
+from adverse.store.records import Record, to_parquet
 from adverse.study.asking import Queue
 from adverse.study.keeping import Loaded
 from adverse.study.plan import Job, Unit
 from adverse.study.prepare import Prepared
 from adverse.study.stages import LOAD_LIMIT_S, NOTHING_TO_AVOID, Avoid, Stage
-from adverse.study.store.records import Record, to_parquet
 from adverse.suts.build import build, is_recorded, watches_itself
+from adverse.suts.child import isolated
 from adverse.suts.fingerprint import described, hashes_of
-from adverse.suts.isolated import isolated
 
 Key = tuple[str, str, str]
 ATTEMPTS = 3

@@ -2,21 +2,24 @@
 
 Crash, hang, garbage and too much memory each end that life of the program, with all it started, and
 become one SutError that says what happened. The next question starts it anew.
+
+Any adapter in a process of its own: a crash, a hang or a leak then costs one answer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from adverse.errors import InfrastructureError, SutError
-from adverse.processes import not_outliving_us
+from adverse.processes import not_outliving_us, our_environment, our_module
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY, check_answer, named
 from adverse.suts.running import EXIT_S, LostError, Running
@@ -175,3 +178,49 @@ class Child:
         got = "; ".join(part for part in (lost.got, ending, words) if part)
         kind, fix = (InfrastructureError, MORE_MEMORY) if killed else (lost.kind, lost.fix)
         return kind(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=fix)
+
+
+def isolated(
+    adapter: str,
+    options: Mapping[str, Any],
+    plugin_files: Iterable[Path] = (),
+    *,
+    name: str | None = None,
+    default_class: str,
+    start_timeout_s: float = 120,
+    timeout_s: float = 60,
+    memory_limit_mb: int | None = None,
+    share_mb: int | None = None,
+) -> Child:
+    """Return a Detector that gives the answers of an adapter, which lives in a child process.
+
+    `options` are those that `plugins.bind` gave. The answers are equal to the bit to those of the
+    adapter in this process: images are passed on in the same groups, numbers are not rounded.
+    """
+    description = {
+        "adapter": adapter,
+        "options": _plain(options),
+        "plugins": [str(path.absolute()) for path in plugin_files],
+        "name": name or adapter,
+        "default_class": default_class,
+    }
+    return Child(
+        our_module("adverse.suts.serve", json.dumps(description)),
+        name=name or adapter,
+        env=our_environment(),
+        start_timeout_s=start_timeout_s,
+        timeout_s=timeout_s,
+        memory_limit_mb=memory_limit_mb,
+        share_mb=share_mb,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return bound options as JSON can carry them and `plugins.bind` takes them back."""
+    if isinstance(value, Path):
+        return str(value.absolute())
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

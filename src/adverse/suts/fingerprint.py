@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from adverse.content import digest, file_sha256
 from adverse.errors import StudyError
-from adverse.hashes import digest, file_sha256
 from adverse.plugins import Plugin, library_version
-from adverse.suts import template
+from adverse.suts import predictions
 
 NOT_IDENTITY = frozenset({"cwd"})
 """Path options that say where a program runs, not what it is."""
@@ -85,8 +85,8 @@ def _settled(label: str, value: Any, files: dict[str, HashedFile]) -> Any:
 
 def _contents(label: str, path: Path) -> Iterator[tuple[str, HashedFile]]:
     """Give the files behind one path option: itself, those of a template, or all those of a folder."""
-    if template.is_template(path):
-        for setting, file in template.files_of(path).items():
+    if predictions.is_template(path):
+        for setting, file in predictions.files_of(path).items():
             yield f"{label}[{setting}]", _hashed(label, file)
     elif path.is_dir():
         for file in _files_below(path):

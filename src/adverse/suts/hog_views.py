@@ -2,21 +2,82 @@
 
 Every view is a linear classifier over the cells of its window, and four more linear functions say where in
 the window the person is (as in Felzenszwalb et al. 2010, section 7).
+
+What a HOG detector has learnt: the shape of its window and features, and the weights of its linear SVM.
+
+What a HOG detector sees: for every cell of an image, edges by direction and the share of each colour.
+
+The edges are OpenCV's HOG blocks (Dalal, Triggs 2005), folded to one vector for each cell (Felzenszwalb et
+al. 2010, section 6): the mean of its four normalized histograms, and how strong each of the four is. All
+are given as square roots, so that a little of something where there was none says more than a little more
+of much (the Hellinger kernel of Vedaldi, Zisserman 2012).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from adverse.suts.hog_grid import BINS, CELL, Floats, cell_features, colour_table
+from adverse.errors import SutError
+from adverse.strict_json import parse_json
 from adverse.types import Image
+
+CELL, BINS = 4, 9
+LEVELS = 32
+"""Steps of red, green and blue in the table of colours."""
+Floats = NDArray[np.float32]
+
+
+def cell_features(image: Image, table: NDArray[np.uint8]) -> Floats:
+    """Return (H // 4, W // 4, 13 + K) for an RGB image of at least 8 x 8 pixels and a table of K colours."""
+    rows, columns = image.shape[0] // CELL, image.shape[1] // CELL
+    cut = np.ascontiguousarray(image[: rows * CELL, : columns * CELL])
+    both = [_edges(cut, rows, columns), _colours(cut, table, rows, columns)]
+    return np.sqrt(np.concatenate(both, axis=2))
+
+
+def colour_table(colours: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Return (32, 32, 32): which of the colours (K, 3), RGB in 0..255, is nearest to a red, green, blue."""
+    step = 256 / LEVELS
+    axis = (np.arange(LEVELS) + 0.5) * step
+    every = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1)[..., None, :]
+    nearest: NDArray[np.uint8] = ((every - colours) ** 2).sum(axis=-1).argmin(axis=-1).astype(np.uint8)
+    return nearest
+
+
+def _edges(image: Image, rows: int, columns: int) -> Floats:
+    size = (columns * CELL, rows * CELL)
+    hog = cv2.HOGDescriptor(size, (2 * CELL, 2 * CELL), (CELL, CELL), (CELL, CELL), BINS)
+    # OpenCV lists blocks column by column, and so the four cells of each
+    blocks = np.asarray(hog.compute(image)).reshape(columns - 1, rows - 1, 2, 2, BINS)
+    mean = np.zeros((columns, rows, BINS), np.float32)
+    strength = np.zeros((columns, rows, 2, 2), np.float32)
+    for x in (0, 1):
+        for y in (0, 1):
+            place = slice(x, x + columns - 1), slice(y, y + rows - 1)
+            mean[place] += blocks[:, :, x, y] / 4
+            strength[(*place, x, y)] = blocks[:, :, x, y].sum(axis=2) / BINS
+    both = np.concatenate([mean, strength.reshape(columns, rows, 4)], axis=2)
+    return both.transpose(1, 0, 2)
+
+
+def _colours(image: Image, table: NDArray[np.uint8], rows: int, columns: int) -> Floats:
+    step = 256 // LEVELS
+    red, green, blue = (image // step).transpose(2, 0, 1)
+    seen = table[red, green, blue]
+    shares = [
+        cv2.resize((seen == one).astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+        for one in range(int(table.max()) + 1)
+    ]
+    return np.stack(shares, axis=2).astype(np.float32)
+
 
 PAD = 3
 """Cells of border around an image, so that people at its edge fill a window."""
@@ -165,3 +226,68 @@ def _best(scores: Floats, threshold: float) -> NDArray[np.int64]:
     flat = scores.reshape(-1)
     over = np.flatnonzero(flat >= threshold)
     return over[np.argsort(-flat[over], kind="stable")[:MOST]]
+
+
+_Pixels = Annotated[int, Field(ge=2, le=256)]
+_Share = Annotated[float, Field(gt=0, le=1)]
+_Pair = tuple[_Pixels, _Pixels]
+
+
+class HogModel(BaseModel):
+    """A HOG model; sizes are (width, height) in pixels, `person` is the part of the window a person fills.
+
+    `weights` are those of OpenCV's descriptor of that shape, with the bias at the end.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    window: _Pair
+    block: _Pair
+    stride: _Pair
+    cell: _Pair
+    bins: Annotated[int, Field(ge=2, le=36)]
+    person: tuple[_Share, _Share]
+    weights: tuple[_Finite, ...]
+
+    def descriptor(self) -> Any:
+        """Return OpenCV's descriptor with the weights set."""
+        hog = cv2.HOGDescriptor(self.window, self.block, self.stride, self.cell, self.bins)
+        hog.setSVMDetector(np.array(self.weights, np.float32))
+        return hog
+
+
+def built_in() -> HogModel:
+    """Return OpenCV's own people detector (Dalal, Triggs 2005).
+
+    A person fills 96 of the window's 128 rows, with a margin as in the training images, and is as wide as
+    somebody walking is on average, 0.4 of the height.
+    """
+    weights = np.asarray(cv2.HOGDescriptor.getDefaultPeopleDetector()).reshape(-1).tolist()
+    sizes: dict[str, _Pair] = {"window": (64, 128), "block": (16, 16), "stride": (8, 8), "cell": (8, 8)}
+    return HogModel(**sizes, bins=9, person=(0.6, 0.75), weights=tuple(weights))
+
+
+def read_hog_model(path: Path) -> HogModel | HogViews:
+    """Read a model from JSON: one window, or several views as `training/hog.py` writes them."""
+    try:
+        stored = parse_json(path.read_bytes(), path, "HOG model")
+        if isinstance(stored, dict) and "views" in stored:
+            return HogViews.model_validate(stored)
+        model = HogModel.model_validate(stored)
+        wanted = cv2.HOGDescriptor(model.window, model.block, model.stride, model.cell, model.bins)
+        size = wanted.getDescriptorSize() + 1
+    except OSError as error:
+        raise _wrong(path, error.strerror or str(error), "a file that can be read") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise _wrong(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "a HOG model") from error
+    except cv2.error as error:
+        raise _wrong(path, " ".join(str(error).split()), "sizes that fit into each other") from error
+    if len(model.weights) != size:
+        raise _wrong(path, f"{len(model.weights)} weights", f"{size}: one for each feature, and the bias")
+    return model
+
+
+def _wrong(path: Path, got: str, wanted: str) -> SutError:
+    fix = "Write it again with training/hog.py."
+    return SutError("the HOG model cannot be used", where=str(path), got=got, wanted=wanted, fix=fix)

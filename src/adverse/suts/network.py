@@ -18,7 +18,7 @@ from adverse.errors import SutError
 from adverse.suts import onnx_shape
 from adverse.suts.decoders import DECODERS, Candidates, Head, Output, Style, Unit
 from adverse.suts.dense import DenseStyle, class_scores, label_map
-from adverse.suts.finish import Finish
+from adverse.suts.nms import Finish
 from adverse.suts.onnx_shape import Port, Reader
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Placement, Preprocess, Resize
 from adverse.types import ClassScores, Detections, Image, LabelMap

@@ -18,11 +18,11 @@ from adverse.plugins import Fraction, Positive, sut
 from adverse.suts.classes import class_names
 from adverse.suts.decoders import DECODERS, Output, Style, Unit
 from adverse.suts.dense import DenseStyle
-from adverse.suts.description import uncut
 from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
 from adverse.suts.onnx_files import external_files
 from adverse.suts.onnx_shape import Port
 from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
+from adverse.suts.score_cuts import uncut
 from adverse.types import System
 
 

@@ -15,9 +15,7 @@ from pydantic import Field
 
 from adverse.errors import SutError
 from adverse.plugins import Fraction, sut
-from adverse.suts.hog_grid import Floats
-from adverse.suts.hog_model import HogModel, built_in, read_hog_model
-from adverse.suts.hog_views import HogViews, ViewFinder
+from adverse.suts.hog_views import Floats, HogModel, HogViews, ViewFinder, built_in, read_hog_model
 from adverse.suts.nms import nms
 from adverse.types import Detections, Detector, Image
 

@@ -5,10 +5,14 @@
 An image without an entry has no detections, as COCO has it. An entry that is no detection (a NaN score,
 three numbers for a box) spoils the answer for its image only. Whether the files belong to the data of a study
 is checked before it starts (recorded_check.py).
+
+Paths with {mutation} in them: one file for each setting of a study.
 """
 
 from __future__ import annotations
 
+import glob
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +23,6 @@ import numpy as np
 from adverse.errors import DataError, StudyError, SutError
 from adverse.plugins import sut
 from adverse.strict_json import parse_json
-from adverse.suts import template
 from adverse.suts.recorded_check import (
     Boxes,
     Declared,
@@ -52,7 +55,7 @@ def predictions(
     says xyxy. `missing: no-detections` says that images without an entry are meant so, however many;
     `unknown_images: ignore` leaves out entries for images that the data set does not have.
     """
-    if not template.is_template(path):
+    if not is_template(path):
         raise StudyError(
             "one file cannot hold the answers for every setting",
             where="path",
@@ -83,7 +86,7 @@ class Predictions:
 
     def missing(self, settings: Iterable[str]) -> list[Path]:
         """Return the files that settings need and that are not there."""
-        wanted = (template.path_for(self._path, setting) for setting in settings)
+        wanted = (path_for(self._path, setting) for setting in settings)
         return [path for path in wanted if not path.is_file()]
 
     def review(self, needed: Mapping[str, Needed]) -> Review:
@@ -105,7 +108,7 @@ class Predictions:
         return found.of(image_id)
 
     def _open(self, setting: str) -> _Answers:
-        path = template.path_for(self._path, setting)
+        path = path_for(self._path, setting)
         return _Answers(path, self._label_of, self._declared.boxes or "xywh")
 
 
@@ -239,3 +242,32 @@ def _categories_of(annotations: Path) -> dict[int, str]:
             wanted='"categories": [{"id": 1, "name": "person"}, ...]',
         ) from error
     return found
+
+
+PLACEHOLDER = "{mutation}"
+
+
+def is_template(path: Path) -> bool:
+    """Tell whether a path stands for one file per setting."""
+    return PLACEHOLDER in str(path)
+
+
+def path_for(template: Path, setting: str) -> Path:
+    """Return the file of one setting.
+
+    >>> path_for(Path("vendor/{mutation}.json"), "blur(sigma_px=2)").as_posix()
+    'vendor/blur(sigma_px=2).json'
+    """
+    return Path(str(template).replace(PLACEHOLDER, setting))
+
+
+def files_of(template: Path) -> dict[str, Path]:
+    """Return the files that exist for a template, by setting id."""
+    parts = str(template).split(PLACEHOLDER)
+    pattern = re.compile(re.escape(parts[0]) + "(.*)" + r"\1".join(map(re.escape, parts[1:])))
+    found = {}
+    for name in glob.glob("*".join(map(glob.escape, parts))):  # noqa: PTH207 - Path.glob does not escape
+        match = pattern.fullmatch(name)
+        if match and Path(name).is_file():
+            found[match.group(1)] = Path(name)
+    return dict(sorted(found.items()))

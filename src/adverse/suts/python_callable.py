@@ -10,8 +10,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from adverse.content import digest
 from adverse.errors import StudyError
-from adverse.hashes import digest
 from adverse.plugins import sut
 from adverse.suts.ask import as_detections, task_of
 from adverse.types import Detections, Image, System

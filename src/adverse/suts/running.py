@@ -20,7 +20,7 @@ import psutil
 from adverse.errors import OutOfMemoryError, SutError
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY
-from adverse.suts.marked_lines import LineTooLongError, MarkedLines
+from adverse.suts.wire import LineTooLongError, MarkedLines
 
 PIPE_BYTES = 1 << 20
 """Asked of the system for each pipe: a 640x480 image then needs one switch of process, not fifteen."""

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from adverse.data.worlds.driving import stereo_camera
 from adverse.data.worlds.rendering import right_of
+from adverse.data.worlds.scripts import stereo_camera
 from adverse.data.worlds.solids import BALL, BRICK, STEM, Builder, Look, Solids
 from adverse.data.worlds.writing import World
 from data.worlds.views import Floats, cast, pair, points, rays, script, without_gaps

@@ -10,10 +10,9 @@ import pytest
 
 from adverse.data.poses import rotation
 from adverse.data.worlds import orchard
-from adverse.data.worlds.driving import FRAME_RATE_HZ, quaternion
 from adverse.data.worlds.orchard import orchard_log
 from adverse.data.worlds.people import STILL
-from adverse.data.worlds.scripts import Script, Walker
+from adverse.data.worlds.scripts import FRAME_RATE_HZ, Script, Walker, quaternion
 from adverse.data.worlds.street import street_log
 from adverse.types import LogKind
 from data.worlds.views import SEED

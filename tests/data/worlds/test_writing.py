@@ -13,7 +13,7 @@ from adverse import plugins
 from adverse.cli import main
 from adverse.data.folder import folder
 from adverse.data.rendered import orchard_world
-from adverse.data.worlds import cached, writing
+from adverse.data.worlds import writing
 from adverse.data.worlds.writing import WorldSpec, write_world
 from adverse.errors import DataError
 
@@ -100,14 +100,14 @@ def test_the_format_renders_once_and_then_reads(tmp_path: Path, monkeypatch: pyt
     first = plugin.function(**bound)
     assert first.name == "orchard world (synthetic)"
     assert first.robot is not None
-    monkeypatch.setattr(cached, "write_world", None)  # would fail if it were called
+    monkeypatch.setattr(writing, "write_world", None)  # would fail if it were called
     assert [log.id for log in orchard_world(**bound).logs] == [log.id for log in first.logs]
 
 
 def test_two_at_once_share_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found: list[Path] = []
-    work = [threading.Thread(target=lambda: found.append(cached.cached_world(STREET))) for _ in range(2)]
+    work = [threading.Thread(target=lambda: found.append(writing.cached_world(STREET))) for _ in range(2)]
     for one in work:
         one.start()
     for one in work:
@@ -126,7 +126,7 @@ def test_an_interrupted_rendering_is_not_taken_for_whole(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached.cached_world(STREET, watch=stop)
+        writing.cached_world(STREET, watch=stop)
     assert list((tmp_path / "adverse" / "worlds").iterdir()) == []
 
 
@@ -134,7 +134,7 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(DataError, match="cannot be kept"):
-        cached.cached_world(STREET)
+        writing.cached_world(STREET)
 
 
 def test_the_command_writes_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds import casting
-from adverse.data.worlds.driving import stereo_camera
 from adverse.data.worlds.rendering import Rendered, render, right_of
-from adverse.data.worlds.scripts import Script
+from adverse.data.worlds.scripts import Script, stereo_camera
 from adverse.data.worlds.solids import Solids
 from adverse.data.worlds.writing import SCRIPTS, World
 from adverse.seeds import generator

@@ -21,8 +21,8 @@ from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import run_campaign
 from adverse.fuzz.votes import Votes, review_order
 from adverse.pages.review import routes_of
-from adverse.pages.serving import Door, application, open_door
-from adverse.report.fuzz_page import reviewed_table, write_fuzz_page
+from adverse.report.fuzz import reviewed_table, write_fuzz_page
+from adverse.serving import Door, application, open_door
 from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.spec import read_study

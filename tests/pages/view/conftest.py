@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from adverse.pages.serving import Door, application
 from adverse.pages.view.app import routes
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.session import Opened
+from adverse.serving import Door, application
 
 DOOR = Door("127.0.0.1", 8123, "secret-token")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from adverse.pages import serving
+from adverse import serving
 from bad_input.command import adverse_here, started
 
 

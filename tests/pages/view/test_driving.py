@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
-from adverse.analysis.drive import drive_log
+from adverse.analysis.loop import drive_log
 from adverse.analysis.results import analyze
-from adverse.study.store.finished import finished
-from adverse.study.store.folder import RunFolder
-from adverse.study.store.manifest import read_manifest, write_manifest
+from adverse.store.finished import finished
+from adverse.store.folder import RunFolder
+from adverse.store.manifest import read_manifest, write_manifest
 from synthetic_run import Size, write_run
 
 KINDS = {"stops in time": True, "does NOT stop in time": False}

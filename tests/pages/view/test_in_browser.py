@@ -14,9 +14,9 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
-from adverse.pages.serving import Door, application, open_door
 from adverse.pages.view.app import routes
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.session import Opened
+from adverse.serving import Door, application, open_door
 from browsing import NAMES
 
 MILD = "brightness(scale=0.9)"

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
-from adverse.report.figures import LEFT, SIZE, TOP
-from adverse.study.store.finished import finished
+from adverse.report.tradeoffs import LEFT, SIZE, TOP
+from adverse.store.finished import finished
 
 LEVELS = 100
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import adverse
 from adverse.data.write import write_image
 from adverse.errors import StoreError
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.session import Opened
 from adverse.types import Image
 
 HOSTILE = (

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 import adverse
 from adverse.data.write import write_image
-from adverse.pages.view.opened import Opened
 from adverse.pages.view.pictures import CHANGED, Pictures
+from adverse.pages.view.session import Opened
 from adverse.types import Image
 
 NOISE = ("salt_pepper(fraction=0.3)", "c.gaussian_noise(severity=3)")

@@ -1,8 +1,16 @@
-"""What is known about an image before its pixels are read, and the one way to say that it is damaged."""
+"""What is known about an image before its pixels are read, and the one way to say that it is damaged.
+
+EXIF orientation: reading the one value that matters here, and turning pixels by it.
+"""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from adverse.errors import DataError
 
@@ -36,3 +44,66 @@ def damaged(name: str, *, got: str | BaseException, wanted: str, where: str) -> 
         wanted=wanted,
         fix=COPY_AGAIN,
     )
+
+
+ORIENTATION_TAG = 0x0112
+_WIDTHS = {3: "H", 4: "I"}  # TIFF field types SHORT and LONG
+
+
+def orientation_of(exif: bytes) -> int | None:
+    """Return the orientation a TIFF-structured EXIF block tells, 1 where it is silent, None if unreadable."""
+    try:
+        return known_orientation(tiff_value(exif.removeprefix(b"Exif\x00\x00"), ORIENTATION_TAG))
+    except ValueError:
+        return None
+
+
+def known_orientation(value: int | None) -> int | None:
+    """Return 1..8; nothing, and the 0 of cameras that do not know, mean 1; anything else None."""
+    if not value:
+        return 1
+    return value if value in range(1, 9) else None
+
+
+def upright(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Turn pixels as stored into the picture as it was seen (EXIF 2.3, tag 0x0112).
+
+    >>> upright(np.array([[1, 2, 3]]), 6)
+    array([[1],
+           [2],
+           [3]])
+    """
+    if orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return np.ascontiguousarray(pixels)
+
+
+def as_stored(pixels: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Undo `upright`."""
+    return upright(pixels, {6: 8, 8: 6}.get(orientation, orientation))
+
+
+def tiff_value(block: bytes, tag: int) -> int | None:
+    r"""Return the whole number stored under a tag in the first directory of a TIFF block, if there is one.
+
+    >>> tiff_value(b"II*\0" + bytes.fromhex("08000000 0100 1201 0300 01000000 06000000 00000000"), 0x112)
+    6
+    """
+    order = {b"II": "<", b"MM": ">"}.get(block[:2])
+    if order is None:
+        raise ValueError("no TIFF byte order")
+    try:
+        (start,) = struct.unpack_from(f"{order}I", block, 4)
+        (count,) = struct.unpack_from(f"{order}H", block, start)
+        for at in range(start + 2, start + 2 + 12 * count, 12):
+            found, kind, _ = struct.unpack_from(f"{order}HHI", block, at)
+            if found == tag and kind in _WIDTHS:
+                (value,) = struct.unpack_from(f"{order}{_WIDTHS[kind]}", block, at + 8)
+                return int(value)
+    except struct.error as error:
+        raise ValueError("the TIFF directory is cut off") from error
+    return None

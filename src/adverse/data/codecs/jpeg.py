@@ -10,8 +10,7 @@ import simplejpeg
 from numpy.typing import NDArray
 from PIL import Image
 
-from adverse.data.codecs.header import Header, damaged
-from adverse.data.codecs.orientation import orientation_of, tiff_value
+from adverse.data.codecs.header import Header, damaged, orientation_of, tiff_value
 
 SIGNATURE = b"\xff\xd8\xff"
 _NOTES = {"Gray": ("gray",), "CMYK": ("cmyk",), "YCCK": ("cmyk",)}

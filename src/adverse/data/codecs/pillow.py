@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import BmpImagePlugin, GifImagePlugin, ImageFile, PngImagePlugin, PpmImagePlugin, TiffImagePlugin
 
-from adverse.data.codecs.header import Header, damaged
-from adverse.data.codecs.orientation import ORIENTATION_TAG, as_stored, known_orientation
+from adverse.data.codecs.header import ORIENTATION_TAG, Header, as_stored, damaged, known_orientation
 from adverse.errors import DataError
 
 _READERS: dict[bytes, tuple[str, Callable[[Any], ImageFile.ImageFile]]] = {

@@ -11,8 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.codecs.header import Header, damaged
-from adverse.data.codecs.orientation import orientation_of
+from adverse.data.codecs.header import Header, damaged, orientation_of
 from adverse.errors import DataError
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds.compiled import compiled
-from adverse.data.worlds.noise import noise, sharpness
 from adverse.data.worlds.solids import BALL, Solids, stretch
+from adverse.data.worlds.textures import noise, sharpness
 
 SKY, GROUND = -1, -2
 """Owners of pixels that no solid covers."""

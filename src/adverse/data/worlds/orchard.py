@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from adverse.data.worlds import classes, textures, trees
-from adverse.data.worlds.colours import picked
-from adverse.data.worlds.driving import Drive
+from adverse.data.worlds import classes, scenery, textures
+from adverse.data.worlds.exposure import drawn_day
 from adverse.data.worlds.people import STILL, Posture, drawn_person
-from adverse.data.worlds.scripts import Script, Walker
+from adverse.data.worlds.scenery import drawn_thing
+from adverse.data.worlds.scripts import Drive, Script, Walker
 from adverse.data.worlds.solids import Builder, Look, Solids, joined
-from adverse.data.worlds.things import drawn_thing
-from adverse.data.worlds.weather import drawn_day
+from adverse.data.worlds.textures import picked
 from adverse.seeds import generator
 from adverse.types import LogKind
 
@@ -94,7 +93,7 @@ def _beside(rng: np.random.Generator) -> float:
 
 
 def _rows(rng: np.random.Generator, drive: Drive, spacing: float) -> Iterator[Solids]:
-    fruit = picked(rng, trees.FRUITS)
+    fruit = picked(rng, scenery.FRUITS)
     height = rng.uniform(2.6, 3.4)
     end = drive.length_m + VIEW_M
     for row in (-3, -2, -1, 1, 2, 3):
@@ -105,10 +104,10 @@ def _rows(rng: np.random.Generator, drive: Drive, spacing: float) -> Iterator[So
             at = x + rng.uniform(-0.2, 0.2), y + rng.uniform(-0.15, 0.15)
             tall = height * rng.uniform(0.85, 1.12)
             near = abs(row) == 1 and x < drive.length_m + 30
-            yield trees.fruit_tree(rng, *at, tall, fruit) if near else trees.far_tree(rng, *at, tall)
+            yield scenery.fruit_tree(rng, *at, tall, fruit) if near else scenery.far_tree(rng, *at, tall)
             if abs(row) == 1 and near:
                 for _ in range(3):
-                    yield trees.tuft(rng, x + rng.uniform(-1.2, 1.2), y + rng.uniform(-0.5, 0.5))
+                    yield scenery.tuft(rng, x + rng.uniform(-1.2, 1.2), y + rng.uniform(-0.5, 0.5))
 
 
 def _things(rng: np.random.Generator, drive: Drive, actors: tuple[Walker, ...]) -> Iterator[Solids]:

@@ -1,16 +1,24 @@
-"""Who is in the picture: people of varied height, build, skin and clothes, and the postures they take."""
+"""Who is in the picture: people of varied height, build, skin and clothes, and the postures they take.
+
+A person's body: joints from the angles of a stance, and solids around the joints.
+
+The body frame is x forward, y left, z up; lengths are shares of the person's height (after Drillis and
+Contini 1966, rounded). Whatever the posture, the lowest part touches the ground.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from adverse.data.worlds import textures
-from adverse.data.worlds.colours import Rgb, picked
-from adverse.data.worlds.solids import Look
+from adverse.data.worlds import classes, textures
+from adverse.data.worlds.solids import Builder, Look, Solids
+from adverse.data.worlds.textures import Rgb, picked
 
 Posture = Literal["standing", "walking", "sitting", "crouching", "reaching", "bending"]
 STILL: tuple[Posture, ...] = ("standing", "sitting", "crouching", "reaching", "bending")
@@ -109,3 +117,154 @@ def stance(posture: Posture, walked_m: float, person: Person) -> Stance:
         "reaching": Stance(-0.03, (0.1, -0.08), (0.08, 0.05), (2.5 + 0.4 * vary, 2.2), (0.35, 0.5)),
         "bending": Stance(1.15 + 0.2 * vary, (0.15, -0.02), (0.15, 0.1), (1.3, 1.15), (0.15, 0.2)),
     }[posture]
+
+
+THIGH, SHIN, TORSO, UPPER_ARM, FOREARM = 0.245, 0.246, 0.288, 0.172, 0.157
+HIP_ASIDE, SHOULDER_ASIDE = 0.055, 0.112
+SOLE, SEAT, KNEECAP = 0.035, 0.075, 0.03
+"""How far a body reaches below ankle, hip and knee."""
+SHOE = Look(textures.PLAIN, (44, 38, 34))
+Point = NDArray[np.float64]
+Place = Callable[[Point], Point]
+
+
+class Joints(NamedTuple):
+    """Joints in heights, the hip's middle at the origin; pairs are left and right."""
+
+    neck: Point
+    head: Point
+    hip: tuple[Point, Point]
+    knee: tuple[Point, Point]
+    ankle: tuple[Point, Point]
+    shoulder: tuple[Point, Point]
+    elbow: tuple[Point, Point]
+    wrist: tuple[Point, Point]
+
+
+def body(person: Person, pose: Stance, at_m: tuple[float, float], heading: float, instance: int) -> Solids:
+    """Return the solids of a person at a point of the ground, facing `heading` (0: along world x)."""
+    turn = np.array(
+        [
+            [math.cos(heading), -math.sin(heading), 0.0],
+            [math.sin(heading), math.cos(heading), 0.0],
+            [0.0, 0.0, 1.0],
+        ]
+    )
+    joints = joints_of(pose)
+    foot = np.array([at_m[0], at_m[1], -lowest(joints) * person.height_m])
+
+    def place(point: Point) -> Point:
+        moved: Point = foot + person.height_m * (turn @ point)
+        return moved
+
+    made = Builder(classes.PERSON, instance)
+    _legs(made, person, joints, place, turn)
+    _trunk(made, person, joints, place, turn)
+    _arms(made, person, joints, place)
+    _head(made, person, joints, place, turn)
+    return made.solids()
+
+
+def joints_of(pose: Stance) -> Joints:
+    """Return where the joints are in a stance."""
+    lean = np.array([math.sin(pose.lean), 0.0, math.cos(pose.lean)])
+    neck = TORSO * lean
+    left, right = (_side(pose, neck - 0.02 * lean, side) for side in (0, 1))
+    head = neck + 0.05 * lean + np.array([0.018, 0.0, 0.03])
+    hip, knee, ankle, shoulder, elbow, wrist = zip(left, right, strict=True)
+    return Joints(neck, head, hip, knee, ankle, shoulder, elbow, wrist)
+
+
+def lowest(joints: Joints) -> float:
+    """Return the height of the body's lowest part over the hip (negative), in heights."""
+    return float(
+        min(
+            -SEAT,
+            *(ankle[2] - SOLE for ankle in joints.ankle),
+            *(knee[2] - KNEECAP for knee in joints.knee),
+        )
+    )
+
+
+def _side(pose: Stance, collar: Point, side: int) -> tuple[Point, ...]:
+    sign = (1.0, -1.0)[side]
+    hip = np.array([0.0, HIP_ASIDE * sign, 0.0])
+    knee = hip + THIGH * _swung(pose.thigh[side], 0.03 * sign)
+    ankle = knee + SHIN * _swung(pose.thigh[side] - pose.knee[side], 0.01 * sign)
+    shoulder = collar + np.array([0.0, SHOULDER_ASIDE * sign, 0.0])
+    elbow = shoulder + UPPER_ARM * _swung(pose.arm[side], 0.16 * sign)
+    wrist = elbow + FOREARM * _swung(pose.arm[side] + pose.elbow[side], 0.03 * sign)
+    return hip, knee, ankle, shoulder, elbow, wrist
+
+
+def _swung(angle: float, outward: float) -> Point:
+    """Return the direction of a limb: down at angle 0, forward at a right angle."""
+    return np.array([math.sin(angle), outward, -math.cos(angle)])
+
+
+def _legs(made: Builder, person: Person, joints: Joints, place: Place, turn: Point) -> None:
+    h = person.height_m
+    thick = h * math.sqrt(person.girth)
+    for hip, knee, ankle in zip(joints.hip, joints.knee, joints.ankle, strict=True):
+        made.stem(place(hip), place(knee), 0.052 * thick, person.trousers, top_radius=0.036 * thick)
+        made.ball(place(knee), np.full(3, 0.036 * thick), person.trousers)
+        made.stem(place(knee), place(ankle), 0.035 * thick, person.trousers, top_radius=0.027 * thick)
+        toe = ankle + np.array([0.03, 0.0, -0.012])
+        made.ball(place(toe), (0.075 * h, 0.028 * h, 0.024 * h), SHOE, turn)
+
+
+def _trunk(made: Builder, person: Person, joints: Joints, place: Place, turn: Point) -> None:
+    h, girth = person.height_m, person.girth
+    left = turn[:, 1]
+    hip, neck = np.zeros(3), joints.neck
+    waist = 0.38 * neck
+    made.ball(place(hip), (0.066 * h * girth, 0.098 * h * math.sqrt(girth), 0.075 * h), person.trousers, turn)
+    made.stem(
+        place(0.1 * neck),
+        place(waist),
+        0.068 * h * girth,
+        person.shirt,
+        top_radius=0.064 * h * girth,
+        wide=1.35,
+        across=left,
+    )
+    made.stem(
+        place(waist),
+        place(0.93 * neck),
+        0.064 * h * girth,
+        person.shirt,
+        top_radius=0.072 * h,
+        wide=1.42,
+        across=left,
+    )
+    made.ball(place(0.93 * neck), (0.062 * h, 0.112 * h, 0.04 * h), person.shirt, turn)
+    if person.vest is not None:
+        look = Look(textures.BANDS, person.vest, (205, 208, 210), person.seed)
+        made.stem(place(0.2 * neck), place(0.97 * neck), 0.074 * h * girth, look, wide=1.42, across=left)
+
+
+def _arms(made: Builder, person: Person, joints: Joints, place: Place) -> None:
+    h = person.height_m
+    skin = Look(textures.PLAIN, person.skin, seed=person.seed)
+    lower = person.shirt if person.long_sleeves else skin
+    for shoulder, elbow, wrist in zip(joints.shoulder, joints.elbow, joints.wrist, strict=True):
+        made.ball(place(shoulder), np.full(3, 0.036 * h), person.shirt)
+        made.stem(place(shoulder), place(elbow), 0.033 * h, person.shirt, top_radius=0.026 * h)
+        made.ball(place(elbow), np.full(3, 0.026 * h), lower)
+        made.stem(place(elbow), place(wrist), 0.025 * h, lower, top_radius=0.018 * h)
+        hand = wrist + 0.3 * (wrist - elbow)
+        made.ball(place(hand), np.full(3, 0.027 * h), skin)
+
+
+def _head(made: Builder, person: Person, joints: Joints, place: Place, turn: Point) -> None:
+    h, head = person.height_m, joints.head
+    skin = Look(textures.PLAIN, person.skin, seed=person.seed)
+    hair = Look(textures.CLOTH, person.hair, seed=person.seed)
+    made.stem(place(0.95 * joints.neck), place(head), 0.036 * h, skin)
+    made.ball(place(head), (0.056 * h, 0.045 * h, 0.066 * h), skin, turn)
+    made.ball(place(head + np.array([-0.014, 0.0, 0.014])), (0.053 * h, 0.05 * h, 0.062 * h), hair, turn)
+    if person.hat is not None:
+        hat = Look(textures.CLOTH, person.hat, seed=person.seed + 2)
+        brim = 0.1 if person.seed % 2 else 0.07  # straw hat or cap
+        made.ball(place(head + np.array([0.02, 0.0, 0.035])), (brim * h, brim * h, 0.009 * h), hat, turn)
+        made.ball(place(head + np.array([-0.004, 0.0, 0.035])), (0.06 * h, 0.054 * h, 0.05 * h), hat, turn)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adverse.data.worlds.colours import Rgb, linear
 from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.textures import Rgb, linear
 
 BALL, BRICK, STEM = 0, 1, 2
 """Unit solids: |p| <= 1; all |coordinates| <= 1; |z| <= 1, of radius 1 at the foot, `taper` at the top."""

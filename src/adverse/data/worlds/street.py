@@ -9,14 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from adverse.data.worlds import textures
-from adverse.data.worlds.cars import Car, drawn_car
-from adverse.data.worlds.driving import Drive
-from adverse.data.worlds.houses import house, lamp_post, pavement, sign
+from adverse.data.worlds.exposure import drawn_day
 from adverse.data.worlds.people import Posture, drawn_person
-from adverse.data.worlds.scripts import Script, Walker
+from adverse.data.worlds.scenery import Car, drawn_car, house, lamp_post, pavement, sign, street_tree
+from adverse.data.worlds.scripts import Drive, Script, Walker
 from adverse.data.worlds.solids import Solids, joined
-from adverse.data.worlds.trees import street_tree
-from adverse.data.worlds.weather import drawn_day
 from adverse.seeds import generator
 from adverse.types import LogKind
 

@@ -1,17 +1,70 @@
 """What surfaces look like close up: colour as a function of the place on a solid, in metres along its axes.
 
 Every pattern fades to its mean where a pixel is too large to show it (`noise.sharpness`).
+
+Procedural randomness of textures: a hash of whole numbers, and value noise over it.
+
+A texture is a pure function of where it is looked at, so both eyes and all frames see the same leaf.
+
+Colours as people write them: 8-bit RGB on a display.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds.compiled import compiled
-from adverse.data.worlds.noise import chance, flat_noise, noise, sharpness
+
+_MASK = 0xFFFFFFFF
+
+
+@compiled
+def chance(x: int, y: int, z: int, seed: int) -> float:
+    """Return a number in [0, 1) that belongs to a lattice point and a seed."""
+    h = (x * 374761393 + y * 668265263 + z * 1440662683 + seed * 1013904223) & _MASK
+    h = ((h ^ (h >> 15)) * 739982445) & _MASK
+    h = ((h ^ (h >> 12)) * 695872825) & _MASK
+    return (h ^ (h >> 15)) / 4294967296.0
+
+
+@compiled
+def noise(x: float, y: float, z: float, seed: int) -> float:
+    """Return smooth value noise in [0, 1) with features one unit wide."""
+    fx, fy, fz = math.floor(x), math.floor(y), math.floor(z)
+    ix, iy, iz = int(fx), int(fy), int(fz)
+    u, v, w = x - fx, y - fy, z - fz
+    u, v, w = u * u * (3 - 2 * u), v * v * (3 - 2 * v), w * w * (3 - 2 * w)
+    a = chance(ix, iy, iz, seed) * (1 - u) + chance(ix + 1, iy, iz, seed) * u
+    b = chance(ix, iy + 1, iz, seed) * (1 - u) + chance(ix + 1, iy + 1, iz, seed) * u
+    c = chance(ix, iy, iz + 1, seed) * (1 - u) + chance(ix + 1, iy, iz + 1, seed) * u
+    d = chance(ix, iy + 1, iz + 1, seed) * (1 - u) + chance(ix + 1, iy + 1, iz + 1, seed) * u
+    return (a * (1 - v) + b * v) * (1 - w) + (c * (1 - v) + d * v) * w
+
+
+@compiled
+def flat_noise(x: float, y: float, seed: int) -> float:
+    """Return smooth value noise of the plane in [0, 1)."""
+    fx, fy = math.floor(x), math.floor(y)
+    ix, iy = int(fx), int(fy)
+    u, v = x - fx, y - fy
+    u, v = u * u * (3 - 2 * u), v * v * (3 - 2 * v)
+    a = chance(ix, iy, 0, seed) * (1 - u) + chance(ix + 1, iy, 0, seed) * u
+    b = chance(ix, iy + 1, 0, seed) * (1 - u) + chance(ix + 1, iy + 1, 0, seed) * u
+    return a * (1 - v) + b * v
+
+
+@compiled
+def sharpness(feature_m: float, pixel_m: float) -> float:
+    """Return how much of a feature a pixel of that size can show: 1 all, 0 below half a feature per pixel.
+
+    Textures fade to their mean by it instead of turning into false detail, different in each eye.
+    """
+    return min(max(feature_m / pixel_m - 0.5, 0.0), 1.0)
+
 
 PLAIN, LEAVES, BARK, CLOTH, CHECKS, BANDS, PLANKS, FACADE, PAINT, GLASS, SACKING = range(11)
 """Materials. BANDS are the reflecting stripes of a safety vest; PLANKS have gaps; FACADE has windows."""
@@ -146,3 +199,27 @@ def _road(x: float, y: float, pixel_m: float, seed: int, shade: Floats) -> bool:
         light = 0.55
     shade[0], shade[1], shade[2] = light, light, light * 1.05
     return True
+
+
+Rgb = tuple[int, int, int]
+
+
+def linear(colour: Rgb) -> NDArray[np.float64]:
+    """Return the reflectance (0..1) that a colour stands for, by the gamma of 2 that `sensor` undoes.
+
+    >>> linear((255, 0, 51))
+    array([1.  , 0.  , 0.04])
+    """
+    return (np.asarray(colour, float) / 255) ** 2
+
+
+def picked(rng: np.random.Generator, colours: Sequence[Rgb]) -> Rgb:
+    """Draw one of several colours."""
+    return colours[int(rng.integers(len(colours)))]
+
+
+def shifted(rng: np.random.Generator, colour: Rgb) -> Rgb:
+    """Draw a colour close to the given one: no two leaves are alike."""
+    light = rng.uniform(0.88, 1.1)
+    red, green, blue = (int(min(channel * light * rng.uniform(0.96, 1.04), 255)) for channel in colour)
+    return red, green, blue

@@ -30,10 +30,10 @@ from adverse.fuzz.votes import (
     review_order,
     verdict,
 )
-from adverse.pages.serving import assets, json_answer, templates_of
-from adverse.report.fuzz_page import reviewed_table
+from adverse.report.fuzz import reviewed_table
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures
-from adverse.report.words import shown
+from adverse.serving import assets, json_answer, templates_of
+from adverse.text import shown
 
 FILES = ("review.css", "review.js")
 REVIEW = "/review"

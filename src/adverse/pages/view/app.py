@@ -11,13 +11,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from adverse.pages.serving import assets, json_answer, templates_of
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.frames import label_picture
 from adverse.pages.view.page import Pages, thinned
 from adverse.pages.view.picks import Pick, picked
-from adverse.pages.view.tasks import label_picture
-from adverse.pages.view.words import counted
-from adverse.report.words import shown
+from adverse.pages.view.session import Opened
+from adverse.serving import assets, json_answer, templates_of
+from adverse.text import counted, shown
 
 PACKAGE = "adverse.pages.view"
 KEPT = {"Cache-Control": "private, max-age=60"}

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.pages.view.opened import Grid, Opened
 from adverse.pages.view.picks import Pick
-from adverse.pages.view.words import counted
-from adverse.report.figures import BOTTOM, LEFT, SIZE, TOP, Charts, style_of
+from adverse.pages.view.session import Grid, Opened
 from adverse.report.tables import span
-from adverse.report.words import shown
+from adverse.report.tradeoffs import BOTTOM, LEFT, SIZE, TOP, Charts, style_of
+from adverse.text import counted, shown
 
 PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
 PANEL_SIZE = (LEFT + SIZE + 12, TOP + SIZE + BOTTOM)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from adverse.analysis.drive import Driven, Told, drive_seen
+from adverse.analysis.loop import Driven, Told, drive_seen
 from adverse.errors import AdverseError
-from adverse.pages.view.opened import Opened
 from adverse.pages.view.picks import Pick
-from adverse.report.figures import style_of
-from adverse.report.plot import HEIGHT, Chart, Line, Mark, Panel
-from adverse.report.words import shown
+from adverse.pages.view.session import Opened
+from adverse.report.chart import HEIGHT, Chart, Line, Mark, Panel
+from adverse.report.tradeoffs import style_of
 from adverse.robot.playback import Trace
 from adverse.robot.vehicle import TOUCHING_M
+from adverse.text import shown
 
 WIDTH = 340
 TRUTH_COLOUR = "#009e73"

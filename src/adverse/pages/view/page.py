@@ -1,4 +1,7 @@
-"""What each page of the explorer shows, as plain data: its JSON twin, and all that its template places."""
+"""What each page of the explorer shows, as plain data: its JSON twin, and all that its template places.
+
+The few sentences that the explorer makes from numbers, and foreign text that must not give a path away.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,14 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from adverse.pages.view.boxes import frame_boxes
 from adverse.pages.view.curves import curve_panels, log_words, sensitivity_words
 from adverse.pages.view.driving import drive_panels
-from adverse.pages.view.opened import Opened
+from adverse.pages.view.frames import frame_answer, frame_boxes, label_names
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.pictures import Pictures
-from adverse.pages.view.tasks import frame_answer, label_names
-from adverse.pages.view.words import without_paths
+from adverse.pages.view.session import Opened
 from adverse.report.tables import level_tables
+from adverse.text import without_paths
 
 UNKNOWN_SIZE = (640, 480)
 """Of a frame that cannot be shown and whose camera is not known."""

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from adverse.pages.view.opened import LoggedFrames, Opened
+from adverse.pages.view.session import LoggedFrames, Opened
 
 FIRST_SENSITIVITY = 0.01
 """Expected false positives per image at which the page opens."""

@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 
 from adverse.errors import AdverseError
-from adverse.pages.view.opened import Opened
-from adverse.pages.view.words import without_paths
+from adverse.pages.view.session import Opened
+from adverse.text import without_paths
 
 MOST_BYTES = 96 * 1024 * 1024
 QUICK = 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from adverse.planned import Changed
+from adverse.content import Changed
 from adverse.study.stages import Avoid, Stage
 
 U = TypeVar("U")

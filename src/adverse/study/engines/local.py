@@ -26,8 +26,7 @@ import psutil
 from adverse.errors import AdverseError
 from adverse.processes import ONE_THREAD, our_environment, our_module
 from adverse.study.engines import Job, Result, Stop, U, Watcher
-from adverse.study.engines.board import SIZE_BYTES, Board
-from adverse.study.stages import Avoid, Stage
+from adverse.study.stages import SIZE_BYTES, Avoid, Board, Stage
 
 UNITS_AHEAD = 2
 """Units a worker holds: the one it does, and the next, so that it never waits for us."""

@@ -18,7 +18,7 @@ from typing import Any
 from adverse import plugins
 from adverse.errors import AdverseError
 from adverse.processes import die_with_parent
-from adverse.study.engines.board import Board
+from adverse.study.stages import Board
 
 
 def main() -> None:

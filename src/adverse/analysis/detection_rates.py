@@ -1,0 +1,151 @@
+"""The average detection rate of every setting (000): mean recall at the baseline's reference rates.
+
+The thresholds are the lowest that cost no more than 10^-3 ... 10^-1 false positives per un-mutated TEST
+image; mutated images are judged at the same thresholds, whatever false positives they cost there.
+
+The false-positive rate one would have to accept to detect each person, before and after (000, fig. 6).
+
+A rate of 0 means less than one in all validation images, infinite that no threshold finds the person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adverse.analysis.confidence import ends
+from adverse.analysis.matched import JudgedSut, validation_scores
+from adverse.analysis.score import Status
+from adverse.curves.bootstrap import Resamples
+from adverse.curves.detection_rates import REFERENCES, Required, required_rates
+from adverse.curves.interval import korn_graubard
+from adverse.curves.quantities import Quantity, Ratios, Recall
+from adverse.curves.studentized import intervals
+from adverse.levels.image import ROC_A, Judged, false_scores, image_outcomes
+from adverse.levels.match import HIT
+from adverse.levels.outcomes import Outcomes, standardize
+from adverse.store.read import Store
+
+
+def adr_rows(
+    store: Store, one: JudgedSut, statuses: Mapping[str, Status], resamples: Resamples | None
+) -> list[dict[str, Any]]:
+    """Return the ADR of every setting, with its interval and what it rests on."""
+    counted = one.counted(one.baseline)
+    false = false_scores(one.settings[one.baseline], counted)
+    thresholds = standardize(false, int(counted.sum()), np.array(REFERENCES)).thresholds
+    found: dict[str, Outcomes] = {}
+    for setting, judged in one.settings.items():
+        outcomes = image_outcomes(judged, store.truth, store.frames, thresholds, one.counted(setting))
+        found[setting] = outcomes[ROC_A]
+    wanted: dict[str, Quantity] = {
+        setting: Recall(Ratios(each.hits, each.truths, each.cost, each.exposure))
+        for setting, each in found.items()
+        if each.truths.any()
+    }
+    sure = intervals(wanted, resamples) if resamples is not None and wanted else {}
+    return [
+        {
+            "sut": one.sut,
+            "setting": setting,
+            "status": statuses[setting] if each.truths.any() else "insufficient",
+            "logs": int(np.count_nonzero(each.truths)),
+            "frames": int(each.exposure.sum()),
+            "people": int(each.truths.sum()),
+            "adr": float(each.safety().mean()) if each.truths.any() else None,
+            **ends(sure.get(setting), "adr"),
+        }
+        for setting, each in found.items()
+    ]
+
+
+REQUIRED = pa.schema(
+    [
+        *((name, pa.string()) for name in ("sut", "setting", "frame")),
+        ("object", pa.int64()),  # which of the frame's true objects, in the order of the data set
+        ("before", pa.float64()),  # false positives per image, un-mutated
+        ("after", pa.float64()),  # the same under the setting
+    ]
+)
+
+
+def required_of(
+    store: Store, one: JudgedSut, statuses: Mapping[str, Status]
+) -> tuple[list[dict[str, Any]], pa.Table]:
+    """Return for every mutation how many people it costs, and the table of all people."""
+    truth = store.truth
+    fpr_max = store.run.fpr_max
+    false, images, _ = validation_scores(store, one.settings[one.baseline])
+    before = best_scores(one.settings[one.baseline], len(truth.frame))
+    plain = one.counted(one.baseline)
+    rows, tables = [], [REQUIRED.empty_table()]
+    for setting, judged in one.settings.items():
+        if setting == one.baseline:
+            continue
+        people = np.flatnonzero((one.counted(setting) & plain)[truth.frame] & ~truth.ignore)
+        after = best_scores(judged, len(truth.frame))
+        rates = required_rates(before[people], after[people], false, images)
+        rows.append(_row(store, one.sut, setting, people, rates, fpr_max, statuses[setting]))
+        tables.append(_table(store, one.sut, setting, people, rates))
+    return rows, pa.concat_tables(tables)
+
+
+def best_scores(judged: Judged, truths: int) -> NDArray[np.float64]:
+    """Return the score of the detection that is matched with each true object; NaN where there is none."""
+    found = np.full(truths, np.nan)
+    hit = judged.outcome == HIT
+    found[judged.truth[hit]] = judged.answers.scores[hit]
+    return found
+
+
+def _row(
+    store: Store,
+    sut: str,
+    setting: str,
+    people: NDArray[np.int64],
+    rates: Required,
+    fpr_max: float,
+    status: Status,
+) -> dict[str, Any]:
+    """Say how many people that could be had for `fpr_max` cost more now, and by how much rates rise."""
+    frames, logs = store.frames, len(store.frames.logs)
+    log = frames.log[store.truth.frame[people]]
+    affordable = rates.before <= fpr_max
+    lost = affordable & (rates.after > fpr_max)
+    interval = korn_graubard(
+        np.bincount(log[lost], minlength=logs), np.bincount(log[affordable], minlength=logs)
+    )
+    rise = rates.orders()[affordable] if rates.images else np.zeros(0)
+    return {
+        "sut": sut,
+        "setting": setting,
+        "status": status if affordable.any() else "insufficient",
+        "logs": len(np.unique(log)),
+        "frames": len(np.unique(store.truth.frame[people])),
+        "people": len(people),
+        "affordable_before": int(affordable.sum()),
+        "lost": interval.value,
+        **ends(interval, "lost"),
+        "median_rise_orders": _plain(float(np.median(rise))) if len(rise) else None,
+    }
+
+
+def _table(store: Store, sut: str, setting: str, people: NDArray[np.int64], rates: Required) -> pa.Table:
+    ids, truth = store.frames.ids, store.truth
+    columns = [
+        *(pa.repeat(name, len(people)) for name in (sut, setting)),
+        pa.array([ids[row] for row in truth.frame[people]], pa.string()),
+        truth.place[people],
+        rates.before,
+        rates.after,
+    ]
+    return pa.table(columns, schema=REQUIRED)
+
+
+def _plain(value: float) -> float | str:
+    """Return a number that JSON can hold."""
+    return value if np.isfinite(value) else "infinite"

@@ -1,0 +1,167 @@
+"""What the closed loop says beside its safety: other tolerances, and how often somebody came too close.
+
+Safety counts the logs in which the robot stops no later than the truth would have made it, but for
+`stop_tolerance_m`. Beside it stand the same with no tolerance at all (`at_0`) and with that of the buffer
+between control and safety radius (`at_buffer`), and the share of logs in which the robot entered somebody's
+safety radius while it moved (`violations`).
+
+One closed-loop run of one log, step by step: by a SUT at one sensitivity, and by the truth.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.analysis.confidence import Confidence, ends
+from adverse.analysis.context import Context, Seen
+from adverse.analysis.matched import sensitivity_of
+from adverse.analysis.score import Scored
+from adverse.curves.curve import area
+from adverse.curves.interval import Interval, korn_graubard
+from adverse.errors import StudyError, suggestion
+from adverse.levels.image import judge
+from adverse.levels.outcomes import Outcomes
+from adverse.levels.places import ROUNDING_M
+from adverse.robot.playback import Trace, trace
+from adverse.store.read import Store
+
+SHOWN = (0.001, 0.01, 0.1)
+"""Expected false positives per image at which rates are told in the summary."""
+
+
+def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
+    """Return the areas at the other tolerances, and all rates at a few sensitivities."""
+    rows = []
+    for one in scored:
+        if one.outcomes is None or one.curve is None or not one.outcomes.beside:
+            continue
+        row, outcomes, known = one.row, one.outcomes, one.curve.sensitivity
+        found: dict[str, Any] = {"sut": row.sut, "level": row.level, "setting": row.setting}
+        found |= {"status": row.status, "logs": int(outcomes.truths.sum())}
+        for name in ("at_0", "at_buffer"):
+            safety = _share(outcomes.beside[name], outcomes)
+            defined = row.area is not None
+            found[f"area_{name}"] = area(safety, one.curve.efficiency) if defined else None
+            key = (row.level, row.setting, name)
+            found |= ends(sure.beside.get(key) if sure else None, f"area_{name}")
+        if row.area is not None:
+            nearest = [int(np.argmin(np.abs(np.log(known) - np.log(level)))) for level in SHOWN]
+            found["at"] = [_at(one, outcomes, k) for k in dict.fromkeys(nearest)]
+        rows.append(found)
+    return rows
+
+
+def rate_rows(scored: Sequence[Scored]) -> list[dict[str, Any]]:
+    """Return all rates at every sensitivity, each with its interval."""
+    return [
+        {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting, **_at(one, one.outcomes, k)}
+        for one in scored
+        if one.outcomes is not None and one.curve is not None
+        if one.outcomes.beside and one.row.area is not None
+        for k in range(len(one.curve.sensitivity))
+    ]
+
+
+def _at(one: Scored, outcomes: Outcomes, k: int) -> dict[str, Any]:
+    found: dict[str, Any] = {} if one.curve is None else {"sensitivity": float(one.curve.sensitivity[k])}
+    found["logs"] = int(outcomes.truths.sum())
+    counts = {"safety": outcomes.hits, **{f"safety_{n}": outcomes.beside[n] for n in ("at_0", "at_buffer")}}
+    for name, hits in {**counts, "violations": outcomes.beside["violations"]}.items():
+        interval = _interval(int(hits[:, k].sum()), found["logs"])
+        found[name] = interval.value
+        found |= ends(interval, name)
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _interval(hits: int, logs: int) -> Interval:
+    """Return the interval of a share of logs; each is one trial, so only their number matters."""
+    return korn_graubard(np.arange(logs) < hits, np.ones(logs))
+
+
+def _share(hits: NDArray[np.int64], outcomes: Outcomes) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(hits.sum(axis=0) / outcomes.truths.sum())
+
+
+class Told(NamedTuple):
+    """Who tells the robot what is there: a SUT under a setting, from which score on, at which sensitivity."""
+
+    sut: str
+    setting: str
+    level: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Driven:
+    """The two runs, and whether the SUT's was safe (None on a negative log)."""
+
+    log: str
+    sut: str
+    setting: str
+    level: float
+    threshold: float
+    by_sut: Trace
+    by_truth: Trace
+    positive: bool
+    tolerance_m: float = 0.0
+    """How much later than the truth it may stop."""
+
+    @property
+    def safe(self) -> bool | None:
+        """Whether the SUT stopped no later than the truth; None where there is nothing to stop for."""
+        if not self.positive or not self.by_truth.stopped[-1]:
+            return None
+        latest = self.by_truth.position_m[-1] + ROUNDING_M + self.tolerance_m
+        return bool(self.by_sut.stopped[-1] and self.by_sut.position_m[-1] <= latest)
+
+
+def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: str | None = None) -> Driven:
+    """Drive one log of a run at the level nearest to a sensitivity (expected false positives per image)."""
+    _known("SUT", sut, store.suts)
+    chosen = setting or store.run.baseline.id
+    _known("mutation", chosen, list(store.groups))
+    _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
+    context = Context(store, [store.frames.logs.index(log)])
+    answers = store.answers(sut, settings=dict.fromkeys((store.run.baseline.id, chosen)))
+    baseline = judge(answers[store.run.baseline.id], store.truth)
+    known, _ = sensitivity_of(store, baseline)
+    k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
+    told = Told(sut, chosen, float(known.levels[k]), float(known.thresholds[k]))
+    return drive_seen(context, context.seen(answers[chosen]), told, log)
+
+
+def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str | None = None) -> Driven:
+    """Drive one log by detections whose places are known, against one kind of truth (None: the first)."""
+    if context.robot is None:
+        raise StudyError(
+            "the run has no robot to drive",
+            where=str(context.store.folder.path),
+            fix="Add loop to levels: and robot: to the study, and run it again.",
+        )
+    frames = context.store.frames
+    threshold = np.array([told.threshold], np.float32)
+    obstacles = context.obstacles(seen, threshold, frames.test)
+    runs, left_out = context.playbacks(obstacles, kind or next(iter(context.truths)), frames.test)
+    number = frames.logs.index(log)
+    if number not in runs:
+        raise StudyError("this log cannot be played back", where=f"log {log!r}", got=str(dict(left_out)))
+    run = runs[number]
+    by_sut, by_truth = (
+        trace(run.stations, column, run.too_close_m, run.end_m, context.robot, positive=run.positive)
+        for column in (run.obstacles_m[:, 0], run.true_m)
+    )
+    tolerance_m = context.robot.stop_tolerance_m
+    return Driven(log, *told, by_sut, by_truth, run.positive, tolerance_m)
+
+
+def _known(noun: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        raise StudyError(f"the run has no {noun} called {name!r}", fix=suggestion(name, names))

@@ -1,0 +1,91 @@
+"""One figure over all mutations: the mean over their families, and what is to be expected of given odds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from adverse.analysis.confidence import Confidence, ends
+from adverse.analysis.score import Scored
+from adverse.curves.curve import area
+from adverse.curves.robustness import expected_curve, mean_over_mutations
+from adverse.store.run import Run
+from adverse.types import Setting
+
+WORST_STATUS = ("insufficient", "incomplete", "ok")
+
+
+def families(settings: Iterable[Setting]) -> dict[str, list[str]]:
+    """Return the ids of settings by the mutations they are made of, whatever their strength."""
+    found: dict[str, list[str]] = {}
+    for setting in settings:
+        found.setdefault(setting.family, []).append(setting.id)
+    return found
+
+
+def mean_weights(mutations: Iterable[Setting]) -> dict[str, float]:
+    """Return the weight of each setting in a mean over families of means over settings."""
+    known = families(mutations)
+    return {setting: 1 / (len(known) * len(mine)) for mine in known.values() for setting in mine}
+
+
+def mean_rows(run: Run, scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
+    """Return for each level the mean area and the mean robustness over mutations (mPC and rPC)."""
+    if not run.mutations:
+        return []
+    rows = []
+    known = families(run.mutations)
+    for level, by_setting in _by_level(scored).items():
+        row = _heads(by_setting, list(by_setting), level)
+        for name in ("area", "robustness"):
+            values = {f: [getattr(by_setting[s].row, name) for s in mine] for f, mine in known.items()}
+            defined = all(value is not None for mine in values.values() for value in mine)
+            row[name] = mean_over_mutations(values) if defined else None
+            row |= ends(sure.means.get((level, name)) if sure else None, name)
+        rows.append({**row, "families": len(known), "settings": len(run.mutations)})
+    return rows
+
+
+def expected_rows(
+    scored: Sequence[Scored], conditions: Mapping[str, float], fpr_max: float, sure: Confidence | None
+) -> list[dict[str, Any]]:
+    """Return for each level the area of the curve to be expected where conditions prevail as given."""
+    rows = []
+    for level, by_setting in _by_level(scored).items():
+        row = _heads(by_setting, list(conditions), level)
+        triples, timed = [], False
+        for setting in conditions:
+            one = by_setting[setting]
+            if one.curve is None or one.outcomes is None or one.row.area is None:
+                break
+            timed = one.outcomes.kind == "time"
+            third = one.curve.efficiency if timed else one.outcomes.false_rate()
+            triples.append((one.curve.sensitivity, one.curve.safety, third))
+        row["area"] = None
+        if len(triples) == len(conditions):
+            chances = list(conditions.values())
+            curve = expected_curve(triples, chances, fpr_max=None if timed else fpr_max)
+            row["area"] = area(curve.safety, curve.efficiency)
+        rows.append({**row, **ends(sure.expected.get(level) if sure else None, "area")})
+    return rows
+
+
+def _by_level(scored: Sequence[Scored]) -> dict[str, dict[str, Scored]]:
+    found: dict[str, dict[str, Scored]] = {}
+    for one in scored:
+        if one.outcomes is not None:
+            found.setdefault(one.row.level, {})[one.row.setting] = one
+    return found
+
+
+def _heads(by_setting: Mapping[str, Scored], used: Sequence[str], level: str) -> dict[str, Any]:
+    rows = [by_setting[setting].row for setting in used]
+    statuses = {row.status for row in rows}
+    return {
+        "sut": rows[0].sut,
+        "level": level,
+        "status": next(status for status in WORST_STATUS if status in statuses),
+        "logs": min(row.logs for row in rows),
+        "frames": min(row.frames for row in rows),
+        "people": min(row.truths for row in rows),
+    }

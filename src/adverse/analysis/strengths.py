@@ -1,0 +1,130 @@
+"""How strong a contextual mutation really is on people: the simple magnitude that applies at their depth.
+
+Defocus is blur by depth and haze is blending by depth, so at a person's depth each comes to a blur radius or
+an alpha. The histogram of these over all true boxes stands beside the weights of `adverse predict`, which
+says which simple settings predict the contextual one (000, IV-B and figure 8). The depth of a person is that
+of the box as the Localizer sees it or, where the run has none, of the annotated place.
+
+What people see of each setting, where the study had it measured: median and range over frames.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.store.read import Store
+from adverse.types import Step
+
+KOSCHMIEDER = 3.912
+"""ln(1/0.02): haze of a visibility has the density KOSCHMIEDER / visibility."""
+BINS = 20
+
+
+def simple_magnitude(step: Step, depth_m: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]] | None:
+    """Return what a mutation comes to at some depths: (alpha or sigma_px, values); None if not by depth.
+
+    >>> simple_magnitude(Step("haze", {"visibility_m": 391.2}), np.array([100.0]))[1].round(4)
+    array([0.6321])
+    >>> simple_magnitude(Step("defocus", {"focus_m": 2, "kappa": 3.6}), np.array([1.0, 2.0]))
+    ('sigma_px', array([1.8, 0. ]))
+    """
+    name, options = step.mutation, step.options
+    if name == "haze":
+        beta = options.get("beta", KOSCHMIEDER / options.get("visibility_m", math.inf))
+        return "alpha", 1 - np.exp(-beta * depth_m)
+    if name == "defocus" and {"focus_m", "kappa"} <= options.keys():
+        focus, kappa = options["focus_m"], options["kappa"]
+        return "sigma_px", kappa * np.abs(1 / depth_m - 1 / focus)
+    return None
+
+
+def magnitude_rows(store: Store, localized_m: NDArray[np.float64]) -> list[dict[str, Any]]:
+    """Return the histogram over the people of the test images for every contextual setting that ran."""
+    truth, frames = store.truth, store.frames
+    people = frames.test[truth.frame] & ~truth.ignore
+    depth = np.where(np.isfinite(localized_m), localized_m, _annotated_depths_m(store))[people]
+    known = depth[depth > 0]
+    log = frames.log[truth.frame[people]][depth > 0]
+    rows: list[dict[str, Any]] = []
+    for setting in store.run.mutations:
+        if len(setting.steps) > 1:
+            continue
+        found = simple_magnitude(setting.steps[0], known)
+        if found is None or not len(known):
+            continue
+        quantity, values = found
+        top = 1.0 if quantity == "alpha" else max(float(values.max()), 1e-9)
+        counts, edges = np.histogram(values, bins=BINS, range=(0.0, top))
+        heads = {"setting": setting.id, "magnitude": quantity, "logs": len(np.unique(log)), "of": len(known)}
+        rows += [
+            {**heads, "from": float(low), "to": float(high), "people": int(n), "share": int(n) / len(known)}
+            for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+    return rows
+
+
+def _annotated_depths_m(store: Store) -> NDArray[np.float64]:
+    """Return how far ahead of the camera annotated places are; NaN where there is no place or no pose."""
+    truth = store.truth
+    pose = store.frames.poses[truth.frame]
+    away: NDArray[np.float64] = np.einsum("ni,ni->n", truth.positions_m - pose[:, :3, 3], pose[:, :3, 2])
+    return away
+
+
+RECORDED = "visual_change_"
+"""What visual change is called in records, before the name of its backend (adverse.visual)."""
+
+
+def visual_changes(store: Store) -> dict[tuple[str, str], dict[str, float]]:
+    """Return what was measured of every (setting, frame); nothing where the study did not ask.
+
+    Every SUT that looked at a frame has the same numbers in its record.
+    """
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    if not store.run.visual_change:
+        return found
+    mutated = list(store.groups)[1:]
+    for sut in store.suts:
+        table = store.told(sut, mutated)
+        columns = (table[name].to_pylist() for name in ("setting", "frame", "told"))
+        for setting, frame, told in zip(*columns, strict=True):
+            numbers = dict(told or ())
+            if any(name.startswith(RECORDED) for name in numbers):
+                found[setting, frame] = numbers
+        if len(found) == table.num_rows:
+            break
+    return found
+
+
+def visual_change_rows(store: Store) -> list[dict[str, Any]]:
+    """Return median and range of visual change by setting and backend, with what is recorded beside it."""
+    groups: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for (setting, _), numbers in sorted(visual_changes(store).items()):
+        name = next(name for name in numbers if name.startswith(RECORDED))
+        groups.setdefault((setting, name), []).append(numbers)
+    rows = []
+    for setting, group in store.groups.items():
+        for (known, name), measured in groups.items():
+            if known == setting:
+                rows.append({"setting": setting, "group": group, **_row(name, measured)})
+    return rows
+
+
+def _row(name: str, measured: list[dict[str, float]]) -> dict[str, Any]:
+    dv = np.array([numbers[name] for numbers in measured])
+    vsnr = float(np.median([numbers["vsnr_db"] for numbers in measured]))
+    return {
+        "backend": name.removeprefix(RECORDED),
+        "frames": len(dv),
+        "median": float(np.median(dv)),
+        "least": float(dv.min()),
+        "most": float(dv.max()),
+        "unseen": float(np.mean([math.isinf(numbers["vsnr_db"]) for numbers in measured])),
+        "vsnr_db_median": vsnr if math.isfinite(vsnr) else None,
+        "mse_median": float(np.median([numbers["mse"] for numbers in measured])),
+        "ssim_median": float(np.median([numbers["ssim"] for numbers in measured])),
+    }

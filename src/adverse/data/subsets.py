@@ -1,0 +1,96 @@
+"""How a study names the splits of a data set: `split: {validation: val, test: test}`.
+
+Cutting long logs that are never free of targets into stretches: some without any, and the rest.
+
+Safety is measured on logs with targets, efficiency on logs without. A drive through a town is of the first
+kind, but it has stretches that could be of the second: they become negative logs of their own.
+
+A part of a data set, for those who cannot wait for all of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+
+from adverse.errors import StudyError
+from adverse.types import Dataset, Frame, Log, Split
+
+FIELD = "{split}"
+
+
+def named(split: Mapping[Split, str] | None) -> list[tuple[Split, str | None, str]]:
+    """Return (split, its name in the data, prefix of ids); ids need a prefix only among several splits.
+
+    >>> named(None)
+    [('test', None, '')]
+    >>> named({"validation": "val", "test": "test"})
+    [('validation', 'val', 'validation/'), ('test', 'test', 'test/')]
+    """
+    if split is None:
+        return [("test", None, "")]
+    if not split or len(set(split.values())) != len(split):
+        raise StudyError(
+            "each split needs data of its own",
+            where="data.split",
+            got=str(dict(split)),
+            wanted="different names, such as {validation: val, test: test}",
+            fix="Give every split its own name, or leave split out.",
+        )
+    several = len(split) > 1
+    return [(kind, name, f"{kind}/" if several else "") for kind, name in split.items()]
+
+
+def cut_negative_runs(dataset: Dataset, targets: Collection[str], min_frames: int) -> Dataset:
+    """Return the data set with every stretch of at least so many frames without a target as a log.
+
+    What lies between them stays together, so every other log holds a target. A target that is ignored is
+    one. Logs without any target, and those with no such stretch, stay as they are; a log that is cut is
+    numbered: drive:1, drive:2. Frames keep their ids.
+    """
+    wanted = {number for number, name in enumerate(dataset.categories) if name in targets}
+    logs = [part for log in dataset.logs for part in _cut(log, wanted, min_frames)]
+    return replace(dataset, logs=tuple(logs))
+
+
+def _cut(log: Log, wanted: set[int], min_frames: int) -> Iterator[Log]:
+    parts: list[list[Frame]] = []
+    kinds: list[bool] = []
+    for empty, members in groupby(
+        log.frames, key=lambda frame: wanted.isdisjoint(frame.truth.labels.tolist())
+    ):
+        run = list(members)
+        negative = empty and len(run) >= min_frames
+        if kinds and not negative and not kinds[-1]:
+            parts[-1] += run
+        else:
+            parts.append(run)
+            kinds.append(negative)
+    if len(parts) == 1:
+        yield log
+        return
+    for number, part in enumerate(parts, start=1):
+        name = f"{log.id}:{number}"
+        frames = tuple(replace(frame, log_id=name, index=index) for index, frame in enumerate(part))
+        yield replace(log, id=name, frames=frames)
+
+
+def thinned(dataset: Dataset, test_frames: int) -> Dataset:
+    """Return the data set with at most so many test frames, evenly spaced over all of them.
+
+    Logs keep their order and their ids; a log that loses all its frames is left out.
+    """
+    total = sum(len(log.frames) for log in dataset.logs if log.split == "test")
+    if total <= test_frames:
+        return dataset
+    kept = {number * total // test_frames for number in range(test_frames)}
+    count = itertools.count()
+    logs = []
+    for log in dataset.logs:
+        if log.split == "test":
+            log = replace(log, frames=tuple(frame for frame in log.frames if next(count) in kept))  # noqa: PLW2901
+        if log.frames:
+            logs.append(log)
+    return replace(dataset, logs=tuple(logs))

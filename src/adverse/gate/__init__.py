@@ -1,1 +1,0 @@
-"""Is a run good enough? Rules, and verdicts from intervals."""

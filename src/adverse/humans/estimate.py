@@ -1,0 +1,418 @@
+"""Thresholds from human answers (004, section 5): bins, a smoothing spline, and a one-sided test in each bin.
+
+The threshold is the lower edge of the first bin in which people do significantly worse than on what they are
+compared with: up to there the change is tolerated. Where no bin does, there is no number; people tolerate
+the change at least up to the end of the last bin with enough answers.
+
+Where the drop begins: an interval that means what it says, over participants.
+
+The threshold is the first bin in which a drop is *proven*. How early that is depends on how many people
+answered, so the spread of the threshold itself says little about where people begin to fail: in simulated
+studies it mostly misses the true point (docs/human-study.md). Here that point is asked for directly.
+
+The rate is flat up to a drop point d and then falls as a power of the distance from it: at once, steeply,
+evenly or gently (POWERS). Only the onset is fitted, up to where half of the fall is done or the evidence is
+overwhelming, since nothing is known about how the fall goes on. For every d the best such curve is fitted;
+the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants
+decide: drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for
+an interval of 90%).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+from scipy.stats import chi2
+
+from adverse.errors import StudyError
+from adverse.humans.answers import BINS, CENTRES, EDGES, Array, Counted, Judgments, count_answers
+from adverse.humans.smoothing import LEAST_POINTS, smooth
+from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
+from adverse.seeds import generator
+from adverse.visual import Backend
+
+POWERS = (0.0, 0.5, 1.0, 2.0)
+"""How the drop sets in: at once, steeply, evenly, gently."""
+HALF = 0.5
+ENOUGH = 50.0
+"""Squared distance, in standard errors, at which a drop is beyond doubt; what comes after is not fitted."""
+SURE = 0.02
+"""Rates are taken to be at least this far from 0 and 1 when their noise is judged."""
+AFTER = 3
+"""Populated bins that are fitted beyond that, lest a sudden drop be cut off where it happens."""
+FLAT = 1e-9
+
+
+def drop_interval(
+    counted: Counted, draws: Array, fitted: Array, threshold_bin: int, confidence: float
+) -> tuple[float, float | None]:
+    """Return the interval of the drop point; an upper end of None is beyond the data.
+
+    `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
+    bin, NaN where a bin is not populated.
+    """
+    draws = np.vstack([np.ones(len(counted.answers)), draws])
+    known = np.isfinite(fitted)
+    rate = np.clip(np.where(known, fitted, 0.5), SURE, 1 - SURE)
+    noise = rate * (1 - rate)
+    base = min(max(counted.base_rate, SURE), 1 - SURE)
+    used = _onset(counted.answers.sum(axis=0), rate, noise, known, base, threshold_bin)
+    weight = used / noise
+    base_weight = float(counted.base_apart) / (base * (1 - base))
+    loss = _losses(
+        (draws @ counted.answers) * weight,
+        (draws @ counted.successes) * weight,
+        (draws @ counted.base_answers) * base_weight,
+        (draws @ counted.base_successes) * base_weight,
+    )
+    best = int(loss[0].argmin())
+    lost = loss[1:, best] - loss[1:].min(axis=1)
+    bound = max(float(np.quantile(lost, confidence)), float(chi2.ppf(confidence, 1)))
+    inside = np.flatnonzero(loss[0] - loss[0].min() <= bound)
+    low, high = int(inside[0]), int(inside[-1])
+    beyond = high >= np.flatnonzero(used)[-1]
+    return float(EDGES[max(low - 1, 0)]), None if beyond else float(EDGES[high + 1])
+
+
+def _onset(answers: Array, rate: Array, noise: Array, known: Array, base: float, start: int) -> Array:
+    """Return which bins to fit (1 or 0): up to where, from the threshold on, the drop is beyond doubt."""
+    fall = np.where(known, np.clip(base - rate, 0, None), 0)
+    evidence = np.cumsum(np.where(known, answers * fall**2 / noise, 0))
+    done = known & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
+    if not done.any():
+        return known.astype(np.float64)
+    place = np.cumsum(known)
+    near: Array = (known & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
+    return near
+
+
+def _losses(weight: Array, weighted: Array, base_weight: Array, base_weighted: Array) -> Array:
+    """Return minus the gain in fit of a drop at each edge over none at all, for each resample.
+
+    Least squares of rate = level - depth * onset(d, power), depth not negative, in closed form; the best
+    power counts.
+    """
+    shapes = _onsets()
+    flat = shapes.reshape(-1, BINS)
+    total = weight.sum(axis=1) + base_weight
+    level = (weighted.sum(axis=1) + base_weighted) / total
+    first = weight @ flat.T
+    spread = weight @ (flat**2).T - first**2 / total[:, None]
+    slope = weighted @ flat.T - first * level[:, None]
+    falls = (slope < 0) & (spread > FLAT)
+    gain = np.where(falls, slope**2 / np.where(falls, spread, 1), 0)
+    best: Array = -gain.reshape(len(weight), *shapes.shape[:2]).max(axis=2)
+    return best
+
+
+def _onsets() -> Array:
+    """Return every onset (edge, power, bin), 1 in the last bin; at the last edge nothing is left to fall."""
+    beyond = np.clip((CENTRES - EDGES[:-1, None]) / (CENTRES[-1] - EDGES[:-1, None]), 0, None)
+    shapes = np.stack([np.where(beyond > 0, beyond**power, 0.0) for power in POWERS], axis=1)
+    return np.concatenate([shapes, np.zeros((1, len(POWERS), BINS))])
+
+
+Weight = Literal["none", "answers"]
+
+FEW = 10
+"""A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
+LEFT = 0.5
+"""Share of the draws that must be left with enough bins."""
+FEWEST_PEOPLE = 10
+"""Fewer participants cannot be drawn anew in enough ways to tell how much people differ."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How thresholds are estimated; the defaults are the paper's.
+
+    `weight`: whether the spline counts every bin alike or by its answers. `consecutive`: how many significant
+    bins in a row make a threshold. `baseline_quantile`: which barely changed images give s0.
+    """
+
+    alpha: float = 0.05
+    weight: Weight = "none"
+    consecutive: int = 1
+    baseline_quantile: float = 0.05
+    confidence: float = 0.9
+    resamples: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in (("alpha", 0.5), ("baseline_quantile", 1), ("confidence", 1)):
+            if not 0 < getattr(self, name) < most:
+                _refuse(name, getattr(self, name), f"a number between 0 and {most:g}")
+        if self.consecutive not in (1, 2):
+            _refuse("consecutive", self.consecutive, "1 or 2")
+        if not 100 <= self.resamples <= 100_000:
+            _refuse("resamples", self.resamples, "100 to 100000")
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One populated bin of visual change: its answers, and what the spline and the test say."""
+
+    low: float
+    high: float
+    answers: int
+    rate: float
+    fitted: float
+    band: tuple[float, float] | None
+    p: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A threshold with all that led to it; `status` is found, not found or insufficient.
+
+    `interval` is that of the point where the drop begins, widened to hold `value`. `spread` is where the
+    estimate itself lands for other participants, `found_share` how often it is found at all. `tied` and
+    `unseen` count answers that say nothing about t_p: on the original people are tied, or nobody saw it.
+    """
+
+    transformation: str
+    kind: Kind
+    status: str
+    backend: Backend
+    why: str = ""
+    value: float | None = None
+    tolerated_to: float | None = None
+    interval: tuple[float, float | None] | None = None
+    confidence: float | None = None
+    spread: tuple[float | None, float | None] | None = None
+    found_share: float | None = None
+    base: float | None = None
+    base_answers: int = 0
+    answers: int = 0
+    participants: int = 0
+    tied: int = 0
+    unseen: int = 0
+    smoothing: float | None = None
+    bins: tuple[Bin, ...] = ()
+
+    @property
+    def symbol(self) -> str:
+        """t_c or t_p."""
+        return SYMBOLS[self.kind]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the estimate as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The spline over the populated bins of B counts at once, and where the test finds a drop.
+
+    Rows are counts, columns all bins; NaN where a bin is not populated. `first` is the bin of the
+    threshold, -1 where none is found. `hits` are the successes that are tested.
+    """
+
+    fitted: Array
+    hits: Array
+    first: NDArray[np.int64]
+    lam: Array
+
+
+def estimate(judgments: Judgments, options: Options | None = None) -> list[Estimate]:
+    """Estimate t_c and t_p of every transformation in the answers."""
+    chosen = options or Options()
+    return [
+        estimate_one(judgments.of(name), name, kind, chosen)
+        for name in judgments.transformations
+        for kind in KINDS
+    ]
+
+
+def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Estimate:
+    """Estimate one threshold from the answers on one transformation and on all originals."""
+    counted = count_answers(judgments, kind, options.baseline_quantile)
+    backend = judgments.measured_by
+    why = lacking(counted)
+    answers = counted.answers.sum(axis=0)
+    if why:
+        return Estimate(
+            name,
+            kind,
+            INSUFFICIENT,
+            backend,
+            why,
+            answers=int(answers.sum()),
+            participants=counted.participants,
+            tied=counted.tied,
+            unseen=counted.unseen,
+        )
+    successes = counted.successes.sum(axis=0)
+    base = counted.base_rate
+    found = fit(answers[None], successes[None], np.array([base]), options)
+    first = int(found.first[0])
+    populated = np.flatnonzero(np.isfinite(found.fitted[0]))
+    value = None if first < 0 else float(EDGES[first])
+    interval = spread = share = bands = None
+    if counted.participants >= FEWEST_PEOPLE:
+        draws = draws_of(len(counted.answers), options, name, kind)
+        again = _again(counted, draws, found, options)
+        if again is not None:
+            share = float((again.first >= 0).mean())
+            spread = None if value is None else _spread(again.first, options.confidence)
+            bands = _bands(again.fitted[:, populated], options.confidence)
+        if value is not None:
+            low, high = drop_interval(counted, draws, found.fitted[0], first, options.confidence)
+            interval = (min(low, value), None if high is None else max(high, value))
+            if value < low:
+                why = (
+                    f"the drop seems to begin at {low:g} or later; the first significant bin may be an "
+                    "accident of the spline: see whether two bins in a row agree"
+                )
+    else:
+        why = f"no interval: {counted.participants} participants, where {FEWEST_PEOPLE} are needed"
+    bins = tuple(
+        Bin(
+            float(EDGES[b]),
+            float(EDGES[b + 1]),
+            int(answers[b]),
+            float(successes[b] / answers[b]),
+            float(found.fitted[0, b]),
+            None if bands is None else bands[i],
+            float(bdtr(found.hits[0, b], int(answers[b]), base)),
+        )
+        for i, b in enumerate(populated)
+    )
+    return Estimate(
+        name,
+        kind,
+        NOT_FOUND if value is None else FOUND,
+        backend,
+        why,
+        value,
+        float(EDGES[populated[-1] + 1]) if value is None else value,
+        interval,
+        None if interval is None else options.confidence,
+        spread,
+        share,
+        base,
+        int(counted.base_answers.sum()),
+        int(answers.sum()),
+        counted.participants,
+        counted.tied,
+        counted.unseen,
+        float(found.lam[0]),
+        bins,
+    )
+
+
+def fit(answers: Array, successes: Array, base: Array, options: Options, lam: Array | None = None) -> Fit:
+    """Fit and test B rows of counts (B, BINS) against B rates; `lam` (B,) fixes the smoothing."""
+    keep = answers > FEW
+    counts = keep.sum(axis=1)
+    order = np.argsort(~keep, axis=1, kind="stable")[:, : max(int(counts.max()), LEAST_POINTS)]
+    n, k = (np.take_along_axis(values, order, axis=1) for values in (answers, successes))
+    live = np.arange(order.shape[1]) < counts[:, None]
+    rate = np.where(live, k / np.maximum(n, 1), 0)
+    weights = np.where(live, n, 0) if options.weight == "answers" else live.astype(np.float64)
+    weights = np.where(live, weights / weights.sum(axis=1, keepdims=True) * counts[:, None], 1.0)
+    smoothed = smooth(CENTRES[order], rate, weights, counts, lam)
+    hits = np.clip(np.rint(n * smoothed.fitted), 0, n)
+    place = _first_proven(hits, n.astype(np.int64), base, live, options)
+    first = np.where(place < 0, -1, order[np.arange(len(order)), place])
+    return Fit(_spread_out(smoothed.fitted, order, live), _spread_out(hits, order, live), first, smoothed.lam)
+
+
+def _first_proven(
+    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: Options
+) -> NDArray[np.int64]:
+    """Return in each row the column where the first significant test, or pair of them, is; -1 if nowhere.
+
+    The test is the dear part of it all. A row is left as soon as it is decided, and at or above the expected
+    count, where p is at least a half, nothing is tested.
+    """
+    first = np.full(len(n), -1)
+    run = np.zeros(len(n), np.int64)
+    for column in range(n.shape[1]):
+        open_rows = np.flatnonzero(live[:, column] & (first < 0))
+        below = open_rows[hits[open_rows, column] < n[open_rows, column] * base[open_rows]]
+        proven = below[bdtr(hits[below, column], n[below, column], base[below]) < options.alpha]
+        so_far = run[proven]
+        run[open_rows] = 0
+        run[proven] = so_far + 1
+        done = open_rows[run[open_rows] == options.consecutive]
+        first[done] = column + 1 - options.consecutive
+    return first
+
+
+def draws_of(people: int, options: Options, *key: str) -> Array:
+    """Return how often each participant is drawn in each resample (R, P)."""
+    rng = generator(options.seed, "human thresholds", *key)
+    return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
+
+
+def lacking(counted: Counted) -> str:
+    """Say why what was counted is too small to estimate anything from; empty where it is not."""
+    if not counted.answers.any():
+        return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
+    if counted.base_answers.sum() < FEW:
+        return f"fewer than {FEW} answers to compare with"
+    populated = int((counted.answers.sum(axis=0) > FEW).sum())
+    if populated < LEAST_POINTS:
+        return f"{populated} bins with more than {FEW} answers, where {LEAST_POINTS} are needed"
+    return ""
+
+
+def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit | None:
+    """Fit once more for participants drawn anew, in the bins and with the smoothing of the data.
+
+    None where hardly any draw has enough bins left: then nothing can be said about other participants.
+    """
+    populated = np.isfinite(found.fitted[0])
+    answers = (draws @ counted.answers) * populated
+    base_answers = draws @ counted.base_answers
+    base = np.where(
+        base_answers > 0, (draws @ counted.base_successes) / np.maximum(base_answers, 1), counted.base_rate
+    )
+    enough = (answers > FEW).sum(axis=1) >= LEAST_POINTS
+    if enough.mean() < LEFT:
+        return None
+    return fit(
+        answers[enough],
+        (draws @ counted.successes)[enough],
+        base[enough],
+        options,
+        np.full(int(enough.sum()), found.lam[0]),
+    )
+
+
+def _spread(first: NDArray[np.int64], confidence: float) -> tuple[float | None, float | None]:
+    """Return between which thresholds the middle resamples lie; none found counts as beyond all."""
+    places = np.where(first < 0, BINS, first)
+    low, high = np.quantile(places, _ends(confidence), method="inverted_cdf").astype(int)
+    return tuple(None if end == BINS else float(EDGES[end]) for end in (low, high))  # type: ignore[return-value]
+
+
+def _bands(fitted: Array, confidence: float) -> list[tuple[float, float] | None]:
+    """Return between which values the curves of the draws lie in each bin; None where too few have it."""
+    told = np.isfinite(fitted).mean(axis=0) >= LEFT
+    ends = np.nanquantile(fitted[:, told], _ends(confidence), axis=0)
+    bands: list[tuple[float, float] | None] = [None] * len(told)
+    for place, low, high in zip(np.flatnonzero(told), *ends, strict=True):
+        bands[int(place)] = (float(low), float(high))
+    return bands
+
+
+def _ends(confidence: float) -> list[float]:
+    return [(1 - confidence) / 2, (1 + confidence) / 2]
+
+
+def _spread_out(values: Array, order: NDArray[np.int64], live: NDArray[np.bool_]) -> Array:
+    out = np.full((len(values), BINS), np.nan)
+    np.put_along_axis(out, order, np.where(live, values, np.nan), axis=1)
+    return out
+
+
+def _refuse(name: str, got: object, wanted: str) -> None:
+    raise StudyError(
+        f"{name} has a value it cannot take", got=repr(got), wanted=wanted, fix=f"Change {name}."
+    )

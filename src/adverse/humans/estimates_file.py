@@ -1,0 +1,137 @@
+"""The estimates file: what a human study found, as requirements read it and people can check it.
+
+Would other images give the same thresholds? Two random parts of the images, and whether they agree.
+
+Each part holds 60% of the images. Where the 83% bands of their splines overlap, the two do not differ at
+about the 5% level (004, RQ1). The parts share images, so this can only show that thresholds do depend on
+the choice of images, never prove that they do not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from adverse.humans.answers import Judgments
+from adverse.humans.estimate import Estimate, Options, estimate_one
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
+from adverse.seeds import generator
+
+PART = 0.6
+BAND = 0.83
+ALIKE = 0.95
+"""Share of the common bins in which the bands must overlap; 5% are allowed to differ by chance."""
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """How far two random parts of the images agree; `overlap` is None where that cannot be told."""
+
+    transformation: str
+    kind: Kind
+    overlap: float | None
+    bins: int
+    thresholds: tuple[float | None, float | None]
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """The finding in words."""
+        head = f"{SYMBOLS[self.kind]} of {self.transformation}, for other images:"
+        if self.overlap is None:
+            return f"{head} cannot be told; {self.why}"
+        verdict = (
+            "agree" if self.overlap >= ALIKE else "differ: the threshold depends on which images are shown"
+        )
+        first, second = ("none" if value is None else f"{value:g}" for value in self.thresholds)
+        return (
+            f"{head} two random parts of the images {verdict} (bands overlap in {self.overlap:.0%} of "
+            f"{self.bins} bins; thresholds {first} and {second})"
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return the finding as plain data."""
+        return asdict(self)
+
+
+def reuse(judgments: Judgments, options: Options | None = None) -> list[Reuse]:
+    """Compare two random parts of the images, for t_c and t_p of every transformation."""
+    chosen = replace(options or Options(), confidence=BAND)
+    return [
+        _one(judgments.of(name), name, kind, chosen) for name in judgments.transformations for kind in KINDS
+    ]
+
+
+def _one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Reuse:
+    images = np.unique(judgments.image)
+    rng = generator(options.seed, "reuse", name, kind)
+    size = round(PART * len(images))
+    first, second = (
+        estimate_one(judgments.where(np.isin(judgments.image, part)), name, kind, options)
+        for part in (rng.permutation(images)[:size], rng.permutation(images)[:size])
+    )
+    thresholds = (first.value, second.value)
+    for part in (first, second):
+        if part.status == INSUFFICIENT:
+            return Reuse(name, kind, None, 0, thresholds, f"in a part of the images: {part.why}")
+    shared = _bands(first).keys() & _bands(second).keys()
+    if not shared:
+        return Reuse(name, kind, None, 0, thresholds, "the two parts have no bin with a band in common")
+    overlapping = [
+        max(low, other_low) <= min(high, other_high)
+        for (low, high), (other_low, other_high) in ((_bands(first)[b], _bands(second)[b]) for b in shared)
+    ]
+    return Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds)
+
+
+def _bands(found: Estimate) -> dict[float, tuple[float, float]]:
+    return {b.low: b.band for b in found.bins if b.band is not None}
+
+
+def as_data(
+    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: Options
+) -> dict[str, Any]:
+    """Return the findings of a study as plain data; `thresholds.threshold` reads them from JSON."""
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "backend": judgments.measured_by,
+        "answers": _changed(judgments),
+        "answers_on_originals": len(judgments.originals),
+        "participants": len(set(judgments.participant.tolist())),
+        "images": len(set(judgments.image.tolist())),
+        "seen_before": judgments.seen_before,
+        "options": asdict(options),
+        "thresholds": [found.plain() for found in estimates],
+        "reuse": [found.plain() for found in agreement],
+    }
+
+
+def as_json(
+    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: Options
+) -> str:
+    """Return the findings of a study as the text of an estimates file."""
+    return json.dumps(as_data(judgments, estimates, agreement, options), indent=1, allow_nan=False) + "\n"
+
+
+def counts_in_words(judgments: Judgments) -> str:
+    """Say how much was asked, and what is odd about it."""
+    people = len(set(judgments.participant.tolist()))
+    images = len(set(judgments.image.tolist()))
+    words = f"{_changed(judgments)} answers of {people} participants on changed versions of {images} images."
+    words += f" {len(judgments.originals)} answers on originals."
+    words += f" Visual change is by {judgments.measured_by}."
+    if judgments.seen_before:
+        words += (
+            f" {judgments.seen_before} answers are by somebody who had already seen another version of the "
+            "image; they may be too good."
+        )
+    return words
+
+
+def _changed(judgments: Judgments) -> int:
+    return len(judgments) - len(judgments.originals)

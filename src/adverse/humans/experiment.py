@@ -1,0 +1,204 @@
+"""The experiment while it runs: every step is written and flushed before the participant hears of it.
+
+A trial is shown once. Whoever reloads the page, opens a second tab or meets a server that was killed goes on
+with a trial that was never shown; the one that was on the screen can still be answered by the page that
+showed it, and counts as unanswered otherwise. The first answer to a trial stands, however often it is sent.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from adverse.content import digest
+from adverse.errors import AdverseError, DataError
+from adverse.humans.records import (
+    Answer,
+    Person,
+    Record,
+    Records,
+    State,
+    Trial,
+    qualified,
+    refuse_another_backend,
+    without,
+)
+from adverse.humans.sampling import Planned, plan_batch
+from adverse.humans.stimuli import Stimuli, Stimulus, trial_id
+from adverse.humans.study_file import HumanStudyFile
+
+Stage = Literal["ready", "running", "break", "failed", "finished"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a participant stands: in which batch, and how many of its trials are still to come."""
+
+    stage: Stage
+    batch: int
+    batches: int
+    left: int
+    size: int
+
+
+class Experiment:
+    """A study that is being served; the folder's lock must be held."""
+
+    def __init__(self, file: HumanStudyFile, stimuli: Stimuli | None = None) -> None:
+        self.file = file
+        self.study = file.study
+        self.records = Records(file.folder)
+        self.state = State(self.records.mend())
+        refuse_another_backend(self.state, self.study)
+        self.stimuli = stimuli or Stimuli(file)
+        self._lock = threading.Lock()
+
+    def person(self, secret: str) -> Person | None:
+        """Return the participant whose browser holds this secret, if they agreed to the present text."""
+        found = self.state.people.get(participant_of(secret)) if secret else None
+        return found if found and found.consent == self.study.consent.version else None
+
+    def join(self, secret: str) -> str:
+        """Let somebody take part who agreed; return the secret that their browser keeps."""
+        with self._lock:
+            secret = secret if participant_of(secret) in self.state.people else secrets.token_urlsafe(18)
+            consent = self.study.consent.version
+            self._write({"kind": "joined", "participant": participant_of(secret), "consent": consent})
+        return secret
+
+    def progress(self, person: Person) -> Progress:
+        """Say where a participant stands."""
+        last = person.batches[-1] if person.batches else []
+        left = sum(trial.id not in self.state.started for trial in last)
+        return Progress(self._stage(person, left), len(person.batches), self.most_batches, left, len(last))
+
+    @property
+    def most_batches(self) -> int:
+        """How many batches a participant is given at most, the first one that qualifies included."""
+        return self.study.batches + bool(self.study.qualification.items)
+
+    def next_batch(self, person: Person) -> Progress:
+        """Give a participant the next batch, unless the last one is not done or they are finished."""
+        with self._lock:
+            person = self._still_there(person)
+            if self.progress(person).stage not in ("ready", "break"):
+                return self.progress(person)
+            number = len(person.batches)
+            planned = plan_batch(self.state, person, self.stimuli.pictures, self.study)
+        trials = self._made(person, number, planned)
+        with self._lock:
+            person = self._still_there(person)
+            if len(person.batches) == number:  # else another tab was quicker
+                plain = [trial.plain() for trial in trials]
+                self._write({"kind": "batch", "participant": person.id, "trials": plain})
+            return self.progress(person)
+
+    def start(self, person: Person, request: str) -> Trial | None:
+        """Return the trial to show now, never to be shown again; the same one for a repeated request."""
+        with self._lock:
+            person = self._still_there(person)
+            for trial in person.batches[-1] if person.batches else []:
+                if self.state.started.get(trial.id) == request:
+                    return trial
+            found = self.state.open_trial(person)
+            if found is not None:
+                self._write(
+                    {"kind": "started", "participant": person.id, "trial": found.id, "request": request}
+                )
+            return found
+
+    def answer(self, person: Person, trial: str, answer: Answer) -> None:
+        """Keep an answer; on the disk when this returns. A second one to the same trial changes nothing."""
+        with self._lock:
+            if self.state.owner.get(trial) != person.id or trial not in self.state.started:
+                raise DataError("that image was not shown to you", where=f"trial {trial[:20]!r}")
+            if trial not in self.state.answers:
+                told = {
+                    "answer": answer.answer,
+                    "shown_ms": answer.shown_ms,
+                    "frame_ms": answer.frame_ms,
+                    "response_ms": answer.response_ms,
+                }
+                self._write({"kind": "answered", "participant": person.id, "trial": trial, **told})
+
+    def stimulus(self, person: Person, trial: str, *, mask: bool) -> Stimulus | None:
+        """Return the picture or the mask of a trial that is on its way to this participant's screen."""
+        found = self.state.trials.get(trial)
+        if found is None or self.state.owner[trial] != person.id or trial not in self.state.started:
+            return None
+        made = self._picture(found)
+        return self.stimuli.mask(trial, made.width, made.height) if mask else made
+
+    def erase(self, participant: str) -> int:
+        """Forget a participant and all they did, on the disk too; return how many answers that were."""
+        with self._lock:
+            kept = without(self.records, participant)
+            count = sum(
+                owner == participant
+                for trial, owner in self.state.owner.items()
+                if trial in self.state.answers
+            )
+            self.records.replace(kept)
+            self.state = State(kept)
+            return count
+
+    def _picture(self, trial: Trial) -> Stimulus:
+        if trial.role == "changed":
+            return self.stimuli.changed(trial.image, trial.transformation, trial.wanted)
+        return self.stimuli.original(trial.image)
+
+    def _made(self, person: Person, number: int, planned: list[Planned]) -> list[Trial]:
+        """Make the pictures of a batch; one that cannot be made is left out and told in the terminal."""
+        trials = []
+        for place, one in enumerate(planned):
+            sane = one.role == "sanity"
+            trial = Trial(
+                trial_id(person.id, number, place),
+                one.image.id,
+                one.role,
+                one.image.truth,
+                self.study.sanity.exposure_ms if sane else self.study.exposure_ms,
+                one.transformation,
+                one.wanted,
+            )
+            try:
+                dv = round(self._picture(trial).dv, 6)
+                backend = self.study.visual_change if trial.role == "changed" else ""
+                trials.append(replace(trial, dv=dv, backend=backend))
+            except AdverseError as error:
+                print(f"image {one.image.id!a} is left out: {error}", file=sys.stderr)  # noqa: T201
+        if not trials:
+            raise DataError("no image of the next batch can be shown", fix="The terminal says why.")
+        return trials
+
+    def _stage(self, person: Person, left: int) -> Stage:
+        if left:
+            return "running"
+        if qualified(self.state, person, self.study) is False:
+            return "failed"
+        seen = len({trial.image for trial in person.trials})
+        if len(person.batches) >= self.most_batches or seen >= len(self.stimuli.pictures):
+            return "finished"
+        return "break" if person.batches else "ready"
+
+    def _still_there(self, person: Person) -> Person:
+        """Return a participant as they are now; they may have been erased since the request came in."""
+        if person.id not in self.state.people:
+            raise DataError("your answers are erased; reload the page to take part anew")
+        return self.state.people[person.id]
+
+    def _write(self, record: Record) -> None:
+        self.records.add(record)
+        self.state.take(record)
+
+
+def participant_of(secret: str) -> str:
+    """Return the participant's number: who knows it cannot answer in their name.
+
+    >>> len(participant_of("secret"))
+    16
+    """
+    return digest("participant", secret, size=8)

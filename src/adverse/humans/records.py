@@ -1,0 +1,217 @@
+"""What has happened in a study so far, rebuilt from its records: who takes part, what they saw and said.
+
+The answers on disk: one line for each thing that happened, flushed before anybody is told that it did.
+
+A last line that a crash left unfinished was never acknowledged and does not count; damage anywhere else is an
+error. Erasing a participant writes the file anew without them. Nothing in it tells who somebody is: no
+address, no browser, no name, no time of day.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from adverse.errors import DataError, StoreError, StudyError
+from adverse.humans.study_file import HumanStudy
+from adverse.store.durable import append_line, storage_errors, write_file
+from adverse.store.journal import checked, read_checked
+
+FILE = "answers.jsonl"
+Record = Mapping[str, Any]
+
+
+class Records:
+    """The lines of a study's folder; only who holds the folder's lock may add to them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+
+    def read(self) -> list[Record]:
+        """Return all that happened, in order."""
+        return self._read()[0]
+
+    def mend(self) -> list[Record]:
+        """Return all that happened, having cut off a last line that was never finished."""
+        found, torn = self._read()
+        if torn:
+            self.replace(found)
+        return found
+
+    def add(self, record: Record) -> None:
+        """Write a line and wait until it is on the disk; where that fails, nothing of it stays behind."""
+        before = self.path.stat().st_size if self.path.exists() else 0
+        try:
+            append_line(self.path, _line(record))
+        except BaseException:
+            with storage_errors(self.path):
+                os.truncate(self.path, before)  # else the next line would be added to half of this one
+            raise
+
+    def replace(self, records: Iterable[Record]) -> None:
+        """Write the file anew."""
+        write_file(self.path, b"".join(map(_line, records)))
+
+    def _read(self) -> tuple[list[Record], bool]:
+        try:
+            with storage_errors(self.path):
+                bodies, torn = read_checked(self.path, "file of answers")
+        except StoreError as error:
+            fix = "Restore the file from a copy."
+            raise StoreError(error.what, where=error.where, got=error.got, fix=fix) from error
+        return [json.loads(body) for body in bodies], torn
+
+
+def _line(record: Record) -> bytes:
+    return checked(json.dumps(record, sort_keys=True, allow_nan=False))
+
+
+def without(records: Records, participant: str) -> list[Record]:
+    """Return all that happened but for one participant, or raise DataError where there is no such one."""
+    found = records.read()
+    kept = [record for record in found if record["participant"] != participant]
+    if len(kept) == len(found):
+        raise DataError(
+            "there is no such participant",
+            where=str(records.path),
+            got=repr(participant[:40]),
+            fix="Give the number that their page showed; it stands in the export, too.",
+        )
+    return kept
+
+
+Role = Literal["qualification", "sanity", "original", "changed"]
+
+
+CLOCK_MS = 0.5
+"""How exactly a browser tells when a frame began."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One image for one participant; `wanted` is the visual change that was aimed at, `dv` the one it has."""
+
+    id: str
+    image: str
+    role: Role
+    truth: str
+    exposure_ms: int
+    transformation: str = ""
+    wanted: float = 0.0
+    dv: float = 0.0
+    backend: str = ""
+    """By which visual change was measured; empty where nothing was changed."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the trial as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was said, how long the image was really visible, and how long one frame of the screen lasts."""
+
+    answer: str
+    shown_ms: float
+    frame_ms: float
+    response_ms: float
+
+
+@dataclass
+class Person:
+    """A participant: what they agreed to, and the batches they were given."""
+
+    id: str
+    consent: str
+    batches: list[list[Trial]] = field(default_factory=list)
+
+    @property
+    def trials(self) -> Iterator[Trial]:
+        """All trials, in the order they are shown."""
+        return (trial for batch in self.batches for trial in batch)
+
+
+class State:
+    """Everything that the records say."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.people: dict[str, Person] = {}
+        self.trials: dict[str, Trial] = {}
+        self.owner: dict[str, str] = {}
+        self.started: dict[str, str] = {}
+        """Which request started a trial; a started one is never shown again."""
+        self.answers: dict[str, Answer] = {}
+        for record in records:
+            self.take(record)
+
+    def take(self, record: Record) -> None:
+        """Follow one record."""
+        kind, person = record["kind"], str(record["participant"])
+        if kind == "joined":
+            known = self.people.setdefault(person, Person(person, record["consent"]))
+            known.consent = record["consent"]
+        elif kind == "batch":
+            trials = [Trial(**plain) for plain in record["trials"]]
+            self.people[person].batches.append(trials)
+            self.trials |= {trial.id: trial for trial in trials}
+            self.owner |= dict.fromkeys((trial.id for trial in trials), person)
+        elif kind == "started":
+            self.started[record["trial"]] = record["request"]
+        elif kind == "answered":
+            told = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
+            self.answers[record["trial"]] = Answer(**told)
+
+    def open_trial(self, person: Person) -> Trial | None:
+        """Return the next trial of the participant's last batch that was never shown."""
+        last = person.batches[-1] if person.batches else []
+        return next((trial for trial in last if trial.id not in self.started), None)
+
+
+def off_time(trial: Trial, answer: Answer) -> bool:
+    """Tell whether the image was visible for too long or too short: by more than one frame."""
+    return abs(answer.shown_ms - trial.exposure_ms) > answer.frame_ms + CLOCK_MS
+
+
+def refuse_another_backend(state: State, study: HumanStudy) -> None:
+    """Refuse a study whose file names another backend than its trials were planned with.
+
+    Their visual changes would be called by the wrong name, and pictures made again would be others.
+    """
+    for trial in state.trials.values():
+        if trial.role == "changed" and trial.backend != study.visual_change:
+            raise StudyError(
+                "visual change was measured with another backend when this study began",
+                where=f"human study {study.name!r}",
+                got=f"visual_change: {study.visual_change}",
+                wanted=trial.backend or "answers that say their backend",
+                fix="Set visual_change: back, or begin a new study under another file name.",
+            )
+
+
+def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
+    """Tell whether a participant passed the first batch; None while it is not done."""
+    if not study.qualification.items:
+        return True
+    if not person.batches or (len(person.batches) == 1 and state.open_trial(person) is not None):
+        return None
+    first = person.batches[0]
+
+    return _judged(state, first, "qualification").count(True) >= min(study.qualification.right, len(first))
+
+
+def looked(state: State, batch: Iterable[Trial]) -> bool:
+    """Tell whether somebody looked at a batch: no easy image in it was answered wrongly."""
+    return all(_judged(state, batch, "sanity"))
+
+
+def _judged(state: State, batch: Iterable[Trial], role: Role) -> list[bool]:
+    """Return for the answered trials of one role whether the answer was right."""
+    return [
+        state.answers[trial.id].answer == trial.truth
+        for trial in batch
+        if trial.role == role and trial.id in state.answers
+    ]

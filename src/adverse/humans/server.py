@@ -1,0 +1,164 @@
+"""The addresses of the experiment: thin, all of the work is done in `experiment`."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from adverse.errors import IncompleteError, StoreError
+from adverse.humans.experiment import Experiment
+from adverse.humans.records import Answer, Person
+from adverse.serving import Door, assets, json_answer, templates_of
+from adverse.text import shown
+
+PACKAGE = "adverse.humans"
+KEYS = "1234567890abcdef"
+"""One key for each of up to 16 categories."""
+MOST_MS = 3_600_000.0
+LONG_S = 180 * 24 * 3600
+NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
+Told = dict[str, Any]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def routes(experiment: Experiment, door: Door) -> list[BaseRoute]:
+    """Return the addresses of a study."""
+    pages = _Pages(experiment, f"{door.cookie}_participant")
+    return [
+        Route("/", pages.page),
+        Route("/join", pages.join, methods=["POST"]),
+        Route("/erase", pages.erase, methods=["POST"]),
+        Route("/batch.json", pages.asked(pages.batch), methods=["POST"]),
+        Route("/trial.json", pages.asked(pages.trial), methods=["POST"]),
+        Route("/answer.json", pages.asked(pages.answer), methods=["POST"]),
+        Route("/{what}/{trial}.png", pages.picture),
+        assets(PACKAGE, ("humans.css", "humans.js")),
+    ]
+
+
+class _Pages:
+    def __init__(self, experiment: Experiment, cookie: str) -> None:
+        self.experiment = experiment
+        self.study = experiment.study
+        self.cookie = cookie
+        self.templates = templates_of(PACKAGE)
+
+    def page(self, request: Request) -> Response:
+        """Show the consent, or where the participant stands."""
+        person = self.experiment.person(request.cookies.get(self.cookie, ""))
+        if person is None:
+            return self.rendered("consent.html")
+        return self.rendered(
+            "experiment.html",
+            progress=self.experiment.progress(person),
+            keys=list(zip(KEYS, self.study.categories, strict=False)),
+            number=person.id,
+        )
+
+    async def join(self, request: Request) -> Response:
+        """Let somebody in who agreed to the text as it is now."""
+        agreed = parse_qs((await request.body()).decode(errors="replace")).get("consent", [])
+        answer = RedirectResponse("/", status_code=303)
+        if agreed == [self.study.consent.version]:
+            before = request.cookies.get(self.cookie, "")
+            secret = await run_in_threadpool(self.experiment.join, before)
+            answer.set_cookie(self.cookie, secret, max_age=LONG_S, httponly=True, samesite="strict")
+        return answer
+
+    async def erase(self, request: Request) -> Response:
+        """Forget whoever asks for it."""
+        person = self.experiment.person(request.cookies.get(self.cookie, ""))
+        if person is not None:
+            await run_in_threadpool(self.experiment.erase, person.id)
+        answer = self.rendered("erased.html")
+        answer.delete_cookie(self.cookie, httponly=True, samesite="strict")
+        return answer
+
+    def picture(self, request: Request) -> Response:
+        """Send the image or the mask of a trial that was just started."""
+        what, trial = request.path_params["what"], request.path_params["trial"]
+        person = self.who(request)
+        found = self.experiment.stimulus(person, trial, mask=what == "mask")
+        if found is None or what not in ("image", "mask"):
+            raise HTTPException(404)
+        return Response(found.png, media_type="image/png")
+
+    def batch(self, person: Person, _: Told) -> Response:
+        """Give out the next batch."""
+        return json_answer(asdict(self.experiment.next_batch(person)))
+
+    def trial(self, person: Person, told: Told) -> Response:
+        """Start the next trial."""
+        request = told.get("request")
+        if not isinstance(request, str) or not NONCE.fullmatch(request):
+            raise HTTPException(400, "A trial is asked for with a number of its own.")
+        found = self.experiment.start(person, request)
+        answer: Told = {"trial": None, "progress": asdict(self.experiment.progress(person))}
+        if found is not None:
+            times = {"fixation_ms": self.study.fixation_ms, "mask_ms": self.study.mask_ms}
+            answer |= {"trial": found.id, "exposure_ms": found.exposure_ms, **times}
+        return json_answer(answer)
+
+    def answer(self, person: Person, told: Told) -> Response:
+        """Keep an answer; when this is sent, it is on the disk."""
+        number = told.get("answer")
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise HTTPException(400, "An answer is the number of a category.")
+        if not 0 <= number < len(self.study.categories):
+            raise HTTPException(400, "That is none of the categories.")
+        times = {name: _time(told.get(name)) for name in ("shown_ms", "frame_ms", "response_ms")}
+        said = Answer(self.study.categories[number], **times)
+        self.experiment.answer(person, str(told.get("trial")), said)
+        return json_answer({"kept": True})
+
+    def asked(self, work: Callable[[Person, Told], Response]) -> Endpoint:
+        """Return an endpoint that takes JSON from a participant."""
+
+        async def endpoint(request: Request) -> Response:
+            person = self.who(request)
+            body = await request.body()
+            try:
+                told = json.loads(body or b"{}")
+            except (ValueError, RecursionError):
+                raise HTTPException(400, "That is not JSON.") from None
+            try:
+                return await run_in_threadpool(work, person, told if isinstance(told, dict) else {})
+            except (IncompleteError, StoreError) as error:
+                print(f"{request.url.path}: {error}", file=sys.stderr)  # noqa: T201
+                raise HTTPException(503, "That cannot be kept at the moment.") from error
+
+        return endpoint
+
+    def who(self, request: Request) -> Person:
+        """Return the participant who asks, or refuse."""
+        person = self.experiment.person(request.cookies.get(self.cookie, ""))
+        if person is None:
+            raise HTTPException(403, "Open the first page and agree before you take part.")
+        return person
+
+    def rendered(self, name: str, **content: Any) -> HTMLResponse:
+        """Return a page of ours."""
+        return HTMLResponse(
+            self.templates.get_template(name).render(study=self.study, shown=shown, **content)
+        )
+
+
+def _time(value: object) -> float:
+    """Return a time that a page measured, or refuse it."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise HTTPException(400, "A time in milliseconds is missing.")
+    if not math.isfinite(value) or not 0 <= value <= MOST_MS:
+        raise HTTPException(400, "A time in milliseconds lies between 0 and an hour.")
+    return round(float(value), 3)

@@ -1,0 +1,177 @@
+"""The pictures of the experiment: originals, changed versions of a wanted visual change, and noise masks.
+
+Everything is made when it is needed, from the study's seed, and is the same whenever it is made again; the
+last ones are kept in memory. Nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from adverse.content import digest
+from adverse.data.reading import read_format
+from adverse.data.write import image_bytes
+from adverse.errors import StudyError
+from adverse.humans.sampling import Picture
+from adverse.humans.study_file import HumanStudyFile
+from adverse.plugins import bind
+from adverse.seeds import generator
+from adverse.types import Dataset, Frame, Image
+from adverse.visual.strength import find_strength
+
+MOST_BYTES = 128 * 2**20
+"""PNG files kept in memory."""
+PNG = Path("stimulus.png")
+DARKEST = 1e-12
+
+
+class Stimulus(NamedTuple):
+    """A picture as a PNG file, its size, and how much it differs from the original."""
+
+    png: bytes
+    width: int
+    height: int
+    dv: float
+
+
+class Stimuli:
+    """Makes the pictures of a study; may be asked from several threads."""
+
+    def __init__(self, file: HumanStudyFile, *, most_bytes: int = MOST_BYTES) -> None:
+        self.file = file
+        self.study = file.study
+        self._frames, self.pictures = _pictures(file)
+        self._kept: OrderedDict[tuple[str, ...], Stimulus] = OrderedDict()
+        self._bytes = 0
+        self._most = most_bytes
+        self._lock = threading.Lock()
+
+    def original(self, image: str) -> Stimulus:
+        """Return an image as it is, made to fit the study's size."""
+        return self._cached(("original", image), lambda: _stimulus(self._fitted(image), 0.0))
+
+    def changed(self, image: str, transformation: str, wanted: float) -> Stimulus:
+        """Return an image changed by as near to the wanted visual change as can be."""
+
+        def make() -> Stimulus:
+            found = find_strength(
+                self._fitted(image),
+                transformation,
+                wanted,
+                seed=self.study.seed,
+                key=image,
+                backend=self.study.visual_change,
+                registry=self.file.registry,
+            )
+            return _stimulus(found.image, found.visual_change)
+
+        return self._cached(("changed", image, transformation, repr(wanted)), make)
+
+    def mask(self, trial: str, width: int, height: int) -> Stimulus:
+        """Return noise with the spectrum of natural images (1/f), which ends what the eye still holds."""
+        return self._cached(
+            ("mask", trial), lambda: _stimulus(_noise(self.study.seed, trial, width, height), 0.0)
+        )
+
+    def _fitted(self, image: str) -> Image:
+        pixels = self._frames[image].image()
+        height, width = pixels.shape[:2]
+        scale = self.study.size_px / max(height, width)
+        if scale >= 1:
+            return pixels
+        size = (max(round(width * scale), 1), max(round(height * scale), 1))
+        return cv2.resize(pixels, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
+
+    def _cached(self, key: tuple[str, ...], make: Callable[[], Stimulus]) -> Stimulus:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        made = make()
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._bytes += len(made.png)
+            while self._bytes > self._most and len(self._kept) > 1:
+                self._bytes -= len(self._kept.popitem(last=False)[1].png)
+        return made
+
+
+def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[Picture]]:
+    study = file.study
+    where = file.where("data")
+    plugin = file.registry.get("dataset", study.data.format, where=file.where("data", "format"))
+    also = type(study.data).model_fields
+    options = bind(plugin, study.data.options, where=where, base=file.path.parent, also=also)
+    dataset = read_format(plugin, options, where=where)
+    frames = {
+        frame.id: frame
+        for log in dataset.logs
+        if log.split == "test"
+        for frame in log.frames
+        if frame.fault is None and _category(frame, dataset, file) is not None
+    }
+    pictures = [Picture(name, _category(frame, dataset, file) or "") for name, frame in frames.items()]
+    needed = study.qualification.items + study.sanity.items
+    known = sum(bool(picture.truth) for picture in pictures)
+    if needed and known < needed + 1:
+        raise StudyError(
+            "too few images whose category is known",
+            where=where,
+            got=f"{known} of {len(pictures)} images",
+            wanted=f"more than {needed}, for qualification and sanity items",
+            fix="Say under truth: which classes of the data belong to which category, or set "
+            "qualification: {items: 0, right: 0} and sanity: {items: 0}.",
+        )
+    if len(pictures) < study.batch:
+        raise StudyError(
+            "there are fewer images than a batch has",
+            where=where,
+            got=f"{len(pictures)} images",
+            wanted=f"at least {study.batch}: nobody sees two versions of one image",
+            fix="Add images, or make batch: smaller.",
+        )
+    return frames, pictures
+
+
+def _category(frame: Frame, dataset: Dataset, file: HumanStudyFile) -> str | None:
+    """Return the category of an image, empty where nobody knows, None where it belongs to no category."""
+    if frame.category is None:
+        return ""
+    name = dataset.categories[frame.category]
+    if not file.study.truth:
+        return name if name in file.study.categories else None
+    return next((category for category, classes in file.study.truth.items() if name in classes), None)
+
+
+def _stimulus(image: Image, dv: float) -> Stimulus:
+    return Stimulus(image_bytes(image, PNG), image.shape[1], image.shape[0], dv)
+
+
+def _noise(seed: int, trial: str, width: int, height: int) -> Image:
+    rng = generator(seed, "mask", trial)
+    across = np.fft.fftfreq(width)[None, :]
+    down = np.fft.fftfreq(height)[:, None]
+    frequency = np.hypot(across, down)
+    frequency[0, 0] = np.inf
+    spectrum = np.fft.fft2(rng.normal(size=(3, height, width))) / frequency
+    plain = np.real(np.fft.ifft2(spectrum))
+    spread = np.maximum(plain.std(axis=(1, 2), keepdims=True), DARKEST)
+    pixels = np.clip(127.5 + 48 * plain / spread, 0, 255)
+    return np.ascontiguousarray(np.rint(pixels).astype(np.uint8).transpose(1, 2, 0))
+
+
+def trial_id(participant: str, batch: int, place: int) -> str:
+    """Return the id of a trial; it tells nothing about what is shown.
+
+    >>> trial_id("a", 0, 1) != trial_id("a", 1, 0)
+    True
+    """
+    return digest("trial", participant, str(batch), str(place), size=10)

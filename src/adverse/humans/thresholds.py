@@ -1,0 +1,264 @@
+"""How much visual change people tolerate: a threshold by name, whatever it comes from.
+
+A threshold is `published` (data that come with the package), the path of an estimates file that `adverse
+humans estimate --out` wrote, or a number. Requirements only ask here, so they need not know which it was.
+
+A threshold belongs to the backend that measured the visual change it was found with: 0.91 by wavelet VIF is
+another image than 0.91 by pixel VIF. So every threshold carries its backend.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from adverse.errors import StudyError, suggestion
+from adverse.strict_json import parse_json
+from adverse.visual import BACKENDS, Backend
+
+Kind = Literal["correctness", "prediction"]
+"""What people keep up to the threshold: the right answer (t_c), or the answer they gave before (t_p)."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SYMBOLS: dict[Kind, str] = {"correctness": "t_c", "prediction": "t_p"}
+
+PUBLISHED = "published"
+PUBLISHED_SOURCE = "published with the paper (ICSE 2022): cars in ImageNet images, shown for 200 ms"
+PUBLISHED_CAVEAT = (
+    "constants of the authors' repository; a re-run of their script on their answers differs in several cells"
+)
+DEFAULT_BACKEND: Backend = "vif"
+"""By which a bare number is meant: the paper's."""
+FILE = "human_thresholds_2022.csv"
+FORMAT = "adverse human thresholds"
+FORMAT_VERSION = 2
+FOUND, NOT_FOUND, INSUFFICIENT = "found", "not found", "insufficient"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """How far people tolerate a transformation, in visual change.
+
+    `value` is None where no drop was found: then people tolerate it at least up to `tolerated_to`, the end
+    of the last populated bin, and how much further nobody knows. Otherwise the two are equal. `interval` is
+    that of the drop, where it is known, at `confidence`; an upper end of None is beyond the data.
+    """
+
+    transformation: str
+    kind: Kind
+    value: float | None
+    tolerated_to: float
+    backend: Backend
+    source: str
+    interval: tuple[float, float | None] | None = None
+    confidence: float | None = None
+    note: str = ""
+
+    @property
+    def symbol(self) -> str:
+        """t_c or t_p, as the paper calls it."""
+        return SYMBOLS[self.kind]
+
+    @property
+    def words(self) -> str:
+        """The threshold in words.
+
+        >>> threshold("published", "t.frost", "correctness").words
+        't_c = 0.84'
+        """
+        if self.value is None:
+            return f"{self.symbol}: tolerated up to {self.tolerated_to:g}, the last populated bin"
+        return f"{self.symbol} = {self.value:g}"
+
+
+def threshold(
+    name: str | float,
+    transformation: str,
+    kind: Kind,
+    *,
+    backend: Backend | None = None,
+    where: str = "threshold",
+    base: Path | None = None,
+) -> Threshold:
+    """Return a threshold: `published`, the path of an estimates file (relative to `base`), or a number.
+
+    `backend` is the one visual change will be measured with; a threshold found with another one is refused.
+    A number has no backend of its own and takes this one, `vif` unless told.
+
+    >>> threshold("published", "defocus blur", "prediction").value
+    0.94
+    >>> threshold(0.3, "haze", "correctness").backend
+    'vif'
+    """
+    number = _number(name)
+    if isinstance(name, str) and name == PUBLISHED:
+        found = _published(transformation, kind, where)
+    elif number is None:
+        found = _from_file((base or Path()) / str(name), transformation, kind, where)
+    else:
+        return _given(number, transformation, kind, backend or DEFAULT_BACKEND, where)
+    if backend is not None and backend != found.backend:
+        raise StudyError(
+            f"the threshold was measured with {found.backend}, the check is to measure with {backend}",
+            where=where,
+            got=f"{found.words} of {found.transformation} by {found.backend} ({found.source})",
+            wanted=f"a threshold by {backend}, or visual change by {found.backend}",
+            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {found.backend}.",
+        )
+    return found
+
+
+def _given(number: float, transformation: str, kind: Kind, backend: Backend, where: str) -> Threshold:
+    if not 0 < number <= 1:
+        raise StudyError(
+            "a visual change lies above 0 and is at most 1",
+            where=where,
+            got=f"{number:g}",
+            wanted="a number such as 0.5",
+            fix="Give the largest visual change that people tolerate, or the name published.",
+        )
+    return Threshold(transformation, kind, number, number, backend, "given")
+
+
+def published() -> list[Threshold]:
+    """Return all published thresholds, t_c and t_p of each transformation, by the name of our mutation."""
+    return [
+        Threshold(
+            row["mutation"],
+            kind,
+            float(row[SYMBOLS[kind]]),
+            float(row[SYMBOLS[kind]]),
+            cast("Backend", row["backend"]),
+            PUBLISHED_SOURCE,
+            note=PUBLISHED_CAVEAT,
+        )
+        for row in _rows()
+        for kind in KINDS
+    ]
+
+
+def same_transformation(one: str, other: str) -> bool:
+    """Tell whether two names mean one transformation: `t.jpeg` and `jpeg`, `defocus blur` and `defocus_blur`.
+
+    >>> same_transformation("t.defocus_blur", "Defocus blur")
+    True
+    """
+    return _plain(one) == _plain(other)
+
+
+def _published(transformation: str, kind: Kind, where: str) -> Threshold:
+    for row in _rows():
+        if _plain(transformation) in (_plain(row["name"]), _plain(row["mutation"])):
+            (found,) = [t for t in published() if (t.transformation, t.kind) == (row["mutation"], kind)]
+            return found
+    raise StudyError(
+        f"no threshold is published for {transformation!r}",
+        where=where,
+        wanted="one of the eight transformations, a number, or the file of a human study",
+        fix=f"{suggestion(transformation, [row['mutation'] for row in _rows()])} For others, run a human "
+        "study (docs/human-study.md) or give a number.",
+    )
+
+
+def _rows() -> list[dict[str, str]]:
+    text = resources.files("adverse.humans").joinpath("data", FILE).read_text("utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def _from_file(path: Path, transformation: str, kind: Kind, where: str) -> Threshold:
+    entries = read_estimates(path, where=where)
+    for entry in entries:
+        if entry["kind"] == kind and same_transformation(entry["transformation"], transformation):
+            return _estimated(entry, path)
+    known = sorted({entry["transformation"] for entry in entries if entry["kind"] == kind})
+    raise StudyError(
+        f"the human study has no {SYMBOLS[kind]} of {transformation!r}",
+        where=f"{where}, {path}",
+        fix=f"{suggestion(transformation, known)} Give one that was shown to people, or a number.",
+    )
+
+
+def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, Any]]:
+    """Read the thresholds of an estimates file as plain data, or raise StudyError."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise StudyError(
+            "the threshold is not a number, not 'published', and no file that can be read",
+            where=where,
+            got=f"{path}: {error.strerror or error}",
+            wanted="published, a number above 0 and at most 1, or the file of adverse humans estimate --out",
+            fix="Correct the name.",
+        ) from error
+    data = parse_json(raw, path, "estimates")
+    known = isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == FORMAT_VERSION
+    entries = data.get("thresholds") if known else None
+    if not isinstance(entries, list) or not all(_valid(entry) for entry in entries):
+        raise StudyError(
+            "the file holds no thresholds of a human study",
+            where=f"{where}, {path}",
+            wanted=f"the JSON that adverse humans estimate --out writes (version {FORMAT_VERSION})",
+            fix="Write it again: adverse humans estimate ANSWERS.csv --out estimates.json",
+        )
+    return entries
+
+
+def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
+    if entry["status"] == INSUFFICIENT:
+        raise StudyError(
+            f"the human study could not tell {SYMBOLS[entry['kind']]} of {entry['transformation']}",
+            where=str(path),
+            got=str(entry.get("why", "too few answers")),
+            fix="Collect more answers, or give a number.",
+        )
+    interval = entry.get("interval")
+    return Threshold(
+        entry["transformation"],
+        entry["kind"],
+        None if entry["status"] == NOT_FOUND else float(entry["value"]),
+        float(entry["tolerated_to"]),
+        entry["backend"],
+        f"estimated from human answers: {path.name}",
+        interval=None if interval is None else (interval[0], interval[1]),
+        confidence=entry.get("confidence"),
+        note=str(entry.get("why", "")),
+    )
+
+
+def _valid(entry: object) -> bool:
+    if not isinstance(entry, dict) or entry.get("kind") not in KINDS:
+        return False
+    if not isinstance(entry.get("transformation"), str) or entry.get("backend") not in BACKENDS:
+        return False
+    status, value, end = entry.get("status"), entry.get("value"), entry.get("tolerated_to")
+    if status == INSUFFICIENT:
+        return value is None
+    fits = _is_change(end) and (_is_change(value) if status == FOUND else value is None)
+    return status in (FOUND, NOT_FOUND) and fits and _is_interval(entry.get("interval"))
+
+
+def _is_interval(ends: object) -> bool:
+    if ends is None:
+        return True
+    if not isinstance(ends, list) or len(ends) != 2:
+        return False
+    return _is_change(ends[0]) and (ends[1] is None or _is_change(ends[1]))
+
+
+def _is_change(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _number(name: str | float) -> float | None:
+    try:
+        return None if isinstance(name, bool) else float(name)
+    except ValueError:
+        return None
+
+
+def _plain(name: str) -> str:
+    return (
+        name.strip().lower().removeprefix("t.").replace(" ", "_").replace("-", "_").replace("colour", "color")
+    )

@@ -1,0 +1,177 @@
+"""What a detector said about one frame, judged: every box, and the sensitivity from which it counts.
+
+Boxes are judged in the image plane, as the image level does (IoU of at least one half, the surest first).
+That does not depend on the threshold, so a box needs one number: the place of the first sensitivity at which
+it counts. The page shows and hides boxes by it and computes nothing.
+
+Frames of segmenters and classifiers: what can be shown of their answers, and plain words for the rest.
+"""
+
+from __future__ import annotations
+
+import colorsys
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.analysis.context import Seen, TruePlaces
+from adverse.analysis.tasks import segmentation_scores
+from adverse.levels.image import Judged
+from adverse.levels.match import FALSE, HIT
+from adverse.levels.outcomes import first_level
+from adverse.pages.view.picks import Pick
+from adverse.pages.view.session import Grid, Opened
+from adverse.text import counted, shown
+
+KINDS = {HIT: "hit", FALSE: "false"}
+IGNORED = "ignored"
+NAMES = {"hit": "hit", "false": "false alarm", IGNORED: "not judged", "true": "really there"}
+NEVER = "never"
+
+
+def frame_boxes(run: Opened, pick: Pick, setting: str, frame: int) -> dict[str, Any]:
+    """Return the detections (`found`) and true objects (`true`) of a frame, each with its `since`.
+
+    `since` is a place among the sensitivities; as many as there are of them means never. `steps` are the
+    counts in words, each with the place from which it holds.
+    """
+    judged, grid = run.judged(pick.sut, setting, pick.log), run.grid(pick.sut)
+    seen = run.seen(pick.sut, setting, pick.log) if run.context(pick.log).levels else None
+    mine = np.flatnonzero(judged.answers.frame[judged.row] == frame)
+    since = first_level(judged.answers.scores[mine], grid.thresholds)
+    found = [
+        _found(run, judged, seen, int(at)) | _counts(grid, int(start))
+        for at, start in zip(mine, since, strict=True)
+        if start < len(grid.levels)
+    ]
+    places = next(iter(run.context(pick.log).truths.values()), None)
+    true = _true(
+        run, places, dict(zip(judged.truth[mine].tolist(), since.tolist(), strict=True)), frame, grid
+    )
+    return {"found": found, "true": true, "steps": _steps(found, true, grid)}
+
+
+def _found(run: Opened, judged: Judged, seen: Seen | None, at: int) -> dict[str, Any]:
+    answers = judged.answers
+    kind = KINDS.get(int(judged.outcome[at]), IGNORED)
+    label, score = run.store.targets[int(answers.labels[at])], float(answers.scores[at])
+    one: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(answers.boxes[at]), "score": score}
+    if seen is not None:
+        one |= {"range_m": metres(seen.places.range_m[at]), "along_m": metres(seen.distance_m[at])}
+    return one | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
+
+
+def _counts(grid: Grid, since: int) -> dict[str, Any]:
+    """Return the place of the first sensitivity at which a box counts, and that in words."""
+    words = f"{grid.levels[since]:.3g}" if since < len(grid.levels) else NEVER
+    return {"since": since, "since_words": words}
+
+
+def _true(
+    run: Opened, places: TruePlaces | None, hit: dict[int, int], frame: int, grid: Grid
+) -> list[dict[str, Any]]:
+    """Return the true objects; `hit` is the place of the sensitivity from which each is found."""
+    truth = run.store.truth
+    true = []
+    for row in np.flatnonzero(truth.frame == frame).tolist():
+        kind = IGNORED if truth.ignore[row] else "true"
+        label = run.store.targets[int(truth.labels[row])]
+        one: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(truth.boxes[row])}
+        if places is not None:
+            one |= {"range_m": metres(places.places.range_m[row]), "along_m": metres(places.distance_m[row])}
+        words = f"{NAMES[kind]}: {shown(label)}"
+        true.append(one | _counts(grid, hit.get(row, len(grid.levels))) | {"words": words})
+    return true
+
+
+def _steps(found: list[dict[str, Any]], true: list[dict[str, Any]], grid: Grid) -> list[tuple[int, str]]:
+    people = [one["since"] for one in true if one["kind"] == "true"]
+    false = [one["since"] for one in found if one["kind"] == "false"]
+    steps = []
+    for k in sorted({0, *people, *false} - {len(grid.levels)}):
+        hits = sum(start <= k for start in people)
+        alarms = sum(start <= k for start in false)
+        words = ", ".join(
+            (counted(hits, "hit"), counted(len(people) - hits, "miss"), counted(alarms, "false alarm"))
+        )
+        steps.append((k, words))
+    return steps
+
+
+def _placed(box: NDArray[Any]) -> list[float]:
+    """Return a box x0 y0 x1 y1 as x, y, width and height."""
+    x0, y0, x1, y1 = (float(value) for value in box)
+    return [x0, y0, x1 - x0, y1 - y0]
+
+
+NOT_KEPT = (
+    "The run did not keep the segmenter's label maps, so they cannot be laid over the frame. "
+    "Set keep_label_maps: true in the study and run it again."
+)
+PALETTE = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#000000")
+"""Okabe and Ito's, for the first labels; those beyond take hues as far apart as can be."""
+LABELS = 256
+TITLE = "this frame's scores, IoU by class"
+GOLDEN = 0.618034
+
+
+def frame_answer(run: Opened, sut: str, setting: str, frame: int) -> dict[str, Any]:
+    """Return the answer about one frame as rows of words, and whether there is a label map to lay over it."""
+    record = run.store.record(sut, setting, run.store.frames.ids[frame])
+    if record is None:
+        return {"title": "", "rows": [], "labels": False, "note": "The SUT was not asked about this frame."}
+    if run.store.task == "classification":
+        return _classified(run, record, frame)
+    return _segmented(run, sut, setting, frame, record)
+
+
+def label_picture(run: Opened, sut: str, setting: str, frame: int) -> bytes | None:
+    """Return a kept label map in colours as PNG; None if there is none."""
+    record = run.store.record(sut, setting, run.store.frames.ids[frame])
+    if record is None or record["label_map"] is None:
+        return None
+    labels = np.asarray(cv2.imdecode(np.frombuffer(record["label_map"], np.uint8), cv2.IMREAD_UNCHANGED))
+    return bytes(cv2.imencode(".png", _colours()[labels.astype(np.int64) % LABELS][..., ::-1])[1].tobytes())
+
+
+def label_names(run: Opened, sut: str) -> list[dict[str, str]]:
+    """Return the names of a segmenter's labels, where its options tell them, with their colours."""
+    if run.store.task != "segmentation":
+        return []
+    told = run.store.run.sut(sut).options.get("classes")
+    names = told if isinstance(told, list) else []
+    colours = ["#" + bytes(colour).hex() for colour in _colours()]
+    return [{"name": str(name), "colour": colours[n % LABELS]} for n, name in enumerate(names)]
+
+
+def _classified(run: Opened, record: dict[str, Any], frame: int) -> dict[str, Any]:
+    truth = run.store.categories_shown[frame] or ""
+    best = list(zip(record["ranked"] or [], record["ranked_scores"] or [], strict=True))
+    rows = [{"name": name, "value": f"{score:.3f}", "right": name == truth} for name, score in best]
+    return {"title": "the best classes", "rows": rows, "labels": False, "note": f"It shows: {truth}"}
+
+
+def _segmented(run: Opened, sut: str, setting: str, frame: int, record: dict[str, Any]) -> dict[str, Any]:
+    counts = run.pixel_counts(sut)[setting]
+    scores, per_class = segmentation_scores(counts, counts.frame == frame, run.store.pixel_classes)
+    rows = [
+        {"name": name.replace("_", " "), "value": f"{value:.3f}", "right": None}
+        for name, value in (*scores.items(), *per_class.items())
+        if value is not None
+    ]
+    kept = record["label_map"] is not None
+    return {"title": TITLE, "rows": rows, "labels": kept, "note": "" if kept else NOT_KEPT}
+
+
+def _colours() -> NDArray[np.uint8]:
+    """Return the colour of every label (256, 3), RGB."""
+    first = [[int(colour[n : n + 2], 16) for n in (1, 3, 5)] for colour in PALETTE]
+    rest = [colorsys.hsv_to_rgb(n * GOLDEN % 1, 0.55, 0.9) for n in range(LABELS - len(first))]
+    return np.array([*first, *(np.array(rest) * 255).round().tolist()]).astype(np.uint8)
+
+
+def metres(value: Any) -> float | None:
+    """Return a distance as JSON can hold it: None where it is not known, or never."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,319 @@
+"""What a check leaves in its folder: every number as JSON, and the verdicts for the gate and the report.
+
+Where two orders of the same systems differ: by reliability distance, and by accuracy on a battery.
+
+004 (table 2) finds gaps this way: a system that is lower by reliability than by the benchmark is less
+reliable than the benchmark says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from adverse.errors import StoreError, StudyError
+from adverse.humans.thresholds import Threshold
+from adverse.requirements.file import Requirements, RequirementsFile
+from adverse.requirements.run import Check, Checked, Reach, judge_run
+from adverse.requirements.verdicts import Verdict, write_verdicts
+from adverse.requirements.versions import Versions
+from adverse.store.folder import RunFolder
+from adverse.store.read import Store
+from adverse.strict_yaml import YamlFile
+from adverse.study.spec import study_from
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Two systems that change places: the first is better by the benchmark, the second by reliability."""
+
+    by_accuracy: str
+    by_distance: str
+
+
+@dataclass(frozen=True)
+class RankingGap:
+    """Two orders compared. Ranks start at 1; equal scores share the better rank."""
+
+    names: tuple[str, ...]
+    accuracy_rank: Mapping[str, int]
+    distance_rank: Mapping[str, int]
+    swaps: tuple[Swap, ...]
+    tau: float | None
+    """Kendall's tau-b: 1 for the same order, -1 for the opposite; None where an order has no differences."""
+    equal: int = 0
+    """Pairs of which one order, or both, cannot say who is ahead."""
+
+    @property
+    def words(self) -> str:
+        """What it means, in a sentence or two."""
+        if self.tau is None:
+            return "The systems cannot be put in order by both: all of one score are equal."
+        agreement = f"Kendall's tau {self.tau:.2f}"
+        count = math.comb(len(self.names), 2)
+        if not self.swaps and self.equal:
+            agree = f"The orders agree on {count - self.equal} of {count} pairs ({agreement})"
+            return f"{agree}; in the others the systems are equal by one or both."
+        if not self.swaps:
+            return f"Both orders agree on every pair ({agreement})."
+        lower = [name for name in self.names if self.distance_rank[name] > self.accuracy_rank[name]]
+        pairs = "; ".join(
+            f"{swap.by_accuracy} before {swap.by_distance} by accuracy, after it by reliability"
+            for swap in self.swaps
+        )
+        said = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
+        if lower:
+            verb = "is" if len(lower) == 1 else "are"
+            said += f" {_listed(lower)} {verb} less reliable than the battery's mean accuracy suggests."
+        return said
+
+
+def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> RankingGap:
+    """Compare the order by reliability distance (less is better) with that by mean accuracy (more is better).
+
+    >>> gap = ranking_gap(["a", "b", "c"], distances=[0.3, -0.1, 0.2], accuracies=[0.9, 0.8, 0.7])
+    >>> gap.distance_rank, gap.swaps[0], round(gap.tau, 3)
+    ({'a': 3, 'b': 1, 'c': 2}, Swap(by_accuracy='a', by_distance='b'), -0.333)
+    """
+    _check(names, distances, accuracies)
+    swaps, agreed, apart, ties, equal = [], 0, 0, [0, 0], 0
+    for one, other in itertools.combinations(range(len(names)), 2):
+        by_accuracy = _sign(accuracies[one] - accuracies[other])
+        by_distance = _sign(distances[other] - distances[one])
+        ties[0] += by_accuracy == 0
+        ties[1] += by_distance == 0
+        equal += by_accuracy * by_distance == 0
+        agreed += by_accuracy * by_distance > 0
+        if by_accuracy * by_distance < 0:
+            apart += 1
+            first, second = (one, other) if by_accuracy > 0 else (other, one)
+            swaps.append(Swap(names[first], names[second]))
+    pairs = math.comb(len(names), 2)
+    spread = math.sqrt((pairs - ties[0]) * (pairs - ties[1]))
+    return RankingGap(
+        names=tuple(names),
+        accuracy_rank=_ranks(names, [-value for value in accuracies]),
+        distance_rank=_ranks(names, distances),
+        swaps=tuple(swaps),
+        tau=(agreed - apart) / spread if spread else None,
+        equal=equal,
+    )
+
+
+def _check(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> None:
+    if not len(names) == len(distances) == len(accuracies) or len(set(names)) != len(names):
+        raise StudyError(
+            "a ranking needs one distance and one accuracy for each of some different names",
+            got=f"{len(set(names))} names, {len(distances)} distances, {len(accuracies)} accuracies",
+        )
+    for name, distance, accuracy in zip(names, distances, accuracies, strict=True):
+        if not (math.isfinite(distance) and math.isfinite(accuracy)):
+            raise StudyError(
+                "a system without a score cannot be ranked",
+                where=name,
+                got=f"distance {distance:g}, accuracy {accuracy:g}",
+                fix="Leave it out, and say so.",
+            )
+
+
+def _ranks(names: Sequence[str], scores: Sequence[float]) -> dict[str, int]:
+    return {
+        name: 1 + sum(other < score for other in scores) for name, score in zip(names, scores, strict=True)
+    }
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+NAME = "requirements"
+FORMAT = 2
+KINDS_OF_VERSIONS = ("within", "barely", "battery")
+FEWEST_RANKED = 2
+QUANTILES = (0, 0.25, 0.5, 0.75, 1)
+
+
+def as_verdict(one: Checked) -> Verdict:
+    """Return the verdict: the margin is what is required, the distance what is measured."""
+    finding = one.judged.finding
+    ends = None if finding.low is None or finding.high is None else (finding.low, finding.high)
+    return Verdict(
+        name=f"{one.sut}: {one.name}",
+        requirement=one.words,
+        required=one.plan.margin,
+        measured=finding.distance,
+        interval=ends,
+        outcome=one.judged.outcome,
+        reason=one.judged.reason,
+    )
+
+
+def as_data(check: Check) -> dict[str, Any]:
+    """Return all of a check as plain data."""
+    asked = check.file.asked
+    return {
+        "format": FORMAT,
+        "study": check.file.study.study.name,
+        "task": check.file.study.study.task,
+        "seed": check.file.seed,
+        "rule": asked.rule,
+        "confidence": asked.confidence,
+        "batches": asked.batches,
+        "images_per_batch": asked.images,
+        "faults": check.faults,
+        "score_thresholds": {
+            sut: {"score": score if np.isfinite(score) else None, "chosen_on": source}
+            for sut, (score, source) in check.score_thresholds.items()
+        },
+        "results": [as_row(one) for one in check.results],
+        "rankings": _rankings(check),
+        "asked": asked.model_dump(mode="json"),
+        "made": [asdict(one) for one in check.versions],
+    }
+
+
+def _rankings(check: Check) -> list[dict[str, Any]]:
+    """Return, for each requirement with a battery, the two orders of the SUTs that have both scores."""
+    found = []
+    for name in check.file.names():
+        scored = [
+            (one.sut, distance, one.battery_mean)
+            for one in check.results
+            if one.name == name and (distance := one.judged.finding.distance) is not None
+            if one.battery_mean is not None
+        ]
+        if len(scored) < FEWEST_RANKED:
+            continue
+        suts, distances, means = zip(*scored, strict=True)
+        gap = ranking_gap(suts, distances, means)
+        found.append(
+            {
+                "requirement": name,
+                "battery": next(one.battery for one in check.results if one.name == name),
+                "tau": gap.tau,
+                "words": gap.words,
+                "places": [
+                    {
+                        "sut": sut,
+                        "battery_mean": mean,
+                        "by_accuracy": gap.accuracy_rank[sut],
+                        "distance": distance,
+                        "by_reliability": gap.distance_rank[sut],
+                    }
+                    for sut, distance, mean in scored
+                ],
+            }
+        )
+    return found
+
+
+def as_row(one: Checked) -> dict[str, Any]:
+    """Return one result as plain data."""
+    finding = one.judged.finding
+    return {
+        "sut": one.sut,
+        "requirement": one.name,
+        "words": one.words,
+        "kind": one.kind,
+        "measure": one.measure,
+        "transformation": one.transformation,
+        "threshold": one.threshold.tolerated_to,
+        "backend": one.threshold.backend,
+        "threshold_source": one.threshold.source,
+        "outcome": str(one.judged.outcome),
+        "reason": one.judged.reason,
+        "required": finding.required,
+        "measured": finding.measured,
+        "distance": finding.distance,
+        "low": finding.low,
+        "high": finding.high,
+        "margin": one.plan.margin,
+        "detectable": finding.detectable,
+        "standard_error": finding.error,
+        "p_met": finding.p_met,
+        "p_missed": finding.p_missed,
+        "images": finding.images,
+        "logs": finding.logs,
+        **_reach("versions", one.within),
+        **(_reach("barely", one.barely) if one.barely is not None else {}),
+        "battery": one.battery,
+        "battery_mean": one.battery_mean,
+    }
+
+
+def save(check: Check) -> tuple[Path, Path]:
+    """Write all of a check into its folder, seal it, and return the files: all numbers, and the verdicts."""
+    text = json.dumps(as_data(check), indent=1, allow_nan=False) + "\n"
+    (path,) = check.store.write({f"results/{NAME}.json": text.encode()})
+    return path, write_verdicts(check.store, NAME, [as_verdict(one) for one in check.results])
+
+
+def is_check(run: Path) -> bool:
+    """Tell whether a folder is that of a requirements check."""
+    return (RunFolder(run).results / f"{NAME}.json").exists()
+
+
+def rejudged(store: Store) -> list[Verdict]:
+    """Judge the answers of a check again by its requirements; none where the run is not that of a check.
+
+    Nothing is run, and no plug-in is loaded: which setting is a version of what is written in the results.
+    """
+    if store.result(f"{NAME}.json") is None:
+        return []
+    data = read(store)
+    told: Any = yaml.safe_load(store.folder.study.read_text())
+    place = store.folder.results / f"{NAME}.json"
+    try:
+        asked = Requirements.model_validate_json(json.dumps(data["asked"]))
+        versions = [
+            Versions(Threshold(**one["threshold"]), *(tuple(one[kind]) for kind in KINDS_OF_VERSIONS))
+            for one in data["made"]
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        raise _unreadable(place, error) from error
+    file = RequirementsFile(YamlFile(place, data["asked"], {}), asked, study_from(told, store.folder.path))
+    return [as_verdict(one) for one in judge_run(file, store, versions).results]
+
+
+def read(store: Store) -> dict[str, Any]:
+    """Read what `save` wrote."""
+    path = store.result(f"{NAME}.json") or store.folder.results / f"{NAME}.json"
+    try:
+        data = json.loads(path.read_bytes())
+        if data["format"] != FORMAT:
+            raise ValueError(f"format {data['format']}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _unreadable(path, error) from error
+    return dict(data)
+
+
+def _unreadable(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        "the results of a requirements check cannot be read",
+        where=str(path),
+        got=f"{type(error).__name__}: {error}",
+        fix="Run adverse requirements check again: what was answered is kept.",
+    )
+
+
+def _reach(name: str, reach: Reach) -> dict[str, Any]:
+    seen = reach.visual_change
+    return {
+        name: reach.versions,
+        f"{name}_rejected": reach.rejections,
+        f"{name}_rejected_why": dict(sorted(reach.refused.items())),
+        f"{name}_tries": reach.tries,
+        f"{name}_visual_change": np.quantile(seen, QUANTILES).round(6).tolist() if len(seen) else [],
+    }

@@ -1,0 +1,195 @@
+"""The rules that a run is held to, as their file says them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from adverse.errors import StudyError, suggestion
+from adverse.strict_yaml import Where, YamlFile, read_yaml, tuples, validated
+from adverse.study.spec import IN_CONTEXT, LEVELS
+
+PAGE = "docs/gate.md"
+KIND = "requirements"
+KINDS = {"image": ("ROC_A", "ROC_B"), **dict.fromkeys(IN_CONTEXT, ("annotated", "localized"))}
+PERCENT = ("P", "mPC", "rPC")
+"""In percent, as the literature and `adverse bench-table` have them; everything else is from 0 to 1."""
+COUNTS = ("faults", "quarantined")
+RATES = ("fault_rate",)
+"""From 0 to 1, without an interval."""
+VERDICTS = "requirements"
+NEEDS: dict[str, tuple[str, ...]] = {
+    "area": ("level", "setting"),
+    "robustness": ("level", "setting"),
+    "mean_area": ("level",),
+    "mean_robustness": ("level",),
+    "expected_area": ("level",),
+    "adr": ("setting",),
+    **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
+    **dict.fromkeys((*PERCENT, *COUNTS, *RATES, VERDICTS), ()),
+}
+"""What can be measured, and which keys say of what."""
+MORE: dict[str, tuple[str, ...]] = dict.fromkeys(PERCENT, ("metric",))
+WORDS = {
+    "mean_area": "mean area over mutations",
+    "mean_robustness": "mean robustness over mutations",
+    "expected_area": "expected area",
+    "adr": "ADR",
+    "mean_iou": "mean IoU",
+    "pixel_accuracy": "pixel accuracy",
+    "top1": "top-1 accuracy",
+    "top5": "top-5 accuracy",
+    "share": "share of the un-mutated score",
+    "faults": "number of images that fail even when asked again",
+    "fault_rate": "share of attempts that failed, retried ones included,",
+    "quarantined": "number of frames that could not be used",
+}
+Bound = Literal["lower", "upper", "point"]
+
+
+class Rule(BaseModel):
+    """One rule: a measure, of what, and its limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    measure: str
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    sut: tuple[str, ...] = ()
+    level: str | None = None
+    setting: str | None = None
+    metric: str | None = None
+    at_least: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    at_most: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    bound: Bound | None = None
+
+    @field_validator("sut", mode="before")
+    @classmethod
+    def _suts(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return (value,)
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("measure")
+    @classmethod
+    def _measure(cls, measure: str) -> str:
+        if measure not in NEEDS:
+            raise ValueError(f"there is no measure {measure!r}. {suggestion(measure, NEEDS)}")
+        return measure
+
+    @field_validator("level")
+    @classmethod
+    def _level(cls, level: str | None) -> str | None:
+        known = [*LEVELS, *(f"{name}/{kind}" for name, kinds in KINDS.items() for kind in kinds)]
+        if level is not None and level not in known:
+            raise ValueError(f"there is no level {level!r}. {suggestion(level, known)}")
+        return level
+
+    @property
+    def limit(self) -> float | None:
+        """The number that decides, whichever way."""
+        return self.at_most if self.at_least is None else self.at_least
+
+    @property
+    def judged_by(self) -> Bound:
+        """The value that must keep the limit: the cautious end of the interval unless told otherwise."""
+        if self.bound is not None:
+            return self.bound
+        if self.measure in (*COUNTS, *RATES):
+            return "point"
+        return "upper" if self.at_least is None else "lower"
+
+    @property
+    def words(self) -> str:
+        """What is measured, in words."""
+        return WORDS.get(self.measure, self.measure)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    rules: Annotated[tuple[Rule, ...], Field(min_length=1)]
+
+
+def read_rules(path: Path) -> tuple[Rule, ...]:
+    """Read and check a file of rules, or raise StudyError naming the line."""
+    source = read_yaml(path, kind=KIND, example=f"{PAGE} shows one")
+    if not isinstance(source.data, dict):
+        raise StudyError(
+            "a requirements file is a mapping",
+            where=str(path),
+            got=type(source.data).__name__,
+            wanted="rules: and a list of rules below it",
+            fix=f"Begin with the line rules: as {PAGE} shows.",
+        )
+    rules = validated(_File, source, tuples(source.data), fields_at=_fields_at, page=PAGE, kind="rule").rules
+    for number, rule in enumerate(rules):
+        _check(source, number, rule)
+    return rules
+
+
+def _fields_at(place: Where) -> list[str]:
+    return list(Rule.model_fields) if len(place) > 1 else list(_File.model_fields)
+
+
+def _check(source: YamlFile, number: int, rule: Rule) -> None:
+    """Raise where the keys of a rule do not fit each other."""
+    needed = NEEDS[rule.measure]
+    for key in ("level", "setting", "metric"):
+        there = getattr(rule, key) is not None
+        if key in needed and not there:
+            fix = f"Add {key}: {_example(key)}."
+            raise StudyError(f"{rule.measure} needs {key}:", where=source.where(("rules", number)), fix=fix)
+        if there and key not in (*needed, *MORE.get(rule.measure, ())):
+            allowed = [*needed, *MORE.get(rule.measure, ()), "name", "sut", "at_least", "at_most", "bound"]
+            raise StudyError(
+                f"{rule.measure} is not by {key}",
+                where=source.where(("rules", number, key)),
+                fix=f"Take {key}: out; {rule.measure} knows {', '.join(allowed)}.",
+            )
+    _check_limit(source, number, rule)
+
+
+def _example(key: str) -> str:
+    return {"level": "path", "setting": "AnyMild, Any, baseline or the id of a mutation"}.get(key, "...")
+
+
+def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
+    limits = [name for name in ("at_least", "at_most") if getattr(rule, name) is not None]
+    where = source.where(("rules", number))
+    if rule.measure == VERDICTS:
+        wrong = [*limits, *(["bound"] if rule.bound else []), *(["sut"] if rule.sut else [])]
+        if wrong:
+            fix = f"Take {wrong[0]}: out; it asks that every verdict in the run passes."
+            raise StudyError(f"{VERDICTS} has no {wrong[0]}", where=where, fix=fix)
+        return
+    if len(limits) != 1:
+        raise StudyError(
+            "a rule has one limit",
+            where=where,
+            got=" and ".join(limits) or "none",
+            wanted="at_least: or at_most:",
+            fix="Add at_least: 0.8, for example." if not limits else "Make two rules of it.",
+        )
+    end = {"at_least": "lower", "at_most": "upper"}[limits[0]]
+    if rule.bound not in (None, "point", end):
+        raise StudyError(
+            f"bound {rule.bound} does not go with {limits[0]}",
+            where=source.where(("rules", number, "bound")),
+            wanted=f"{end} or point",
+            fix=f"Write bound: {end}, or leave it out.",
+        )
+    low, high, unit = (0.0, 1.0, "from 0 to 1")
+    if rule.measure in PERCENT:
+        low, high, unit = 1.0 if rule.limit else 0.0, 1000.0, "in percent, as 50"
+    elif rule.measure in COUNTS:
+        high, unit = 1e12, "a number of them, as 0"
+    if not low <= (rule.limit or 0.0) <= high:
+        raise StudyError(
+            f"{limits[0]} is not a limit that {rule.measure} can have",
+            where=source.where(("rules", number, limits[0])),
+            got=f"{rule.limit:g}",
+            wanted=unit,
+            fix=f"Give it {unit}.",
+        )

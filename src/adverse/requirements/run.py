@@ -1,0 +1,310 @@
+"""Check the requirements of a file: run the SUTs on the versions, then judge what they answered.
+
+The run is a run like any other, in a folder of its own: decoded once, each version made once and shown to
+every SUT, faults isolated, resumable. Judging is a pure function of that folder.
+
+From the answers of a finished check to the evidence on each requirement.
+
+Only images that could be used as they are and in at least one version count, the same on both sides; a SUT
+that failed on a version answered wrongly there, or found nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse import plugins
+from adverse.errors import StudyError, suggestion
+from adverse.humans.thresholds import Threshold
+from adverse.plugins import Registry
+from adverse.requirements.decision import Judged, Plan, judge
+from adverse.requirements.file import (
+    AT_A_SCORE,
+    MEASURES,
+    SIMILARITY,
+    Requirements,
+    RequirementsFile,
+)
+from adverse.requirements.measures import Answered, Detected, Evidence, Rows, Side, Tally, answered
+from adverse.requirements.versions import PLUGIN, Versions, versions_of
+from adverse.store.finished import finished
+from adverse.store.read import QUARANTINED, Store
+from adverse.study.engines import Engine, Stop
+from adverse.study.run import Watcher, run_study
+from adverse.study.spec import StudyFile
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How the drawing of versions went: how many there are, what they look like, and what was refused why."""
+
+    versions: int
+    tries: int
+    visual_change: NDArray[np.float64]
+    refused: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rejections(self) -> int:
+        """Versions that could not be made."""
+        return self.refused.total()
+
+
+class Answers:
+    """The answers of one SUT in the run of a check, by setting."""
+
+    def __init__(self, store: Store, sut: str, answered: Answered) -> None:
+        self.store = store
+        self.sut = sut
+        self.answered = answered
+        self.baseline = store.run.baseline.id
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """The test frames (a mask over all) that could be used as they are."""
+        return self.store.frames.test & self._ran(self.baseline)
+
+    def evidence(self, kind: str, measure: str, versions: Versions) -> Evidence:
+        """Return what is required and what is measured, row by row."""
+        within = self._rows(versions.within)
+        if kind == "correctness":
+            measured = self.answered.correct(measure, within)
+            originals = np.unique(within.frame)
+            plain = Rows(originals, np.zeros(len(originals), np.int64), (self.baseline,))
+            return self._paired(self.answered.correct(measure, plain), plain, measured, within)
+        barely = self._rows(versions.barely)
+        return self._paired(self.answered.alike(barely), barely, self.answered.alike(within), within)
+
+    def mean(self, measure: str, settings: tuple[str, ...]) -> float | None:
+        """Return the mean of a measure over settings, each over all usable frames; None: not defined."""
+        values = []
+        for setting in settings:
+            rows = self._rows((setting,))
+            tally = self.answered.correct(measure, rows)
+            values.append(float(tally.under(np.ones((1, len(rows.frame))))[0]))
+        return float(np.mean(values)) if values and np.isfinite(values).all() else None
+
+    def reach(self, settings: tuple[str, ...]) -> Reach:
+        """Return how the drawing of versions went."""
+        table = self.store.told(self.sut, settings).to_pylist()
+        frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
+        rows = [row for row in table if row["frame"] in frames]
+        told = [dict(row["told"] or ()) for row in rows]
+        refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
+        reached = [one["visual_change"] for one in told if "visual_change" in one]
+        tries = sum(int(one.get("tries", 0)) for one in told)
+        return Reach(len(rows) - refused.total(), tries, np.array(reached, np.float64), refused)
+
+    def _rows(self, settings: tuple[str, ...]) -> Rows:
+        """Return a row for every usable frame and setting that could be had, frame by frame."""
+        ran = np.array([self.usable & self._ran(setting) for setting in settings])
+        frame, setting = np.nonzero(ran.T)
+        return Rows(frame, setting, settings)
+
+    def _paired(self, required: Tally, first: Rows, measured: Tally, second: Rows) -> Evidence:
+        """Number the frames that take part from 0."""
+        frames = np.unique(np.concatenate([first.frame, second.frame]))
+        return Evidence(
+            Side(required, np.searchsorted(frames, first.frame)),
+            Side(measured, np.searchsorted(frames, second.frame)),
+            self.store.frames.log[frames],
+        )
+
+    def _ran(self, setting: str) -> NDArray[np.bool_]:
+        frame, status = self.answered.status(setting)
+        mask = np.zeros(len(self.store.frames.ids), np.bool_)
+        mask[frame[status != QUARANTINED]] = True
+        return mask
+
+
+def _kind_of(reason: str) -> str:
+    """Return why a version was refused without what differs from frame to frame.
+
+    >>> _kind_of("the visual change cannot be reached; got: 0.31; wanted: 0.4 to 0.5. Fix: Raise tries:.")
+    'the visual change cannot be reached'
+    >>> _kind_of("the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it.")
+    'the mutation up_to failed: ValueError: no'
+    """
+    what, *details = reason.partition(". Fix: ")[0].split("; ")
+    got = next((text.removeprefix("got: ") for text in details if text.startswith("got: ")), "")
+    return f"{what}: {got}" if "failed" in what else what
+
+
+SENSITIVITY = 0.1
+"""False positives per un-mutated image at which detections count, unless told otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """One requirement of one SUT: what it asks for, what was found, and how its versions were made."""
+
+    name: str
+    sut: str
+    kind: str
+    measure: str
+    transformation: str
+    threshold: Threshold
+    plan: Plan
+    judged: Judged
+    within: Reach
+    barely: Reach | None
+    battery: str | None
+    battery_mean: float | None
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """All that a check came to, and what it rests on."""
+
+    file: RequirementsFile
+    store: Store
+    versions: list[Versions]
+    results: tuple[Checked, ...]
+    faults: dict[str, int]
+    score_thresholds: dict[str, tuple[float, str]]
+
+
+def run_check(
+    file: RequirementsFile, out: Path, engine: Engine, *, watch: Watcher, stop: Stop, fresh: bool = False
+) -> Check | None:
+    """Run what is not done yet of a check and judge it; None when it was interrupted."""
+    study, versions = derived(file)
+    ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
+    if ran.problem is not None:
+        raise ran.problem
+    if ran.status != "complete":
+        return None
+    return judge_run(file, finished(out, results=False), versions)
+
+
+def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
+    """Return the study that answers a requirements file, and the versions of each requirement."""
+    study, asked = file.study.study, file.asked
+    known = [sut.name for sut in study.suts]
+    for number, name in enumerate(asked.suts):
+        if name not in known:
+            raise StudyError(
+                f"the study has no SUT {name!r}",
+                where=file.where("suts", number),
+                fix=suggestion(name, known),
+            )
+    made = copy.copy(file.study)
+    made.study = study.model_copy(update={"plugins": (*study.plugins, str(PLUGIN))})
+    registry = plugins.load(made.plugin_files)
+    versions = _versions(file, registry)
+    settings = [(*one.within, *one.barely, *one.battery) for one in versions]
+    segmented = study.task == "segmentation" and any(one.barely for one in versions)
+    made.study = made.study.model_copy(
+        update={
+            "suts": tuple(sut for sut in study.suts if not asked.suts or sut.name in asked.suts),
+            "mutations": tuple(dict.fromkeys(name for group in settings for name in group)),
+            "levels": ("image",),
+            "robot": None,
+            "robustness": study.robustness.model_copy(update={"conditions": {}}),
+            "keep_label_maps": study.keep_label_maps or segmented,
+            "data": study.data.model_copy(update={"test_frames": asked.frames or study.data.test_frames}),
+            "requirements": None,
+        }
+    )
+    return made, versions
+
+
+def judge_run(file: RequirementsFile, store: Store, versions: list[Versions]) -> Check:
+    """Judge every SUT of a finished run on all requirements."""
+    numbers = range(len(file.asked.require))
+    plans = [file.plan(number) for number in numbers]
+    measures = [file.measure(number) for number in numbers]
+    results: list[Checked] = []
+    thresholds: dict[str, tuple[float, str]] = {}
+    for sut in store.suts:
+        level = _level(file.asked)
+        found = answered(store, sut, sensitivity=level, score=file.asked.score)
+        if isinstance(found, Detected):
+            thresholds[sut] = (float(found.threshold), found.source)
+        answers = Answers(store, sut, found)
+        kinds = [one.kind for one in file.asked.require]
+        evidence = [answers.evidence(*one) for one in zip(kinds, measures, versions, strict=True)]
+        for number, judged in enumerate(judge(evidence, plans)):
+            results.append(_checked(file, number, answers, versions[number], judged))
+    return Check(file, store, versions, tuple(results), _faults(store), thresholds)
+
+
+def _checked(
+    file: RequirementsFile, number: int, answers: Answers, versions: Versions, judged: Judged
+) -> Checked:
+    one, measure, plan = file.asked.require[number], file.measure(number), file.plan(number)
+    first = next(iter(MEASURES[file.study.study.task]))
+    accuracy = measure if one.kind == "correctness" else first
+    return Checked(
+        name=file.names()[number],
+        sut=answers.sut,
+        kind=one.kind,
+        measure=measure,
+        transformation=one.transformation,
+        threshold=versions.threshold,
+        plan=plan,
+        judged=judged,
+        within=answers.reach(versions.within),
+        barely=answers.reach(versions.barely) if versions.barely else None,
+        battery=versions.battery[0].partition("(")[0] if versions.battery else None,
+        battery_mean=answers.mean(accuracy, versions.battery),
+        words=_words(file, number, versions, answers.sut),
+    )
+
+
+def _words(file: RequirementsFile, number: int, versions: Versions, sut: str) -> str:
+    """Return a requirement as a sentence that a reviewer reads."""
+    one, plan, task = file.asked.require[number], file.plan(number), file.study.study.task
+    threshold = versions.threshold
+    limit = threshold.tolerated_to
+    measure = file.measure(number)
+    drawn = " drawn from its distribution" if one.parameters else ""
+    change = f"{one.transformation}{drawn} up to visual change {limit:g} by {threshold.backend}"
+    change += f" ({threshold.words})"
+    fall = "does not fall" if plan.margin == 0 else f"falls by at most {plan.margin:g}"
+    sure = f"with {100 * plan.confidence:g} % confidence"
+    if one.kind == "correctness":
+        at = _at(file.asked, measure)
+        return f"{measure}{at} of {sut} {fall} under {change}, {sure}"
+    alike = SIMILARITY[task][1]
+    barely = f"for barely changed images (up to {file.asked.barely * limit:.3g})"
+    return f"{alike} of {sut} {fall} under {change} from what it is {barely}, {sure}"
+
+
+def _at(asked: Requirements, measure: str) -> str:
+    if measure not in AT_A_SCORE:
+        return ""
+    return (
+        f" from score {asked.score:g}"
+        if asked.score is not None
+        else f" at {_level(asked):g} alarms per image"
+    )
+
+
+def _level(asked: Requirements) -> float | None:
+    if asked.score is not None:
+        return None
+    return SENSITIVITY if asked.sensitivity is None else asked.sensitivity
+
+
+def _versions(file: RequirementsFile, registry: Registry) -> list[Versions]:
+    for number in range(len(file.asked.require)):
+        file.measure(number)  # raises where there is no such measure
+    return [versions_of(file, number, registry) for number in range(len(file.asked.require))]
+
+
+def _faults(store: Store) -> dict[str, int]:
+    faults: dict[str, int] = dict.fromkeys(store.suts, 0)
+    row: dict[str, Any]
+    for row in store.counts():
+        if row["status"] == "fault":
+            faults[row["sut"]] += row["n"]
+    return faults

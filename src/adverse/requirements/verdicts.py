@@ -1,0 +1,219 @@
+"""A requirement and what became of it, and the files that machines and reviewers read it from.
+
+A verdict is never rounded up: what could not be decided is INCONCLUSIVE, and says why.
+
+Verdicts that commands leave in a run folder, for its report.
+
+They lie in verdicts/, one file for each command that judges, sealed with the state of the run that it judged.
+The gate does not read them: it works them out again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_PASS, StoreError
+from adverse.store.read import Store
+from adverse.store.seals import broken_seal, read_seals
+
+
+class Outcome(StrEnum):
+    """What became of a requirement."""
+
+    PASS = "PASS"  # noqa: S105 - not a password
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One requirement, what it asks for, what was measured, and what follows."""
+
+    name: str
+    requirement: str
+    """In words a reviewer reads: 'the lower bound of rPC of yolo is at least 50'."""
+    required: float | None
+    measured: float | None
+    """None where there was nothing to measure."""
+    interval: tuple[float, float] | None
+    outcome: Outcome
+    reason: str = ""
+    """Why, where the numbers alone do not say it."""
+
+    def __post_init__(self) -> None:
+        numbers = (self.required, self.measured, *(self.interval or ()))
+        if any(number is not None and not math.isfinite(number) for number in numbers):
+            raise ValueError(f"a verdict holds finite numbers or none, got {numbers}")
+
+
+def exit_code(verdicts: Iterable[Verdict]) -> int:
+    """Return what a gate ends with: 1 if anything failed, else 3 if anything is open, else 0.
+
+    No verdict at all is no evidence.
+
+    >>> exit_code([])
+    3
+    """
+    outcomes = [verdict.outcome for verdict in verdicts]
+    if Outcome.FAIL in outcomes:
+        return EXIT_GATE_FAILED
+    if not outcomes or Outcome.INCONCLUSIVE in outcomes:
+        return EXIT_INCOMPLETE
+    return EXIT_PASS
+
+
+def to_json(verdicts: Sequence[Verdict]) -> str:
+    """Return the verdicts as a JSON list, one object each."""
+    rows = [asdict(verdict) for verdict in verdicts]
+    return json.dumps(rows, indent=1, allow_nan=False) + "\n"
+
+
+def from_json(text: str, *, where: str) -> list[Verdict]:
+    """Read what `to_json` wrote."""
+    try:
+        rows = json.loads(text)
+        if not isinstance(rows, list):
+            raise TypeError(f"{type(rows).__name__} instead of a list")
+        return [_read(row) for row in rows]
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            "this is not a list of verdicts",
+            where=where,
+            got=f"{type(error).__name__}: {error}",
+            fix="Have it written again by the command that checks the requirements.",
+        ) from error
+
+
+def _read(row: dict[str, Any]) -> Verdict:
+    interval = row["interval"]
+    return Verdict(
+        **row
+        | {
+            "outcome": Outcome(row["outcome"]),
+            "interval": None if interval is None else (float(interval[0]), float(interval[1])),
+        }
+    )
+
+
+def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
+    """Return JUnit XML: a failure where a requirement fails, an error where it could not be decided.
+
+    An open requirement is not 'skipped': CI systems show skipped tests as fine.
+    """
+    count = Counter(verdict.outcome for verdict in verdicts)
+    totals = {
+        "tests": str(len(verdicts)),
+        "failures": str(count[Outcome.FAIL]),
+        "errors": str(count[Outcome.INCONCLUSIVE]),
+    }
+    root = ET.Element("testsuites", totals)
+    group = ET.SubElement(root, "testsuite", {"name": _printable(suite), **totals})
+    for verdict in verdicts:
+        case = ET.SubElement(
+            group, "testcase", {"classname": _printable(suite), "name": _printable(verdict.name), "time": "0"}
+        )
+        text = _printable(f"{verdict.requirement}; {numbers(verdict)}. {verdict.reason}".strip())
+        if verdict.outcome is Outcome.FAIL:
+            ET.SubElement(case, "failure", {"message": text, "type": "requirement"}).text = text
+        elif verdict.outcome is Outcome.INCONCLUSIVE:
+            ET.SubElement(case, "error", {"message": text, "type": "inconclusive"}).text = text
+        else:
+            ET.SubElement(case, "system-out").text = text
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
+    """Return a Markdown summary, worst first, as a pull request shows it."""
+    count = Counter(verdict.outcome for verdict in verdicts)
+    words = ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
+    lines = [f"## {_cell(title)}", "", words or "No requirement was checked.", ""]
+    if verdicts:
+        lines += [
+            "| verdict | requirement | required | measured | interval | why |",
+            "|---|---|---|---|---|---|",
+        ]
+    for verdict in sorted(verdicts, key=lambda v: WORST_FIRST.index(v.outcome)):
+        interval = (
+            "" if verdict.interval is None else f"{verdict.interval[0]:.4g} to {verdict.interval[1]:.4g}"
+        )
+        cells = [
+            f"**{verdict.outcome}**",
+            _cell(f"{verdict.name}: {verdict.requirement}"),
+            _number(verdict.required),
+            _number(verdict.measured),
+            interval,
+            _cell(verdict.reason),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+
+
+def numbers(verdict: Verdict) -> str:
+    """Return the numbers of a verdict in words.
+
+    >>> numbers(Verdict("a", "b", 0.8, 0.75, (0.7, 0.8), Outcome.FAIL))
+    'required 0.8, measured 0.75 [0.7, 0.8]'
+    """
+    parts = [] if verdict.required is None else [f"required {verdict.required:.4g}"]
+    if verdict.measured is None:
+        parts.append("nothing measured")
+    else:
+        low_high = (
+            "" if verdict.interval is None else f" [{verdict.interval[0]:.4g}, {verdict.interval[1]:.4g}]"
+        )
+        parts.append(f"measured {verdict.measured:.4g}{low_high}")
+    return ", ".join(parts)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _printable(text: str) -> str:
+    r"""Replace what XML cannot hold, and what would reorder the line it stands in.
+
+    >>> ascii(_printable("a\x00b\u202ec"))
+    "'a\\ufffdb\\ufffdc'"
+    """
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
+def _cell(text: str) -> str:
+    r"""Return text that stays inside its Markdown cell and means nothing there.
+
+    >>> print(_cell("a|b <script> [x](y)"))
+    a\|b &lt;script&gt; \[x\](y)
+    """
+    text = _printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(f"\\{char}" if char in "\\|`*_[]#!~" else char for char in text)
+
+
+def read_verdicts(store: Store) -> dict[str, list[Verdict]]:
+    """Return all verdicts on a run by the name of their file, in the order of names; each must be sealed."""
+    seals = read_seals(store.folder)
+    found = {}
+    for path in sorted(store.folder.verdicts.glob("*.json")):
+        name = f"{path.parent.name}/{path.name}"
+        broken = broken_seal(store.folder, name, seals.get(name), store.state)
+        if broken is not None:
+            raise broken
+        found[path.stem] = from_json(path.read_text("utf-8"), where=str(path))
+    return found
+
+
+def write_verdicts(store: Store, name: str, verdicts: Sequence[Verdict]) -> Path:
+    """Write the verdicts of one command, in place of those it left before."""
+    (path,) = store.write({f"verdicts/{name}.json": to_json(verdicts).encode()})
+    return path

@@ -1,0 +1,224 @@
+"""Strict YAML: plain data only, no key twice, no alias bomb, and the line of every value.
+
+PyYAML's safe loader builds no objects, but it lets the last of two equal keys win, expands aliases
+without limit and reads `1e-4` as text. Here the node tree is walked by hand, which mends all three.
+
+From the data of a YAML file to a checked value, with errors that point at the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from adverse.errors import StudyError, suggestion
+from adverse.type_words import lower_first
+
+MAX_BYTES = 4_000_000
+MAX_VALUES = 100_000
+"""Values in a file after aliases are expanded; far above any real one."""
+
+MAX_DEPTH = 50
+PLAIN: dict[type[yaml.Node], tuple[str, ...]] = {
+    yaml.MappingNode: ("map",),
+    yaml.SequenceNode: ("seq",),
+    yaml.ScalarNode: ("null", "bool", "int", "float", "str"),
+}
+"""The tags of plain data; a date, a set or an object of Python is none."""
+
+Where = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class YamlFile:
+    """The data of a YAML file, and the line on which each value stands."""
+
+    path: Path
+    data: Any
+    lines: dict[Where, int]
+
+    def where(self, place: Where) -> str:
+        """Say where a value stands, for an error: `study.yaml, line 7, suts[0].model`."""
+        known = place
+        while known and known not in self.lines:
+            known = known[:-1]
+        spot = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+        line = self.lines.get(known)
+        parts = [str(self.path), f"line {line}" if line else "", spot.lstrip(".")]
+        return ", ".join(part for part in parts if part)
+
+
+def read_yaml(path: Path, *, kind: str = "study", example: str = "README.md shows one") -> YamlFile:
+    """Read a YAML file strictly, or raise StudyError naming the line; `kind` is what errors call it."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise StudyError(
+            f"the {kind} file cannot be read",
+            where=str(path),
+            got=error.strerror or str(error),
+            fix=f"Give the path of a {kind} file; {example}.",
+        ) from error
+    if len(raw) > MAX_BYTES:
+        raise StudyError(
+            f"the {kind} file is too large",
+            where=str(path),
+            got=f"{len(raw)} bytes",
+            wanted=f"at most {MAX_BYTES} bytes",
+            fix=f"Give the path of a {kind} file; {example}.",
+        )
+    try:
+        tree = yaml.compose(raw.decode("utf-8-sig"), Loader=_Loader)
+    except UnicodeDecodeError as error:
+        raise StudyError(
+            f"the {kind} file is not UTF-8 text",
+            where=str(path),
+            got=f"byte {error.start} is {raw[error.start]:#04x}",
+            wanted="UTF-8 text",
+            fix=f"Save the file as UTF-8, or give the path of a {kind} file.",
+        ) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        raise StudyError(
+            f"the {kind} file is not valid YAML",
+            where=f"{path}, line {mark.line + 1}, column {mark.column + 1}" if mark else str(path),
+            got=str(getattr(error, "problem", None) or error),
+            fix="Check indentation, quotes and brackets there.",
+        ) from error
+    walker = _Walker(path, kind)
+    data = walker.value(tree, ()) if tree is not None else {}
+    return YamlFile(path, data, walker.lines)
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, reading `1e-4` as the number it is."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
+
+
+class _Walker:
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path = path
+        self.kind = kind
+        self.lines: dict[Where, int] = {}
+        self.count = 0
+        self.scalars = yaml.constructor.SafeConstructor()
+
+    def value(self, node: yaml.Node, place: Where) -> Any:
+        line = node.start_mark.line + 1
+        self.lines[place] = line
+        self.count += 1
+        if len(place) > MAX_DEPTH:
+            raise self.error(f"the {self.kind} is nested too deeply", line, f"more than {MAX_DEPTH} levels")
+        if self.count > MAX_VALUES:
+            raise self.error(f"the {self.kind} expands to too many values", line, f"more than {MAX_VALUES}")
+        kind = node.tag.removeprefix("tag:yaml.org,2002:")
+        if kind not in PLAIN[type(node)]:
+            raise self.error(f"the {self.kind} file holds plain data, no tags", line, kind)
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*place, index)) for index, item in enumerate(node.value)]
+        try:
+            return self.scalars.construct_object(node)
+        except (ValueError, yaml.YAMLError) as error:
+            raise self.error("a value cannot be read", line, str(error)) from error
+
+    def mapping(self, node: yaml.MappingNode, place: Where) -> dict[str | int, Any]:
+        found: dict[str | int, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise self.error("a key must be a plain word", line, "a list or mapping as key")
+            key = self.value(key_node, (*place, "key"))
+            if not isinstance(key, str | int) or isinstance(key, bool):
+                key = str(key_node.value)
+            if key in found:
+                raise self.error("the same key stands twice", line, repr(key), "Delete one of the two.")
+            found[key] = self.value(value_node, (*place, key))
+            self.lines[*place, key] = line
+        return found
+
+    def error(self, what: str, line: int, got: str, fix: str | None = None) -> StudyError:
+        fix = fix or "Write plain values: text, numbers, lists and mappings."
+        return StudyError(what, where=f"{self.path}, line {line}", got=got, fix=fix)
+
+
+UNKNOWN = ("extra_forbidden", "invalid_key")
+"""What pydantic calls a key that it does not know: told first, as a typo is also a missing key."""
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(
+    model: type[Model],
+    source: YamlFile,
+    data: Mapping[Any, Any],
+    *,
+    fields_at: Callable[[Where], Sequence[str]],
+    page: str,
+    kind: str = "study",
+) -> Model:
+    """Return the data as a model, or raise StudyError for its first mistake.
+
+    `fields_at` names the keys that are known at a place; `page` is where they are explained.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise _error(source, error, fields_at, page, kind) from None
+
+
+def tuples(data: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Turn the lists at the top of a YAML file into the tuples that strict, frozen sections hold."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+def fields_by_section(
+    whole: type[BaseModel], sections: Mapping[str, type[BaseModel]]
+) -> Callable[[Where], Sequence[str]]:
+    """Return what names the keys at a place: those of the section it is in, else those of the whole."""
+
+    def fields_at(place: Where) -> Sequence[str]:
+        return list((sections.get(str(place[0]), whole) if place else whole).model_fields)
+
+    return fields_at
+
+
+def _error(
+    source: YamlFile,
+    errors: ValidationError,
+    fields_at: Callable[[Where], Sequence[str]],
+    page: str,
+    kind: str,
+) -> StudyError:
+    found = errors.errors()
+    first = next((one for one in found if one["type"] in UNKNOWN), found[0])
+    place: Where = first["loc"]
+    key = str(place[-1])
+    where = source.where(place)
+    more = f" ({errors.error_count() - 1} more after this one)" if errors.error_count() > 1 else ""
+    if first["type"] in UNKNOWN:
+        known = fields_at(place[:-1])
+        return StudyError(f"unknown key {key!r}{more}", where=where, fix=suggestion(key, known))
+    if first["type"] == "missing":
+        return StudyError(f"the key {key!r} is missing{more}", where=where, fix=f"Add {key}: to the {kind}.")
+    given = first["input"]
+    got = repr(list(given) if isinstance(given, tuple) else given)
+    return StudyError(
+        f"{key} has a value it cannot take{more}",
+        where=where,
+        got=got if len(got) < 120 else got[:117] + "...",
+        wanted=lower_first(first["msg"]),
+        fix=f"Change it as {page} says.",
+    )

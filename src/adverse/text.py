@@ -1,0 +1,98 @@
+"""Foreign text made safe to show: names of files, classes and logs can hold anything.
+
+HTML is escaped by the templates; here are the dangers that escaping does not stop: control characters,
+text that turns the reading direction, cells that a spreadsheet takes for a formula, and sheer length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from pathlib import Path
+
+LONGEST = 120
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the start of a formula."""
+SCORE_WORDS = {"mean_iou": "mean IoU", "top1": "top-1 accuracy"}
+"""What the scores of segmenters and classifiers are called."""
+HIDDEN = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+"""Unicode categories that are invisible or act on what stands around them."""
+
+
+def shown(text: object, *, longest: int | None = LONGEST) -> str:
+    r"""Return text with what cannot be seen written out, and its middle left out if it is long.
+
+    >>> shown("row\u202e3")
+    'row\\u202e3'
+    >>> shown("a" * 9, longest=5)
+    'aa…aa'
+    """
+    spelt = _in_one_line(str(text))
+    if longest is None or len(spelt) <= longest:
+        return spelt
+    half = (longest - 1) // 2
+    return f"{spelt[:half]}…{spelt[len(spelt) - (longest - 1 - half) :]}"
+
+
+def seen(text: str) -> str:
+    r"""Return text of any number of lines with what cannot be seen written out, whole.
+
+    >>> print(seen("a\x1b[31m\nb"))
+    a\x1b[31m
+    b
+    """
+    return "\n".join(map(_in_one_line, text.split("\n")))
+
+
+def cell(value: object) -> str:
+    """Return a value for a CSV file: text that looks like a formula gets a quote in front.
+
+    >>> cell("=cmd()"), cell(-0.5), cell(None)
+    ("'=cmd()", '-0.5', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)
+    text = shown(value, longest=None)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _in_one_line(text: str) -> str:
+    """Return text with all that cannot be seen written out, line ends too."""
+    return text if text.isprintable() else "".join(map(_spelt, text))
+
+
+def _spelt(char: str) -> str:
+    if unicodedata.category(char) not in HIDDEN:
+        return char
+    return char.encode("unicode_escape").decode()
+
+
+PATH = re.compile(r"(?<![\w.…])(?:[A-Za-z]:)?[\\/](?:[^\\/\s'\";:,()]+[\\/])*([^\\/\s'\";:,()]*)")
+"""A path from the root of a disk; its last part is kept."""
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "miss"), counted(0, "miss"), counted(2, "false alarm")
+    ('1 miss', '0 misses', '2 false alarms')
+    """
+    ending = "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{'' if number == 1 else ending}"
+
+
+def without_paths(text: str, *roots: Path) -> str:
+    """Return text in which folders of this machine are left out; the terminal has the whole of it.
+
+    >>> without_paths("no such file; where: /home/ann/my data/a.png", Path("/home/ann/my data"))
+    'no such file; where: …/a.png'
+    >>> without_paths("test/row3/0001 at 3 m/s is not in /data/truth.json")
+    'test/row3/0001 at 3 m/s is not in …/truth.json'
+    """
+    for root in roots:
+        text = text.replace(str(root), "…")
+    return PATH.sub(lambda found: f"…/{found[1]}", text)

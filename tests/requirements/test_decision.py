@@ -1,0 +1,206 @@
+"""The statistics of requirements, on worlds whose true distance is known."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from adverse.requirements.decision import (
+    Plan,
+    batches_of_images,
+    batches_of_logs,
+    find,
+    images_needed,
+    judge,
+    unseen,
+    whole,
+)
+from adverse.requirements.measures import Evidence, Ratio, Side
+from adverse.requirements.verdicts import Outcome
+from requirements.simulated import simulated
+
+SIMULATIONS = 200
+PLAN = Plan(batches=200, margin=0.05)
+
+
+def outcomes(plan: Plan, **world: float) -> Counter[Outcome]:
+    return Counter(
+        judge([simulated(seed, **world)], [plan])[0].outcome  # type: ignore[arg-type]
+        for seed in range(SIMULATIONS)
+    )
+
+
+def test_a_sut_that_does_not_fall_passes() -> None:
+    found = outcomes(PLAN, images=300, lost=0.05, won=0.05)
+    assert found[Outcome.PASS] >= 0.9 * SIMULATIONS
+    assert found[Outcome.FAIL] == 0
+
+
+def test_a_sut_that_misses_by_the_stated_effect_fails() -> None:
+    lost, won = 0.125, 0.025
+    stated = find(simulated(1, images=300, lost=lost, won=won), PLAN).detectable
+    assert stated == pytest.approx(lost - won - PLAN.margin, abs=0.002)  # the world is chosen so
+    found = outcomes(PLAN, images=300, lost=lost, won=won)
+    assert found[Outcome.FAIL] >= 0.9 * SIMULATIONS
+    assert found[Outcome.PASS] == 0
+
+
+def test_the_effect_is_stated_no_larger_than_it_has_to_be() -> None:
+    """Half the stated effect is found far less often, so the statement says something."""
+    found = outcomes(PLAN, images=300, lost=0.1, won=0.025)
+    assert found[Outcome.FAIL] < 0.7 * SIMULATIONS
+
+
+@pytest.mark.parametrize("rule", ["paired", "paper"])
+def test_the_same_sut_twice_seldom_fails(rule: str) -> None:
+    plan = replace(PLAN, margin=0.0, rule=rule)  # type: ignore[arg-type]
+    found = outcomes(plan, images=300, lost=0.1, won=0.1)
+    assert found[Outcome.FAIL] <= 0.05 * SIMULATIONS
+    assert found[Outcome.PASS] <= 0.05 * SIMULATIONS
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {"images": 300, "lost": 0.05, "versions": 1},
+        {"images": 300, "lost": 0.1, "won": 0.05},
+        {"images": 400, "lost": 0.1, "won": 0.05, "per_log": 10, "alike": 0.9},
+    ],
+)
+def test_a_sut_at_the_margin_seldom_passes(world: dict[str, float]) -> None:
+    assert outcomes(PLAN, **world)[Outcome.PASS] <= 0.05 * SIMULATIONS
+
+
+def test_alike_frames_do_not_count_as_many() -> None:
+    """Taken for independent, frames of a log make the same SUT fail; drawn as logs they do not."""
+    world = {"images": 400, "lost": 0.05, "won": 0.05, "per_log": 10, "alike": 0.9}
+    plan = replace(PLAN, margin=0.0)
+    assert outcomes(plan, **world)[Outcome.FAIL] <= 0.05 * SIMULATIONS
+    blind = replace(plan, rule="paper")
+    assert outcomes(blind, **world)[Outcome.FAIL] > 0.05 * SIMULATIONS
+
+
+@pytest.mark.parametrize("images", [1, 5, 19])
+def test_too_few_images_are_inconclusive(images: int) -> None:
+    (found,) = judge([simulated(0, images=images, lost=0)], [replace(PLAN, margin=0.9)])
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "too few images" in found.reason
+
+
+def test_images_that_all_behave_rule_out_only_what_they_can() -> None:
+    plan = replace(PLAN, margin=0.02)
+    few, many = (judge([simulated(0, images=n, lost=0)], [plan])[0] for n in (100, 250))
+    assert (few.outcome, many.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+    assert few.finding.high == pytest.approx(1 - 0.05 ** (1 / 100) + 0.5 / 100)
+
+
+def test_what_images_cannot_rule_out_is_the_exact_bound() -> None:
+    for images in (20, 300):
+        exact = stats.binomtest(0, images).proportion_ci(confidence_level=0.9, method="exact").high
+        assert unseen(images, 0.05) == pytest.approx(exact)
+
+
+def test_the_error_is_that_of_a_paired_difference() -> None:
+    evidence = simulated(3, images=500, lost=0.1, won=0.05, versions=1)
+    assert isinstance(evidence.required.tally, Ratio)
+    assert isinstance(evidence.measured.tally, Ratio)
+    differences = evidence.required.tally.part - evidence.measured.tally.part
+    found = find(evidence, replace(PLAN, batches=4000))
+    assert found.distance == pytest.approx(differences.mean())
+    assert found.error == pytest.approx(differences.std(ddof=1) / math.sqrt(500), rel=0.05)
+
+
+def test_the_rule_of_the_paper_is_the_formula_of_the_paper() -> None:
+    evidence = simulated(3, images=200, lost=0.1)
+    plan = Plan(batches=300, images=50, rule="paper")
+    found = find(evidence, plan)
+    values = batches_of_images(evidence, 300, 50, seed=0, run=0)
+    spread = math.sqrt(np.var(values.required, ddof=1) + np.var(values.measured, ddof=1))
+    assert found.required == pytest.approx(values.required.mean())
+    assert found.high == pytest.approx(
+        values.required.mean() - values.measured.mean() + 1.6449 * spread, abs=1e-4
+    )
+    assert np.std(values.required) == pytest.approx(math.sqrt(0.8 * 0.2 / 50), rel=0.15)
+
+
+def test_a_batch_does_not_pretend_more_images_than_there_are() -> None:
+    evidence = simulated(3, images=50, lost=0.1)
+    for rule in ("paired", "paper"):
+        plan = Plan(batches=300, rule=rule)
+        assert find(evidence, replace(plan, images=5000)) == find(evidence, plan)
+
+
+def test_a_side_with_few_images_draws_few() -> None:
+    evidence = simulated(3, images=200, lost=0.1)
+    assert isinstance(evidence.required.tally, Ratio)
+    part = evidence.required.tally.part[:25]
+    few = replace(evidence, required=Side(Ratio(part, np.ones(25)), np.arange(25)))
+    values = batches_of_images(few, 2000, 200, seed=0, run=0)
+    assert values.required.std() == pytest.approx(part.std() / math.sqrt(25), rel=0.1)
+    assert few.images == 25
+
+
+def test_batches_are_the_same_for_the_same_seed_and_no_other() -> None:
+    evidence = simulated(3, images=60, lost=0.1)
+    for draw in (batches_of_images, batches_of_logs):
+        one, same = (draw(evidence, 20, 60, seed=4, run=0) for _ in range(2))
+        assert np.array_equal(one, same)
+        for seed, run in ((5, 0), (4, 1)):
+            assert not np.array_equal(one, draw(evidence, 20, 60, seed=seed, run=run))
+
+
+def test_a_measure_that_is_not_defined_is_inconclusive() -> None:
+    nothing = Side(Ratio(np.zeros(30), np.zeros(30)), np.arange(30))
+    (found,) = judge([Evidence(nothing, nothing, np.arange(30))], [PLAN])
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.finding.distance is None
+
+
+def test_what_two_seeds_do_not_agree_on_is_not_said() -> None:
+    """Three batches tell little: near the margin the two sets of them differ for some seed."""
+    evidence = simulated(3, images=300, lost=0.06, won=0.04)
+    found = [judge([evidence], [Plan(batches=3, margin=0.055, seed=seed)])[0] for seed in range(20)]
+    open_ones = [one for one in found if one.reason.startswith("n too small")]
+    assert open_ones
+    assert all(one.outcome is Outcome.INCONCLUSIVE for one in open_ones)
+
+
+def test_one_of_many_needs_more_evidence() -> None:
+    evidence = simulated(3, images=300, lost=0.05, won=0.03)
+    (alone,) = judge([evidence], [PLAN])
+    assert alone.outcome is Outcome.PASS
+    plan = replace(PLAN, margin=(alone.finding.high or 0) + 0.001)
+    among = judge([evidence] * 8, [plan] * 8)
+    assert {one.outcome for one in among} == {Outcome.INCONCLUSIVE}
+    assert "as one of 8 (Holm)" in among[0].reason
+
+
+def test_about_so_many_images_would_tell() -> None:
+    finding = find(simulated(3, images=300, lost=0.06, won=0.04), PLAN)
+    needed = images_needed(finding, PLAN)
+    assert needed is not None
+    near = replace(PLAN, margin=(finding.distance or 0) + 0.001)
+    assert images_needed(finding, near) is None  # too many to be an advice
+    share = math.sqrt(300 / needed)  # the reach shrinks with the root of the images
+    assert share * ((finding.high or 0) - (finding.distance or 0)) == pytest.approx(
+        abs(PLAN.margin - (finding.distance or 0)), rel=0.01
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 1000), st.integers(1, 3))
+def test_the_order_of_rows_changes_nothing(seed: int, versions: int) -> None:
+    evidence = simulated(seed, images=40, lost=0.2, versions=versions)
+    assert isinstance(evidence.measured.tally, Ratio)
+    order = np.random.default_rng(seed).permutation(len(evidence.measured.image))
+    tally = Ratio(evidence.measured.tally.part[order], evidence.measured.tally.whole[order])
+    shuffled = replace(evidence, measured=Side(tally, evidence.measured.image[order]))
+    assert whole(shuffled) == pytest.approx(whole(evidence))
+    assert find(shuffled, PLAN).error == pytest.approx(find(evidence, PLAN).error)

@@ -1,0 +1,199 @@
+"""Verdicts follow from intervals and from nothing else; what is not known never passes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import junitparser
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import adverse
+from adverse.cli.app import app
+from adverse.requirements.gate import Figure, check, judge
+from adverse.requirements.rules import Rule
+from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
+from adverse.store.finished import finished
+from analysis.test_compare import MUTATIONS, Spots, write_data
+from study.test_tasks import Threshold, _mapped, segmentation, write_scenes
+
+UNIT = st.floats(0, 1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gate")
+    write_data(folder / "data", [f"log{number:02}" for number in range(12)])
+    study = {
+        "name": "gate",
+        "data": {"format": "folder", "root": str(folder / "data")},
+        "mutations": MUTATIONS,
+        "robustness": {"bootstrap": 100},
+        "fpr_max": 5.0,
+    }
+    suts = {"keen": Spots(70, "keen"), "dull": Spots(160, "dull"), "blind": Spots(255, "blind")}
+    adverse.run(study, folder / "run", detectors=suts)
+    return folder / "run"
+
+
+def verdicts(run: Path, tmp_path: Path, *rules: dict[str, Any]) -> list[Verdict]:
+    path = tmp_path / "rules.yaml"
+    path.write_text(json.dumps({"rules": rules}))
+    return check(run, path)
+
+
+def rule(**more: Any) -> Rule:
+    return Rule.model_validate({"measure": "area", "level": "image", "setting": "Any", **more})
+
+
+@given(value=UNIT, ends=st.tuples(UNIT, UNIT).map(sorted), limit=UNIT)
+def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float], limit: float) -> None:
+    low, high = ends
+    outcome, _ = judge(rule(at_least=limit), Figure("x", value, (low, high)))
+    assert (outcome is Outcome.PASS) == (low >= limit)
+    assert (outcome is Outcome.FAIL) == (high < limit)
+    turned, _ = judge(rule(at_most=limit), Figure("x", value, (low, high)))
+    assert (turned is Outcome.PASS) == (high <= limit)
+    assert (turned is Outcome.FAIL) == (low > limit)
+
+
+@given(
+    limit=UNIT, bound=st.sampled_from(["lower", "point"]), value=st.none() | UNIT, doubt=st.text(max_size=3)
+)
+def test_what_is_not_known_never_passes(limit: float, bound: str, value: float | None, doubt: str) -> None:
+    told = rule(at_least=limit, bound=bound)
+    if value is None or doubt:
+        assert judge(told, Figure("x", value, (0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
+    if bound == "lower":
+        assert judge(told, Figure("x", value, None))[0] is Outcome.INCONCLUSIVE
+
+
+@given(value=UNIT, limit=UNIT)
+def test_a_point_is_taken_as_it_is(value: float, limit: float) -> None:
+    outcome, _ = judge(rule(at_least=limit, bound="point"), Figure("x", value))
+    assert (outcome is Outcome.PASS) == (value >= limit)
+
+
+def test_figures_are_those_of_the_results(run: Path, tmp_path: Path) -> None:
+    summary = json.loads((run / "results" / "summary.json").read_text())
+    for measure in ("area", "robustness"):
+        told = {"measure": measure, "level": "image", "setting": "AnyMild", "at_least": 0.5}
+        found = verdicts(run, tmp_path, told)
+        rows = [row for row in summary["rows"] if row["setting"] == "AnyMild"]
+        assert [one.measured for one in found] == [row[measure] for row in rows]
+        ends = [row[f"{measure}_interval"] and row[f"{measure}_interval"]["interval"] for row in rows]
+        assert [one.interval and list(one.interval) for one in found] == ends
+    (one,) = verdicts(
+        run, tmp_path, {"measure": "mean_area", "level": "image/ROC_B", "sut": "keen", "at_least": 0}
+    )
+    (wanted,) = (r for r in summary["means"] if (r["sut"], r["level"]) == ("keen", "image/ROC_B"))
+    assert (one.measured, one.interval) == (wanted["area"], (wanted["area_low"], wanted["area_high"]))
+    found = verdicts(run, tmp_path, {"measure": "adr", "setting": "baseline", "at_least": 0.1})
+    assert [one.measured for one in found] == [r["adr"] for r in summary["adr"] if r["setting"] == "identity"]
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (
+            {"measure": "area", "level": "path", "setting": "Any", "at_least": 0},
+            "did not evaluate level path",
+        ),
+        (
+            {"measure": "area", "level": "image", "setting": "AnyMidl", "at_least": 0},
+            "Did you mean 'AnyMild'?",
+        ),
+        ({"measure": "area", "level": "image", "setting": "Any", "at_least": 0, "sut": "kene"}, "'keen'?"),
+        ({"measure": "rPC", "at_least": 50}, "75 are missing"),
+        ({"measure": "mean_iou", "setting": "baseline", "at_least": 0}, "did not evaluate mean IoU"),
+        ({"measure": "expected_area", "level": "image", "at_least": 0}, "did not evaluate"),
+        ({"measure": "requirements"}, "not that of a requirements check"),
+    ],
+)
+def test_what_was_not_tested_is_inconclusive(
+    run: Path, tmp_path: Path, told: dict[str, Any], reason: str
+) -> None:
+    found = verdicts(run, tmp_path, told)
+    assert {one.outcome for one in found} == {Outcome.INCONCLUSIVE}
+    assert all(reason in one.reason for one in found)
+
+
+def test_counts_and_a_blind_sut(run: Path, tmp_path: Path) -> None:
+    found = verdicts(
+        run,
+        tmp_path,
+        {"measure": "faults", "at_most": 0},
+        {"measure": "quarantined", "at_most": 0},
+        {"measure": "robustness", "level": "image/ROC_B", "setting": "Any", "sut": "blind", "at_least": 0.5},
+    )
+    assert [one.outcome for one in found] == [Outcome.PASS] * 4 + [Outcome.INCONCLUSIVE]
+    assert found[-1].measured is None
+
+
+def test_verdicts_that_lie_in_a_run_are_no_evidence(run: Path, tmp_path: Path) -> None:
+    """Not even sealed ones: the gate judges requirements again, and this run is not that of a check."""
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    fine = Verdict("stays calm", "people tolerate more than the SUT", 0.1, 0.05, (0.0, 0.2), Outcome.PASS, "")
+    write_verdicts(finished(copy), "requirements", [fine])
+    (found,) = verdicts(copy, tmp_path, {"measure": "requirements"})
+    assert found.outcome is Outcome.INCONCLUSIVE
+
+
+SURE = {"measure": "faults", "at_most": 0}
+OPEN = {"measure": "rPC", "at_least": 50}
+BROKEN = {"measure": "area", "level": "image", "setting": "Any", "at_least": 1.0, "bound": "point"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "code", "counts"),
+    [([SURE], 0, (3, 0, 0)), ([SURE, OPEN], 3, (6, 0, 3)), ([BROKEN, SURE, OPEN], 1, (12, 6, 3))],
+)
+def test_the_command_prints_writes_and_exits(
+    run: Path, tmp_path: Path, rules: list[dict[str, Any]], code: int, counts: tuple[int, int, int]
+) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(json.dumps({"rules": rules}))
+    files = [f"--junit={tmp_path / 'gate.xml'}", f"--markdown={tmp_path / 'gate.md'}"]
+    said = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["check", str(run), str(path), *files, "--save"])
+    assert said.exit_code == code, said.output
+    table = [line for line in said.output.splitlines() if line and line[0] in "┏┃┡│├└"]
+    assert table
+    assert max(map(len, table)) <= 80
+    assert "Each rule stands alone" in said.output
+    suite = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
+    assert (suite.tests, suite.failures, suite.errors) == counts
+    kept = read_verdicts(finished(run))["check"]
+    cases = [case for group in suite for case in group]
+    assert [case.name for case in cases] == [one.name for one in kept]
+    kinds = {Outcome.PASS: junitparser.SystemOut, Outcome.FAIL: junitparser.Failure}
+    for case, one in zip(cases, kept, strict=True):
+        kind = kinds.get(one.outcome, junitparser.Error)
+        assert case.is_passed == (one.outcome is Outcome.PASS)
+        assert one.outcome is Outcome.PASS or isinstance(case.result[0], kind)
+    assert (tmp_path / "gate.md").read_text().count("| **") == counts[0]
+
+
+def test_scores_of_a_segmenter(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "data")
+    study = segmentation(tmp_path / "data", mutations=["brightness(scale=0.5)"])
+    adverse.run(study, tmp_path / "run", detectors={"threshold": _mapped(Threshold(20))})
+    rows = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())["rows"]
+    for measure in ("mean_iou", "pixel_accuracy"):
+        told = {"measure": measure, "setting": "baseline", "at_least": 0, "bound": "point"}
+        (one,) = verdicts(tmp_path / "run", tmp_path, told)
+        assert one.measured == rows[0]["scores"][measure]
+        assert one.outcome is Outcome.PASS
+    (one,) = verdicts(
+        tmp_path / "run", tmp_path, {"measure": "share", "setting": "brightness(scale=0.5)", "at_least": 0}
+    )
+    assert one.measured == rows[1]["share"]
+    (area,) = verdicts(
+        tmp_path / "run", tmp_path, {"measure": "area", "level": "image", "setting": "Any", "at_least": 0}
+    )
+    assert "the run is one of segmentation" in area.reason

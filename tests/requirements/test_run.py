@@ -1,0 +1,330 @@
+"""Requirements checked from files to verdicts, for detectors, segmenters and classifiers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from adverse.cli.app import app
+from adverse.content import digest, file_sha256
+from adverse.data.write import write_image
+from adverse.report.requirements import requirement_lines
+from adverse.requirements.file import read_requirements
+from adverse.requirements.results import as_data, save
+from adverse.requirements.run import run_check
+from adverse.requirements.verdicts import Outcome, read_verdicts
+from adverse.store.finished import finished
+from adverse.study.engines import Stop
+from adverse.study.engines.inline import InlineEngine
+from adverse.types import Image
+
+FRAMES = 40
+SIZE = (48, 56)
+PLUGIN = '''
+"""Systems that look for a light square: one whatever the contrast, one only where there is much of it."""
+import cv2
+import numpy as np
+from adverse import sut
+
+class Looks:
+    classes = ("light",)
+    def __init__(self, least):
+        self.least = least
+    def detect(self, images):
+        return [self.look(image) for image in images]
+    def look(self, image):
+        gray = image.mean(axis=2)
+        if gray.std() < self.least:
+            return np.zeros((0, 4)), np.zeros(0)
+        y, x = np.unravel_index(cv2.blur(gray, (12, 12)).argmax(), gray.shape)
+        return [[x - 6, y - 6, x + 6, y + 6]], [0.9]
+
+class Names(Looks):
+    classes = ("left", "right")
+    task = "classification"
+    def classify(self, images):
+        return [self.name(image) for image in images]
+    def name(self, image):
+        found = self.look(image)[0]
+        left = len(found) == 0 or found[0][0] < 22
+        return [float(left), float(not left)]
+
+class Paints(Looks):
+    classes = ("dark", "light")
+    task = "segmentation"
+    def segment(self, images):
+        return [self.paint(image) for image in images]
+    def paint(self, image):
+        out = np.zeros(image.shape[:2], np.int64)
+        for x0, y0, x1, y1 in np.array(self.look(image)[0], int).reshape(-1, 4):
+            out[max(y0, 0):y1, max(x0, 0):x1] = 1
+        return out
+
+@sut
+def looks(least: float) -> Looks:
+    return Looks(least)
+
+@sut
+def names(least: float) -> Names:
+    return Names(least)
+
+@sut
+def paints(least: float) -> Paints:
+    return Paints(least)
+'''
+ADAPTERS = {"detection": "looks", "classification": "names", "segmentation": "paints"}
+
+
+class Heard:
+    """Remembers how far a run came."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.before = 0
+
+    def note(self, text: str) -> None:
+        pass
+
+    def begin(self, total: int, done: int) -> None:
+        del total
+        self.before = done
+
+    def advance(self, statuses: Counter[str]) -> None:
+        self.done += statuses.total()
+
+    def end(self) -> None:
+        pass
+
+
+def pictures() -> list[tuple[Image, tuple[int, int]]]:
+    rng = np.random.default_rng(5)
+    found = []
+    for number in range(FRAMES):
+        noise = cv2.GaussianBlur(rng.standard_normal((*SIZE, 3)), (0, 0), 1.5)
+        image = 70 + 15 * noise / noise.std()
+        x = int(rng.integers(4, 14)) if number % 2 else int(rng.integers(28, 40))
+        y = int(rng.integers(4, 30))
+        image[y : y + 12, x : x + 12] += 110
+        found.append((np.clip(image, 0, 255).astype(np.uint8), (x, y)))
+    return found
+
+
+def write_data(root: Path, task: str) -> dict[str, Any]:
+    root.mkdir()
+    annotations, images = [], []
+    for number, (image, (x, y)) in enumerate(pictures()):
+        name = f"{number:03}.png"
+        if task == "classification":
+            folder = root / ("left" if number % 2 else "right")
+        elif task == "segmentation":
+            folder = root / f"log{number:03}" / "images"
+            labels = np.zeros(SIZE, np.uint8)
+            labels[y : y + 12, x : x + 12] = 1
+            (root / f"log{number:03}" / "labels").mkdir(parents=True)
+            write_image(root / f"log{number:03}" / "labels" / name, labels)
+        else:
+            folder = root / "images"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_image(folder / name, image)
+        images.append({"id": number, "file_name": name, "width": SIZE[1], "height": SIZE[0]})
+        annotations.append(
+            {
+                "id": number,
+                "image_id": number,
+                "category_id": 1,
+                "bbox": [x, y, 12, 12],
+                "area": 144,
+                "iscrowd": 0,
+            }
+        )
+    if task == "segmentation":
+        (root / "pixel_classes.json").write_text(json.dumps({"0": "dark", "1": "light"}))
+        return {"format": "folder", "root": "data"}
+    if task == "classification":
+        return {"format": "class-folders", "root": "data"}
+    categories = [{"id": 1, "name": "light"}]
+    whole = {"images": images, "annotations": annotations, "categories": categories}
+    (root / "truth.json").write_text(json.dumps(whole))
+    return {"format": "coco", "root": "data", "annotations": "truth.json"}
+
+
+def write_study(folder: Path, task: str, require: Sequence[dict[str, Any]], **more: Any) -> Path:
+    (folder / "systems.py").write_text(PLUGIN)
+    study = {
+        "name": "squares",
+        "task": task,
+        "data": write_data(folder / "data", task),
+        "plugins": ["systems.py"],
+        "suts": [
+            {"name": "steady", "adapter": ADAPTERS[task], "least": 0.0},
+            {"name": "shy", "adapter": ADAPTERS[task], "least": 25.0},
+        ],
+        "targets": ["light"],
+        "unit_frames": 16,
+    }
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    path = folder / "requirements.yaml"
+    settings = {
+        "backend": "vifp",
+        "batches": 200,
+        "margin": 0.15,
+        "score": 0.5,
+        "require": list(require),
+        **more,
+    }
+    path.write_text(yaml.safe_dump({"study": "study.yaml", **settings}))
+    return path
+
+
+def checked(path: Path, out: Path) -> tuple[Any, Heard]:
+    heard = Heard()
+    found = run_check(read_requirements(path), out, InlineEngine(), watch=heard, stop=Stop())
+    assert found is not None
+    return found, heard
+
+
+CONTRAST = {"transformation": "t.contrast", "threshold": 0.9}
+
+
+@pytest.mark.parametrize("task", list(ADAPTERS))
+def test_who_keeps_up_passes_and_who_does_not_fails(tmp_path: Path, task: str) -> None:
+    both = [{**CONTRAST, "kind": kind} for kind in ("correctness", "prediction")]
+    more: dict[str, Any] = {} if task == "detection" else {"score": None}
+    path = write_study(tmp_path, task, both, **more)
+    found, heard = checked(path, tmp_path / "out")
+    outcomes = {(one.sut, one.kind): one.judged.outcome for one in found.results}
+    assert outcomes["steady", "correctness"] is Outcome.PASS
+    assert outcomes["steady", "prediction"] is Outcome.PASS
+    assert outcomes["shy", "correctness"] is not Outcome.PASS
+    if task == "detection":
+        assert outcomes["shy", "correctness"] is Outcome.FAIL
+        assert outcomes["shy", "prediction"] is Outcome.FAIL
+    distances = {(one.sut, one.kind): one.judged.finding.distance for one in found.results}
+    for kind in ("correctness", "prediction"):  # most pixels are dark, and the shy one calls all of them so
+        assert distances["shy", kind] > distances["steady", kind] + (0.02 if task == "segmentation" else 0.05)
+    assert all(one.within.versions + one.within.rejections == 2 * FRAMES for one in found.results)
+    assert heard.done == FRAMES * 2 * 4  # as they are, two versions, barely changed; two SUTs
+    seen = found.results[0].within.visual_change
+    assert ((seen >= 0) & (seen <= 0.9)).all()
+    lower, upper = np.histogram(seen, bins=2, range=(0, 0.9))[0]
+    assert abs(lower - upper) <= found.results[0].within.rejections + 1  # evenly covered
+
+
+def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:
+    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "correctness"}])
+    first, _ = checked(path, tmp_path / "out")
+    again, heard = checked(path, tmp_path / "out")
+    assert (heard.before, heard.done) == (FRAMES * 2 * 3, 0)
+    assert as_data(first) == as_data(again)
+    fresh, _ = checked(path, tmp_path / "other")
+    assert as_data(first) == as_data(fresh)
+    path.write_text(path.read_text().replace("threshold: 0.9", "threshold: 0.8"))
+    _, changed = checked(path, tmp_path / "out")
+    assert changed.before == FRAMES * 2  # only the versions are new
+
+
+def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
+    beyond = {"transformation": "t.jpeg", "kind": "correctness", "threshold": 0.999}
+    path = write_study(tmp_path, "detection", [beyond], versions=8, tries=8, frames=24)
+    found, _ = checked(path, tmp_path / "out")
+    one = found.results[0]
+    assert one.within.rejections > 0
+    assert one.within.tries <= 8 * 8 * 24
+    assert "the visual change is never so large" in one.within.refused
+    (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
+    assert f"{one.within.rejections} of {8 * 24} versions" in line
+
+
+def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path) -> None:
+    drawn = {**CONTRAST, "kind": "correctness", "threshold": 0.4}
+    drawn["parameters"] = {"strength": {"uniform": [0.0, 1.0]}}
+    path = write_study(tmp_path, "detection", [drawn], tries=30)
+    found, _ = checked(path, tmp_path / "out")
+    reach = found.results[0].within
+    assert reach.visual_change.max() <= 0.4
+    assert reach.tries > reach.versions  # some were too much
+
+
+def test_few_frames_are_inconclusive(tmp_path: Path) -> None:
+    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "correctness"}], frames=12, images=500)
+    found, heard = checked(path, tmp_path / "out")
+    assert heard.done == 12 * 2 * 3
+    assert {one.judged.outcome for one in found.results} == {Outcome.INCONCLUSIVE}
+    assert all("too few images" in one.judged.reason for one in found.results)
+    assert any("batches of 500 images" in line for line in requirement_lines(as_data(found)))
+
+
+def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) -> None:
+    names = [{**CONTRAST, "kind": "correctness", "name": "contrast <b>"}]
+    path = write_study(tmp_path, "detection", names, ranking=True)
+    out = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["requirements", "check", str(path), "--out", str(out), "--workers", "1"], env={"COLUMNS": "80"}
+    )
+    assert done.exit_code == 1, done.output
+    assert "PASS" in done.output
+    assert "FAIL" in done.output
+    table = [
+        line
+        for line in done.output.splitlines()
+        if not line.startswith(("- ", "results", "verdicts", "page"))
+    ]
+    assert max(map(len, table)) <= 80
+    verdicts = read_verdicts(finished(out))["requirements"]
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASS, Outcome.FAIL]
+    assert verdicts[0].required == 0.15
+    page = (out / "requirements.html").read_text()
+    assert "contrast &lt;b&gt;" in page
+    assert "<b>" not in page
+    rows = json.loads((out / "results" / "requirements.json").read_text())["results"]
+    assert [row["battery"] for row in rows] == ["c.contrast"] * 2
+    assert rows[0]["battery_mean"] > rows[1]["battery_mean"]
+    assert "Both orders agree on every pair" in done.output
+    assert 'id="rankings"' in page
+    assert (out / "requirements.csv").read_text().startswith("sut,requirement")
+    assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
+    (out / "requirements.html").unlink()
+    assert CliRunner().invoke(app, ["report", str(out)]).exit_code == 0
+    assert (out / "requirements.html").read_text() == page
+    (tmp_path / "gate.yaml").write_text("rules: [{measure: requirements}]")
+    gate = CliRunner().invoke(app, ["check", str(out), str(tmp_path / "gate.yaml")])
+    assert gate.exit_code == 1, gate.output
+    assert "contrast <b>" in gate.output
+    forge(out)
+    again = CliRunner().invoke(app, ["check", str(out), str(tmp_path / "gate.yaml")])
+    assert (again.exit_code, again.output) == (1, gate.output)
+    results = out / "results" / "requirements.json"
+    results.write_text(results.read_text().replace('"measured"', '"measured" '))
+    refused = CliRunner().invoke(app, ["report", str(out)])
+    assert str(results) in str(refused.exception)
+    assert "adverse requirements check" in str(refused.exception)
+
+
+def forge(out: Path) -> None:
+    """Turn every verdict that lies in the folder into PASS, and seal the files anew."""
+    seals = json.loads((out / "seals.json").read_text())
+    for name in ("results/requirements.json", "verdicts/requirements.json"):
+        path = out / name
+        path.write_text(path.read_text().replace('"outcome": "FAIL"', '"outcome": "PASS"'))
+        seals["files"][name][0] = file_sha256(path)
+    seals["digest"] = digest(json.dumps(seals["files"], sort_keys=True))
+    (out / "seals.json").write_text(json.dumps(seals))
+
+
+def test_a_check_from_many_workers_is_the_same_to_the_byte(tmp_path: Path) -> None:
+    path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "prediction"}], frames=24)
+    here, _ = checked(path, tmp_path / "here")
+    save(here)
+    there = tmp_path / "there"
+    CliRunner().invoke(app, ["requirements", "check", str(path), "--out", str(there), "--workers", "2"])
+    for name in ("results/requirements.json", "verdicts/requirements.json"):
+        assert (tmp_path / "here" / name).read_bytes() == (there / name).read_bytes()
