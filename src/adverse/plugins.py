@@ -240,14 +240,15 @@ def _beside(folder: Path) -> Iterator[None]:
 
 def _loaded_beside_others(folder: Path) -> list[str]:
     """Return the modules that were imported by their own name from the folder of another plug-in."""
-    known = [(name, Path(getattr(module, "__file__", None) or "")) for name, module in sys.modules.items()]
-    folders = {file.parent for name, file in known if name.startswith(USERS_FILE)} - {folder}
-    return [
-        name
-        for name, file in known
-        for home in folders
-        if home / f"{name}.py" == file or home / name.partition(".")[0] in file.parents
-    ]
+    files = {name: Path(getattr(module, "__file__", None) or "") for name, module in sys.modules.items()}
+    folders = {file.parent for name, file in files.items() if name.startswith(USERS_FILE)} - {folder}
+    return [name for name, file in files.items() if folders and _search_folder(name, file) in folders]
+
+
+def _search_folder(name: str, file: Path) -> Path | None:
+    """Return the folder in which a module of this name was looked up: the one of its outermost package."""
+    depth = name.count(".") + (file.name == "__init__.py")
+    return file.parents[depth] if depth < len(file.parents) else None
 
 
 def _imported_beside(file: Path) -> set[Path]:
