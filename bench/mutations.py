@@ -1,9 +1,9 @@
 """CPU time of every corruption against imagecorruptions and albumentations, on one thread each.
 
 The three take turns, so that a busy machine is busy for all; what is compared is the least time of each. Ours
-is called as a user calls it, `mutations.apply(image, "c.fog(severity=3)")`; what that costs beyond the
-function itself is measured on an image of 8x8. Writes its table into docs/performance.md, unless it is told
-to measure only a part (`--only fog frost`, `--quick` for the cost of the call alone).
+is called as a user calls it, `adverse.mutations.apply(image, "c.fog(severity=3)")`; what that costs beyond
+the function itself is measured on an image of 8x8. Writes its table into docs/performance.md, unless only a
+part is measured (`--only fog frost`, `--quick` for the cost of the call alone).
 """
 
 from __future__ import annotations
@@ -65,15 +65,13 @@ def overhead_ms(calls: int = CALLS) -> float:
     def itself() -> object:
         return mutations.brightness(image, scale=0.5)
 
-    def least(call: Callable[[], object]) -> float:
-        taken = []
-        for _ in range(calls):
+    taken: dict[Callable[[], object], list[float]] = {by_id: [], itself: []}
+    for _ in range(calls):  # in turns: the machine is as busy for one as for the other
+        for call, seconds in taken.items():
             begin = time.perf_counter()
             call()
-            taken.append(time.perf_counter() - begin)
-        return min(taken)
-
-    return 1e3 * (least(by_id) - least(itself))
+            seconds.append(time.perf_counter() - begin)
+    return 1e3 * (min(taken[by_id]) - min(taken[itself]))
 
 
 def measure(
@@ -146,7 +144,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="print only what a call by id costs")
     options = parser.parse_args()
     overhead = (
-        f"A call by id, `mutations.apply`, costs {overhead_ms():.3f} ms beyond the function itself "
+        f"A call by id, `adverse.mutations.apply`, costs {overhead_ms():.3f} ms beyond the function itself "
         f"(wanted: at most {WANTED_OVERHEAD_MS})."
     )
     print(overhead)

@@ -1,18 +1,25 @@
-"""Studies from Python, with detectors that are objects."""
+"""Python programs: studies with detectors that are objects, finished runs, data sets, Pillow images."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image as PillowImage
 
 import adverse
+from adverse.cli import main
 from adverse.errors import StudyError
+from adverse.study.engines import Stop
 from adverse.types import Detections, Image
-from analysis.test_results import write_images
+from analysis.test_results import run, write_images
 
 DATA = {"format": "coco", "root": "data", "annotations": "truth.json"}
 
@@ -45,8 +52,8 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_a_function_is_a_detector(study: Path, tmp_path: Path) -> None:
-    summary = adverse.run(study, tmp_path / "run", detectors={"bright": bright})
-    areas = {row["setting"]: row["area"] for row in summary.rows if row["level"] == "image/ROC_A"}
+    finished = adverse.run(study, tmp_path / "run", detectors={"bright": bright})
+    areas = {row["setting"]: row["area"] for row in finished.rows if row["level"] == "image/ROC_A"}
     assert areas["identity"] == 1
     assert areas["brightness(scale=0)"] == 0
 
@@ -67,3 +74,142 @@ def test_answers_are_used_again_only_if_the_object_says_what_it_is(
 def test_something_else_is_refused(study: Path, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no detector"):
         adverse.run(study, tmp_path / "run", detectors={"seven": 7})
+
+
+@pytest.fixture
+def finished(study: Path, tmp_path: Path) -> adverse.FinishedRun:
+    return adverse.run(study, tmp_path / "run", detectors={"bright": bright})
+
+
+def test_a_run_opened_again_is_the_run_that_ran(finished: adverse.FinishedRun) -> None:
+    opened = adverse.open_run(finished.path)
+    assert json.dumps(opened.rows) == json.dumps(finished.rows)
+    assert opened.summary.data["study"] == "api"
+    assert opened.run == finished.run
+    assert [setting.id for setting in opened.run.settings] == ["identity", "brightness(scale=0)"]
+    assert opened.trusted
+    assert str(finished.path) in repr(opened)
+
+
+def test_tables_are_arrow_tables(finished: adverse.FinishedRun) -> None:
+    assert {"adr", "curves", "outcomes", "required", "troubles"} <= set(finished.tables)
+    curves = pq.read_table(finished.path / "results" / "curves.parquet")
+    assert finished.table("curves").equals(curves)
+    assert finished.table("adr").num_rows == 2
+    with pytest.raises(adverse.StoreError, match="Did you mean 'curves'"):
+        finished.table("curve")
+
+
+def test_detections_are_those_of_the_detector(finished: adverse.FinishedRun) -> None:
+    scores = finished.detections("bright")["scores"].to_pylist()
+    assert scores == [[1.0]] * 4 + [[0.0]] * 4
+    assert finished.detections("bright", "brightness(scale=0)")["scores"].to_pylist() == [[0.0]] * 8
+    with pytest.raises(adverse.StoreError, match="no SUT 'brigth'"):
+        finished.detections("brigth")
+    with pytest.raises(adverse.StoreError, match="no setting 'haze'"):
+        finished.detections("bright", "haze")
+
+
+def test_rows_become_an_arrow_table_with_every_key(finished: adverse.FinishedRun) -> None:
+    table = finished.to_arrow()
+    assert set(table.column_names) == {key for row in finished.rows for key in row}
+    assert table["area"].to_pylist() == [row["area"] for row in finished.rows]
+
+
+def test_a_notebook_shows_a_small_escaped_table(finished: adverse.FinishedRun) -> None:
+    finished.summary.data["rows"][0]["sut"] = "<b>"
+    page = finished._repr_html_()
+    assert "<td>&lt;b&gt;</td>" in page
+    assert "<b>" not in page
+    assert "brightness(scale=0)" in page
+    finished.summary.data["rows"].extend(100 * finished.rows[:1])
+    longer = finished._repr_html_()
+    assert longer.count("<tr>") == 1 + 20
+    assert f"{len(finished.rows) - 20} more rows" in longer
+
+
+def test_without_pandas_the_error_names_the_command(
+    finished: adverse.FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(adverse.AdverseError, match="pip install pandas"):
+        finished.to_pandas()
+
+
+def test_with_pandas_the_rows_are_a_data_frame(
+    finished: adverse.FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    assert finished.to_pandas() == finished.rows
+
+
+def test_a_changed_run_is_refused_as_on_the_command_line(
+    finished: adverse.FinishedRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = finished.path / "results" / "summary.json"
+    summary.write_text(summary.read_text().replace("1.0", "0.9"))
+    with pytest.raises(adverse.StoreError) as refused:
+        adverse.open_run(finished.path)
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(finished.path)])
+    assert ended.value.code == refused.value.exit_code
+    assert refused.value.what in capsys.readouterr().err
+
+
+def test_an_unfinished_run_is_refused(tmp_path: Path) -> None:
+    write_images(tmp_path)
+    stopped = Stop()
+    stopped.soft = True
+    folder = run(tmp_path, ["brightness(scale=0)"], stopped).folder
+    with pytest.raises(adverse.IncompleteError, match="not finished"):
+        adverse.open_run(folder.path)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(adverse.StoreError):
+        adverse.open_run(tmp_path)
+
+
+def test_a_data_set_is_read_by_its_format(study: Path) -> None:
+    dataset = adverse.read_dataset(study.parent / "data", format="coco", annotations=Path("truth.json"))
+    assert dataset.categories == ("person",)
+    assert sum(len(log.frames) for log in dataset.logs) == 8
+    assert dataset.logs[0].frames[0].image().shape == (40, 60, 3)
+
+
+def test_a_data_set_is_recognised(study: Path) -> None:
+    dataset = adverse.read_dataset(str(study.parent / "data" / "images"))
+    assert sum(len(log.frames) for log in dataset.logs) == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [({"format": "cocoa"}, "Did you mean 'coco'"), ({"format": "coco", "annotation": "x"}, "'annotations'")],
+)
+def test_a_wrong_format_or_option_is_named(study: Path, options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(StudyError, match=complaint):
+        adverse.read_dataset(study.parent / "data", **options)
+
+
+def test_a_pillow_image_in_gives_a_pillow_image_out() -> None:
+    array = np.random.default_rng(1).integers(0, 256, (6, 9, 3), np.uint8)
+    pillow = PillowImage.fromarray(array)
+    pillow.info["icc_profile"] = b"profile"
+    changed = adverse.mutations.apply(pillow, "c.gaussian_noise(severity=3)", seed=7, key="a")
+    assert isinstance(changed, PillowImage.Image)
+    assert changed.info == {"icc_profile": b"profile"}
+    same = adverse.mutations.apply(array, "c.gaussian_noise(severity=3)", seed=7, key="a")
+    assert np.array_equal(np.asarray(changed), same)
+    assert np.array_equal(np.asarray(pillow), array)
+
+
+@pytest.mark.parametrize(
+    ("image", "complaint"),
+    [
+        (PillowImage.new("L", (4, 4)), r"mode L.*convert\("),
+        ([[0, 0, 0]], r"got: list.*numpy\.asarray"),
+    ],
+)
+def test_what_is_no_rgb_image_is_refused(image: Any, complaint: str) -> None:
+    with pytest.raises(adverse.MutationError, match=complaint):
+        adverse.mutations.apply(image, "brightness(scale=0.5)")

@@ -13,7 +13,7 @@ SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
 analysis: benchmarks content curves errors levels processes robot store types
-api: analysis strict_yaml study
+api: analysis data errors plugins store strict_yaml study text types
 benchmarks: curves errors seeds store types
 cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop mutations pages
     plugins processes report requirements semantic serving store strict_yaml study suts text

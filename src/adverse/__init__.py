@@ -1,7 +1,8 @@
 """Adverse finds out how perception systems fail before the field does.
 
-The names below load what they need when they are first used, so `import adverse` is quick and pulls in
-neither OpenCV nor numba nor ONNX Runtime.
+Run a study with `run`, open a finished one with `open_run`, read data with `read_dataset`, and change images
+with `mutations.apply`. `mutation`, `sut` and `dataset` mark plug-ins. Names load what they need when they are
+first used, so `import adverse` is quick and imports neither OpenCV nor numba nor ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -17,43 +18,85 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from adverse import curves, mutations, visual
-    from adverse.api import run
-    from adverse.errors import AdverseError
+    from adverse.analysis.results import Summary
+    from adverse.api import FinishedRun, open_run, read_dataset, run
+    from adverse.errors import (
+        AdverseError,
+        DataError,
+        IncompleteError,
+        MutationError,
+        PluginError,
+        StoreError,
+        StudyError,
+        SutError,
+    )
     from adverse.marks import Hazard, Strength
     from adverse.plugins import dataset, mutation, sut
-    from adverse.types import Dataset, Detections, Frame, Log, Truth
+    from adverse.store.run import Run
+    from adverse.types import Camera, ClassScores, Dataset, Detections, Frame, LabelMap, Log, Setting, Truth
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "AdverseError": "adverse.errors",
-    "Dataset": "adverse.types",
-    "Detections": "adverse.types",
-    "Frame": "adverse.types",
-    "Hazard": "adverse.marks",
-    "Log": "adverse.types",
-    "Strength": "adverse.marks",
-    "Truth": "adverse.types",
-    "dataset": "adverse.plugins",
-    "mutation": "adverse.plugins",
-    "run": "adverse.api",
-    "sut": "adverse.plugins",
+_NAMES = {
+    "adverse.analysis.results": ("Summary",),
+    "adverse.api": ("FinishedRun", "open_run", "read_dataset", "run"),
+    "adverse.errors": (
+        "AdverseError",
+        "DataError",
+        "IncompleteError",
+        "MutationError",
+        "PluginError",
+        "StoreError",
+        "StudyError",
+        "SutError",
+    ),
+    "adverse.marks": ("Hazard", "Strength"),
+    "adverse.plugins": ("dataset", "mutation", "sut"),
+    "adverse.store.run": ("Run",),
+    "adverse.types": (
+        "Camera",
+        "ClassScores",
+        "Dataset",
+        "Detections",
+        "Frame",
+        "LabelMap",
+        "Log",
+        "Setting",
+        "Truth",
+    ),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = ("curves", "mutations", "visual")
 
 __all__ = [
     "AdverseError",
+    "Camera",
+    "ClassScores",
+    "DataError",
     "Dataset",
     "Detections",
+    "FinishedRun",
     "Frame",
     "Hazard",
+    "IncompleteError",
+    "LabelMap",
     "Log",
+    "MutationError",
+    "PluginError",
+    "Run",
+    "Setting",
+    "StoreError",
     "Strength",
+    "StudyError",
+    "Summary",
+    "SutError",
     "Truth",
     "curves",
     "dataset",
     "mutation",
     "mutations",
+    "open_run",
+    "read_dataset",
     "run",
     "sut",
     "visual",
@@ -66,3 +109,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"adverse.{name}")
     raise AttributeError(f"module 'adverse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,19 +1,45 @@
-"""A study from Python: the same as `adverse run`, with detectors that may be Python objects."""
+"""What Python programs call: run a study, open a finished run, read a data set.
+
+Each does what the command line does, and refuses what it refuses; detectors may be Python objects too.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from adverse.analysis.results import Summary, analyze
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from adverse import plugins
+from adverse.analysis.results import Summary, analyze, read_summary
+from adverse.data.reading import guess, guessed_options, read_format
+from adverse.errors import AdverseError, StoreError, suggestion
+from adverse.store.finished import finished
+from adverse.store.read import Store
+from adverse.store.run import Run
 from adverse.strict_yaml import read_yaml
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.engines.local import LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
+from adverse.text import shown
+from adverse.types import Dataset
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+COLUMNS = ("sut", "level", "setting", "group", "area", "robustness", "share", "status")
+"""What a notebook shows of a row, where it has it."""
+ROWS_SHOWN = 20
+FORMATS = {".parquet": pyarrow.parquet.read_table, ".csv": pyarrow.csv.read_csv}
 
 
 def run(
@@ -23,12 +49,12 @@ def run(
     detectors: Mapping[str, Any] | None = None,
     workers: int = 0,
     fresh: bool = False,
-) -> Summary:
-    """Run a study file, or a study given as plain data, into the folder `out`, and return its summary.
+) -> FinishedRun:
+    """Run a study file, or a study given as plain data, into the folder `out`; return the finished run.
 
     `detectors` maps names to Python objects: `detect(images) -> list[Detections]`, or a function from images
     to (boxes, scores, labels). They run in this process (`workers=0`), unprotected. Give an object a string
-    `fingerprint` that changes with its weights, and what it has answered is used again.
+    `fingerprint` that changes with its weights, and its answers are reused when the study runs again.
     """
     if isinstance(study, Mapping):
         data, folder = study, Path.cwd()
@@ -37,10 +63,141 @@ def run(
     file = study_from(data, folder, detectors)
     path = Path(out)
     engine: Engine = LocalEngine(workers, path / "logs") if workers and not detectors else InlineEngine()
-    ran = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
-    if ran.problem is not None:
-        raise ran.problem
-    return analyze(path)
+    outcome = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
+    if outcome.problem is not None:
+        raise outcome.problem
+    return FinishedRun(path, summary=analyze(path))
+
+
+def open_run(path: Path | str) -> FinishedRun:
+    """Open the folder of a finished run.
+
+    Every file that its results rest on is hashed first. An unfinished run raises `IncompleteError`, a changed
+    file `StoreError`, as in the commands that read a run.
+    """
+    return FinishedRun(Path(path), store=finished(Path(path)))
+
+
+def read_dataset(path: Path | str, /, format: str | None = None, **options: Any) -> Dataset:  # noqa: A002
+    """Read a data set; `options` are those of its format, as in a study's `data` section.
+
+    Without `format` it is recognised by its files, as `adverse data check` does. Images are not decoded until
+    a frame's `image()` is called.
+    """
+    registry, place = plugins.load(), Path(path)
+    if format is None:
+        reader, recognised = guess(place, registry.all("dataset"))
+    else:
+        reader = registry.get("dataset", format, where="format")
+        recognised = guessed_options(reader, place)
+    given = {name: os.fspath(value) if isinstance(value, Path) else value for name, value in options.items()}
+    bound = plugins.bind(reader, {**recognised, **given}, where="read_dataset")
+    return read_format(reader, bound, where=str(path))
+
+
+class FinishedRun:
+    """A finished run and its results. Made by `adverse.run` and `adverse.open_run`."""
+
+    def __init__(self, path: Path, *, store: Store | None = None, summary: Summary | None = None) -> None:
+        self.path = path
+        self._store_given = store
+        self._summary_given = summary
+
+    @cached_property
+    def run(self) -> Run:
+        """What was run: settings, SUTs, levels, baseline, splits, versions."""
+        return self._store.run
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What summary.json holds: `summary.data`, and questions about it."""
+        return self._summary_given or read_summary(self._store)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The figures, one row for each SUT, level and setting; docs/results.md lists the keys."""
+        return self.summary.rows
+
+    @property
+    def trusted(self) -> bool:
+        """Whether every figure is there, rests on all planned frames, and every SUT works."""
+        return self.summary.trusted
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables behind the figures, for `table`."""
+        return tuple(sorted(self._table_files()))
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table of results/ by name, `curves`, `outcomes`, ..., as it was written by this run."""
+        files = self._table_files()
+        if name not in files:
+            raise StoreError(
+                f"the run has no table {name!r}", where=str(self.path), fix=suggestion(name, files)
+            )
+        path = self._store.result(files[name])
+        return FORMATS[Path(files[name]).suffix](path)
+
+    def detections(self, sut: str, setting: str | None = None) -> pa.Table:
+        """Return one row for each frame: what a SUT detected under a setting (the baseline by default)."""
+        names, ids = self._store.suts, [one.id for one in self.run.settings]
+        chosen = self.run.baseline.id if setting is None else setting
+        for noun, value, known in (("SUT", sut, names), ("setting", chosen, ids)):
+            if value not in known:
+                raise StoreError(
+                    f"the run has no {noun} {value!r}", where=str(self.path), fix=suggestion(value, known)
+                )
+        return self._store.detections(sut, chosen)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as an Arrow table; a column is null where a row has no such key."""
+        rows = self.rows
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+
+    def to_pandas(self) -> DataFrame:
+        """Return the rows as a pandas data frame. pandas is not a dependency: install it yourself."""
+        try:
+            import pandas as pd  # noqa: PLC0415
+        except ModuleNotFoundError as error:
+            raise AdverseError(
+                "to_pandas needs pandas, which is not installed", fix="pip install pandas"
+            ) from error
+        return pd.DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<FinishedRun {str(self.path)!r}: {len(self.rows)} rows>"
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks; names are escaped."""
+        rows = self.rows
+        names = [name for name in COLUMNS if any(name in row for row in rows)]
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{_cell(row.get(name))}</td>' for name in names)}</tr>"
+            for row in rows[:ROWS_SHOWN]
+        )
+        more = len(rows) - ROWS_SHOWN
+        rest = f"; {more} more rows" if more > 0 else ""
+        return (
+            f"<table><caption>{escape(shown(self.path))}{rest}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    @cached_property
+    def _store(self) -> Store:
+        return self._store_given or finished(self.path)
+
+    def _table_files(self) -> dict[str, str]:
+        """Return the file of each table; where Parquet and CSV hold the same name, the Parquet one."""
+        files = sorted(self._store.folder.results.glob("*.*"), key=lambda file: file.suffix)
+        return {file.stem: file.name for file in files if file.suffix in FORMATS}
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3f}" if isinstance(value, float) else escape(shown(value))
 
 
 class _Silent:

@@ -114,7 +114,7 @@ def test_a_segmenter_is_scored_pixel_by_pixel(tmp_path: Path, fails_on: int | No
     study = segmentation(tmp_path / "data")
     study["suts"] = []
     detectors = {"threshold": _mapped(Threshold(fails_on))}
-    summary = adverse.run(study, tmp_path / "run", detectors=detectors)
+    summary = adverse.run(study, tmp_path / "run", detectors=detectors).summary
     rows = {row["setting"]: row for row in summary.rows}
     for setting, scale in (("identity", 1.0), (DARKER, 0.25)):
         missing = None if fails_on is None or setting != "identity" else fails_on // 10
@@ -146,7 +146,7 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
     )
     study = segmentation(tmp_path / "data", plugins=[str(plugin)], keep_label_maps=True)
     study["suts"] = [{"name": "s", "adapter": "s", "class_map": {"night": "dark"}}]
-    summary = adverse.run(study, tmp_path / "run")
+    summary = adverse.run(study, tmp_path / "run").summary
     assert summary.rows[0]["per_class"]["dark"] > 0
     written = [
         row
@@ -159,7 +159,7 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
     assert image is not None
     assert stored is not None
     assert np.array_equal(stored, (image[..., 2] < 128).astype(int))
-    again = adverse.run(study, tmp_path / "two", workers=2)
+    again = adverse.run(study, tmp_path / "two", workers=2).summary
     assert again.data == summary.data
 
 
@@ -211,7 +211,7 @@ def test_a_classifier_is_scored_by_its_best_answers(tmp_path: Path) -> None:
         "data": {"format": "class-folders", "root": str(tmp_path / "data")},
         "mutations": ["channel_dropout(channel=R)"],
     }
-    summary = adverse.run(study, tmp_path / "run", detectors={"colours": Colours()})
+    summary = adverse.run(study, tmp_path / "run", detectors={"colours": Colours()}).summary
     rows = {row["setting"]: row for row in summary.rows}
     assert rows["identity"]["scores"] == {"top1": 6 / 12, "top5": 8 / 12}  # it calls blue azure
     assert rows["identity"]["per_class"] == {"blue": 0, "green": 0.75, "red": 0.75}

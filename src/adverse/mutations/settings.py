@@ -13,8 +13,9 @@ import functools
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from adverse.mutations.batteries import BATTERIES, usual_group
 from adverse.plugins import Option, Plugin, Registry
 from adverse.seeds import generator
 from adverse.types import Depth, Group, Image, Setting, Step
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
 
 BASELINE = "identity"
 GROUPS: tuple[Group, ...] = ("mild", "severe")
@@ -186,16 +190,53 @@ def apply_step(
     return changed
 
 
+@overload
 def apply(
-    image: Image, mutation: str, *, seed: int = 0, key: str = "", depth_m: Depth | None = None
-) -> Image:
+    image: Image, mutation: str, *, seed: int = ..., key: str = ..., depth_m: Depth | None = ...
+) -> Image: ...
+@overload
+def apply(
+    image: PillowImage, mutation: str, *, seed: int = ..., key: str = ..., depth_m: Depth | None = ...
+) -> PillowImage: ...
+def apply(
+    image: Image | PillowImage,
+    mutation: str,
+    *,
+    seed: int = 0,
+    key: str = "",
+    depth_m: Depth | None = None,
+) -> Image | PillowImage:
     """Apply a mutation given by its id to one image, outside any study.
 
-    The same (seed, key, mutation) always gives the same pixels, here and in a study whose frame id is `key`.
+    The image is (row, column, channel) RGB uint8, or a Pillow image of mode RGB; what comes back is of the
+    same kind. The same (seed, key, mutation) always gives the same pixels, here and in a study whose frame id
+    is `key`.
     """
     registry = plugins.load()
     setting = _parsed(mutation, registry)
-    return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+    if isinstance(image, np.ndarray):
+        return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+    pillow = _pillow_of_rgb(image)
+    changed = apply_setting(np.array(image), setting, registry, seed=seed, key=key, depth_m=depth_m)
+    result: PillowImage = pillow.fromarray(changed)
+    result.info = dict(image.info)
+    return result
+
+
+def _pillow_of_rgb(image: object) -> Any:
+    """Return PIL.Image for an RGB image of its own; how to convert another mode is the caller's choice."""
+    pillow = sys.modules.get("PIL.Image")  # whoever has such an image has imported it
+    is_pillow = pillow is not None and isinstance(image, pillow.Image)
+    mode = getattr(image, "mode", None)
+    if is_pillow and mode == "RGB":
+        return pillow
+    convert = 'image.convert("RGB")' if is_pillow else "numpy.asarray(image)"
+    raise MutationError(
+        "the image is not RGB",
+        got=f"a Pillow image of mode {mode}" if is_pillow else type(image).__name__,
+        wanted="a numpy array (height, width, 3) of uint8, or a Pillow image of mode RGB",
+        fix=f"Convert it first: {convert}.",
+    )
 
 
 @functools.lru_cache(maxsize=1024)
