@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check docs bench clean
 
 setup: $(READY)
 
@@ -23,6 +23,9 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_imports.py
+
+docs: $(READY)
+	$(BIN)/python docs/generate.py
 
 bench: $(READY)
 	$(BIN)/python bench/mutations.py

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import tomllib
 from pathlib import Path
 from typing import get_args
 
 import pytest
+import typer
 import yaml
 
+import generate
+import rooms
 from adverse import plugins
+from adverse.cli.app import app
 from adverse.data.kitti_layouts import Layout
 from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
@@ -21,6 +27,7 @@ from adverse.robot.profile import Robot, read_robot
 from adverse.study.spec import LEVELS, Study, SutSection, study_from
 
 ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def blocks(name: str, language: str) -> list[str]:
@@ -102,3 +109,94 @@ def test_the_pictures_of_the_readme_are_there_and_light() -> None:
     shown = re.findall(r"!\[[^]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text())
     assert shown
     assert [name for name in shown if (ROOT / name).stat().st_size > 300 * 1024] == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "docs" / "api.md", ROOT / "docs" / "cli.md"], ids=lambda page: page.name
+)
+def test_generated_pages_are_up_to_date(page: Path) -> None:
+    assert page.read_text() == generate.generated()[page], "stale: run make docs"
+
+
+def test_the_picture_of_the_rooms_is_up_to_date() -> None:
+    shown = (ROOT / "docs" / "pictures" / "rooms.svg").read_text()
+    assert shown == rooms.picture(ROOT / "src"), "stale: run make docs"
+
+
+@pytest.mark.parametrize("module", [generate, rooms])
+def test_the_examples_of_the_generator_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    sections = {part.partition("\n")[0]: part for part in page.split("\n## ")[1:]}
+    waiting = [("adverse", typer.main.get_command(app))]
+    while waiting:
+        name, command = waiting.pop()
+        options = [option for parameter in command.params for option in parameter.opts if option[0] == "-"]
+        assert [option for option in options if option not in sections[name]] == []
+        below = getattr(command, "commands", {}).items()
+        waiting += [(f"{name} {inner}", item) for inner, item in below]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_modules_that_are_named_exist(page: Path) -> None:
+    text = page.read_text()
+    files = re.findall(r"\b((?:bench|docs|tests|training)/[\w/]+\.(?:py|md|svg))\b", text)
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    ours = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+    assert [
+        file for file in ours if not any((root / file).exists() for root in (ROOT, ROOT / "src/adverse"))
+    ] == []
+    assert [name for name in set(re.findall(r"\badverse(?:\.\w+)+", text)) if not _there(name)] == []
+
+
+def _there(name: str) -> bool:
+    """Tell whether a dotted name is a module, or something in one."""
+    module, _, rest = name.rpartition(".")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        return bool(module) and _there(module) and hasattr(_value(module), rest)
+    return True
+
+
+def _value(name: str) -> object:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, rest = name.rpartition(".")
+        return getattr(_value(module), rest)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_papers_are_cited_by_author_and_year(page: Path) -> None:
+    if page.name == "api.md":
+        return  # what the code says is checked there
+    assert re.findall(r"(?<![\w.,])00[0-4](?![\w.,]\d|\d)", page.read_text()) == []
+
+
+def test_every_room_has_its_line_in_the_architecture() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = {
+        name.rstrip("/")
+        for line in page.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([\w/]+)`", line.split("|")[1])
+    }
+    assert named | {"__main__"} == set(rooms.room_graph(rooms.module_graph(ROOT / "src")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_the_python_of_a_page_imports_is_there(page: Path) -> None:
+    for shown in blocks(str(page.relative_to(ROOT)), "python"):
+        for line in re.findall(r"^(?:from|import) adverse.*$", shown, flags=re.MULTILINE):
+            exec(line, {})

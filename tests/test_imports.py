@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from rooms import module_graph, room_graph
 
 SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
@@ -48,46 +49,6 @@ types: errors
 visual: errors marks mutations plugins seeds types
 """
 """What each room imports besides itself; a room is a folder or a file of the package."""
-
-
-def room(module: str) -> str:
-    """Return the room of a module; the package itself is `adverse`."""
-    return module.split(".")[1] if "." in module else "adverse"
-
-
-def module_graph(source: Path) -> dict[str, set[str]]:
-    """Return what each module of the package imports of it, also inside functions, but not for types only."""
-    paths = {
-        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in sorted((source / "adverse").rglob("*.py"))
-    }
-    return {name: set(_imported(ast.parse(path.read_text()), paths)) - {name} for name, path in paths.items()}
-
-
-def _imported(tree: ast.Module, modules: Iterable[str]) -> Iterable[str]:
-    known = set(modules)
-    for_types = {id(inner) for node in ast.walk(tree) if _types_only(node) for inner in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "adverse")
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "adverse":
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                yield full if full in known else str(node.module)
-
-
-def _types_only(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def room_graph(modules: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return what each room imports of other rooms."""
-    rooms: dict[str, set[str]] = {}
-    for module, targets in modules.items():
-        rooms.setdefault(room(module), set()).update(room(target) for target in targets)
-    return {name: targets - {name} for name, targets in rooms.items()}
 
 
 def cycle(graph: Mapping[str, set[str]]) -> list[str]:
