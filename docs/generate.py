@@ -39,11 +39,11 @@ What Python programs may use: the names that `dir(adverse)` lists. All else may 
 ```python
 import adverse
 
-finished = adverse.run("study.yaml", "runs/orchard")      # or adverse.open_run("runs/orchard")
-finished.run.baseline.id                                  # the typed description of the run
+finished = adverse.run("study.yaml", "runs/orchard")  # or adverse.open_run("runs/orchard")
+finished.run.baseline.id  # the typed description of the run
 finished.rows, finished.to_arrow(), finished.to_pandas()  # the figures
-finished.table("curves")                                  # what is behind them, as Arrow tables
-hazy = adverse.mutations.apply(image, "c.fog(severity=3)", seed=7)   # numpy or Pillow
+finished.table("curves")  # what is behind them, as Arrow tables
+hazy = adverse.mutations.apply(image, "c.fog(severity=3)", seed=7)  # numpy or Pillow
 dataset = adverse.read_dataset("data", format="coco", annotations="truth.json")
 ```
 """
@@ -163,7 +163,9 @@ def _signature(name: str, function: Any, *, short: bool = False) -> str:
     for index, parameter in enumerate(signature.parameters.values()):
         if parameter.name == "self":
             continue
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        stars = "*" * (
+            (parameter.kind == parameter.VAR_POSITIONAL) + 2 * (parameter.kind == parameter.VAR_KEYWORD)
+        )
         first_by_name = parameter.kind == parameter.KEYWORD_ONLY and parameter.kind not in kinds[:index]
         words += ["*"] if first_by_name and parameter.VAR_POSITIONAL not in kinds[:index] else []
         default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
