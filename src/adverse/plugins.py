@@ -139,6 +139,11 @@ class Registry:
                 )
             self._by_name[plugin.kind, plugin.name] = plugin
 
+    def sources(self) -> list[Path]:
+        """Return the files of the user that plug-ins were loaded from, and those beside that they import."""
+        beside = {path for file in self.files for path in imported_beside(file)}
+        return sorted({path.resolve() for path in {*self.files, *beside}})
+
     def __iter__(self) -> Iterator[Plugin]:
         return iter(self._by_name.values())
 
@@ -259,7 +264,7 @@ def imported_beside(file: Path) -> set[Path]:
 
 
 def module_files(folder: Path, name: str) -> set[Path]:
-    """Return the files of a module that lies in a folder, and those there that it imports; none: it does not."""
+    """Return the files of a module in a folder, and those there that it imports; none if it is elsewhere."""
     found: set[Path] = set()
     waiting = [name]
     while waiting:
