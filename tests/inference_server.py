@@ -151,6 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
     def refusing(self) -> None:
         self._send(400, b'{"error": "unexpected shape"}')
 
+    def locked(self) -> None:
+        self._send(401, b"token expired")
+
     def moved(self) -> None:
         self._send(307, b"", {"Location": "http://elsewhere.invalid/v2"})
 

@@ -139,6 +139,11 @@ class Registry:
                 )
             self._by_name[plugin.kind, plugin.name] = plugin
 
+    def sources(self) -> list[Path]:
+        """Return the files of the user that plug-ins were loaded from, and those beside that they import."""
+        beside = {path for file in self.files for path in imported_beside(file)}
+        return sorted({path.resolve() for path in {*self.files, *beside}})
+
     def __iter__(self) -> Iterator[Plugin]:
         return iter(self._by_name.values())
 
@@ -251,23 +256,35 @@ def _search_folder(name: str, file: Path) -> Path | None:
     return file.parents[depth] if depth < len(file.parents) else None
 
 
-def _imported_beside(file: Path) -> set[Path]:
+def imported_beside(file: Path) -> set[Path]:
     """Return the files beside a user's file that it imports, and those that they import, by their text.
 
     What is imported is looked up there last, so some of them may not be used; then they count in vain.
     """
+    return {path for name in _imports(file) for path in module_files(file.parent, name)}
+
+
+def module_files(folder: Path, name: str) -> set[Path]:
+    """Return the files of a module in a folder, and those there that it imports; none if it is elsewhere."""
     found: set[Path] = set()
-    waiting = [file]
+    waiting = [name]
     while waiting:
-        for node in _nodes(waiting.pop()):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-            for name in {name.partition(".")[0] for name in names} - {""}:
-                there = [file.with_name(f"{name}.py"), *sorted(file.with_name(name).rglob("*.py"))]
-                new = {path for path in there if path.is_file()} - found
-                found |= new
-                waiting += sorted(new)
+        top = folder / waiting.pop().partition(".")[0]
+        there = {path for path in (top.with_name(f"{top.name}.py"), *top.rglob("*.py")) if path.is_file()}
+        waiting += sorted({name for path in there - found for name in _imports(path)})
+        found |= there
     return found
+
+
+def _imports(file: Path) -> set[str]:
+    """Return the modules that a file imports, by their outermost name."""
+    names: list[str] = []
+    for node in _nodes(file):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.append(node.module or "")
+    return {name.partition(".")[0] for name in names} - {""}
 
 
 def _nodes(file: Path) -> list[ast.AST]:
@@ -604,7 +621,7 @@ def _reachable_sources(module_name: str) -> set[Path]:
             used = value if isinstance(value, ModuleType) else inspect.getmodule(value)
             if used is not None:
                 queue.append(used)
-    beside = _imported_beside(Path(start.__file__ or "")) if module_name.startswith(USERS_FILE) else set()
+    beside = imported_beside(Path(start.__file__ or "")) if module_name.startswith(USERS_FILE) else set()
     return {*found.values(), *beside}
 
 

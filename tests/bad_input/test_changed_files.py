@@ -66,6 +66,21 @@ def test_other_weights_beside_a_model_are_another_model(external: GoodStudy) -> 
     external.adverse("verify").expect(PASS)
 
 
+@pytest.mark.parametrize("changed", ["mine.py", "palette.py"])
+def test_a_changed_plug_in_or_file_beside_it_is_named(coco: GoodStudy, changed: str) -> None:
+    (coco.folder / "palette.py").write_text("STEP = 2\n")
+    (coco.folder / "mine.py").write_text(
+        "from adverse import mutation\nfrom palette import STEP\n\n\n"
+        '@mutation\ndef dim(image):\n    """Darken."""\n    return image // STEP\n'
+    )
+    coco.study |= {"plugins": ["probe.py", "mine.py"], "mutations": ["dim"]}
+    coco.adverse().expect(PASS)
+    coco.adverse("verify").expect(PASS)
+    with (coco.folder / changed).open("a", encoding="utf-8") as file:
+        file.write("# another version\n")
+    coco.adverse("verify").expect(CANNOT_RUN, str(coco.folder / changed), "changed")
+
+
 def image_file(study: GoodStudy) -> tuple[Path, bytes]:
     """Picture 6 is empty; in its place, one with the figure that the probe finds."""
     return study.images[6], encoded(picture(1), ".png")

@@ -101,3 +101,31 @@ def test_what_is_in_focus_stays_sharp() -> None:
 
 def test_the_camera_of_the_paper() -> None:
     assert round(mutations.camera_constant(focal_m=2.5e-3, f_number=1.4, pixel_m=1.24e-6), 1) == 3.6
+
+
+@pytest.mark.parametrize("nearest_m", [1e-2, 1e-5, 1e-30, 1e-42])
+def test_one_pixel_before_the_lens_is_spread_in_no_time_and_leaves_the_others_as_they_are(
+    nearest_m: float,
+) -> None:
+    image = photo(40, 56, channels=3)
+    depth = np.linspace(1, 20, 40 * 56, dtype=np.float32).reshape(40, 56)
+    without = mutations.apply(image, "defocus(focus_m=2,kappa=2)", depth_m=depth)
+    depth[20, 20] = nearest_m
+    made = mutations.apply(image, "defocus(focus_m=2,kappa=2)", depth_m=depth)
+    assert gap(made, defocus_exactly(image, depth_m=depth, focus_m=2, kappa=2)) <= 1
+    far_away = np.ones(depth.shape, bool)
+    far_away[12:29, 12:29] = False
+    assert gap(made[far_away], without[far_away]) <= 1
+
+
+def test_the_radius_of_the_nearest_depths_is_no_nan() -> None:
+    depth = np.array([[1e-42, 1e-30, 1.0]], np.float32)
+    assert (blur_radius_px(depth, focus_m=2, kappa=0) == 0).all()
+    assert not np.isnan(blur_radius_px(depth, focus_m=2, kappa=3)).any()
+
+
+def test_an_image_all_before_the_lens_has_hardly_any_contrast() -> None:
+    image = photo(40, 56, channels=3)
+    depth = np.full((40, 56), 1e-5, np.float32)
+    made = mutations.apply(image, "defocus(focus_m=2,kappa=2)", depth_m=depth)
+    assert made.std(axis=(0, 1)).max() < 0.1 * image.std(axis=(0, 1)).max()

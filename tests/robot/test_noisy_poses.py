@@ -221,3 +221,31 @@ def test_a_long_gap_in_time_changes_nothing_beside_it() -> None:
     path = trajectory(where, unit(0.0), time_s=np.where(way > 5, time_s + 3600, time_s))
     assert turned_deg(path, 0.0) < 5
     assert path.recorded_m == pytest.approx(FURTHEST_M, abs=0.1)
+
+
+@pytest.mark.parametrize("wandering_s", [2.0, 10.0])
+def test_slow_noise_at_a_standstill_is_no_drive(wandering_s: float) -> None:
+    case = Case(0.05, 10.0, 10.0, wandering_s=wandering_s)
+    looks = unit(np.full(100, 1.0))
+    for seed in range(150):
+        path = trajectory(noise(case, 100, RNG(seed)), looks, time_s=np.arange(100) / 10)
+        assert turned_deg(path, 1.0) < 1e-6
+
+
+@pytest.mark.parametrize("frames", [2, 3, 4, 5])
+def test_a_few_frames_within_their_noise_turn_no_path(frames: int) -> None:
+    looks, refused = unit(np.zeros(frames)), 0
+    for seed in range(100):
+        seen = 0.05 * np.arange(frames)[:, None] * [1.0, 0.0] + RNG(seed).normal(0, 0.05, (frames, 2))
+        try:
+            path = trajectory(seen, looks, time_s=np.arange(frames) / 2)
+        except NoPathError:
+            refused += 1
+        else:
+            assert turned_deg(path, 0.0) < 30
+    assert refused < 5
+
+
+def test_exact_positions_tell_a_direction_however_close() -> None:
+    path = trajectory(line((0, 0), (0.3, 0), step=0.01), unit(np.full(31, 0.5)), time_s=np.arange(31) / 10)
+    assert turned_deg(path, 0.0) < 3

@@ -51,6 +51,24 @@ def test_every_file_in_argv_counts_in_its_place(tmp_path: Path) -> None:
     assert len(keys) == 4
 
 
+@pytest.mark.parametrize("argv", [["python3", "tools/run.py"], ["python3", "-m", "tools.run"]])
+def test_what_a_python_program_imports_from_its_folder_is_part_of_the_fingerprint(
+    argv: list[str], tmp_path: Path
+) -> None:
+    plugin = plugins.load().get("sut", "command")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "run.py").write_text("import json\nimport boxes\nfrom tools import net\n")
+    (tools / "boxes.py").write_text("import net\n")
+    (tools / "net.py").write_text("SCALE = 1\n")
+    options = {"argv": argv, "cwd": tmp_path}
+    before = fingerprint(plugin, options)
+    (tools / "unused.txt").write_text("a note")
+    assert fingerprint(plugin, options) == before
+    (tools / "net.py").write_text("SCALE = 2\n")
+    assert fingerprint(plugin, options) != before
+
+
 def shown(language: str) -> str:
     """Return the first program in a language that the documentation of the protocol shows."""
     found = re.search(rf"```{language}\n(.*?)```", PROTOCOL.read_text("utf-8"), re.DOTALL)

@@ -99,6 +99,7 @@ def test_a_served_real_model_answers_as_the_same_file_does(
 
 
 BRIGHT = 200
+NOT_ASKED = ("broken", "hung_up", "moved", "locked")
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("slow", "no complete answer after 1 s", {}),
     ("dripping", "no complete answer after 1 s", {}),
@@ -108,6 +109,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("broken", "1 try", {"retries": 0}),
     ("refusing", "unexpected shape", {}),
     ("moved", "location http://elsewhere.invalid/v2", {}),
+    ("locked", "status 401 Unauthorized: token expired", {}),
     ("garbage", "got: b'<html>It works!", {}),
     ("a_list", "not a JSON object; where: served, http", {}),
     ("empty", "wanted: outputs dets", {}),
@@ -136,7 +138,7 @@ def test_a_failure_is_a_fault_of_the_image_and_the_next_one_is_answered(
             ask(detector, [grey(250)], name="served")
         tries = model.asked.count("binary") - before
         assert told in str(caught.value)
-        assert isinstance(caught.value, InfrastructureError) == (way in ("broken", "hung_up"))
+        assert isinstance(caught.value, InfrastructureError) == (way in NOT_ASKED)
         assert caught.value.where is not None
         assert caught.value.where.startswith("served")
         assert len(ask(detector, [grey(100)], name="served")[0]) == 1

@@ -34,7 +34,12 @@ LAYER_RATIO = 1.12
 """Blur radii of the layers: dense below 1 px, where a sampled kernel changes shape, then in proportion."""
 
 PLACES = 4096
-"""Entries of the table from blur radius to layer."""
+PLACE_PX = 1 / 64
+"""The table from blur radius to layer has so many entries, more where they would be further apart than this:
+one pixel before the lens must not make the blur of all others coarser."""
+
+WIDE_PX = 32.0
+"""From here on the variance of a sampled kernel grows with its radius squared."""
 
 
 class _Layers(NamedTuple):
@@ -51,14 +56,15 @@ def defocus(
     """Spread every pixel by a Gaussian of `blur_radius_px`; output is received colour over received weight.
 
     Each pixel's kernel has unit weight, and what is spread beyond the border is lost (000 eq. 3 and 4).
-    `kappa` is in pixel metres; `camera_constant` makes it from a lens and a sensor.
+    `kappa` is in pixel metres; `camera_constant` makes it from a lens and a sensor. A radius beyond the
+    longer side of the image counts as that side: such a pixel is spread over all of it either way.
 
     >>> near_and_far = np.array([[1.0, np.inf]], np.float32)
     >>> defocus(np.array([[0, 200]], np.uint8), depth_m=near_and_far, focus_m=1.0, kappa=1.0)
     array([[ 18, 200]], dtype=uint8)
     """
     source = pixels.pixels(image)
-    radius = blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa)
+    radius = _radius_within(source, blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa))
     widest = float(radius.max())
     if widest < LEAST_RADIUS_PX:
         return image.copy()
@@ -70,7 +76,7 @@ def defocus(
 def defocus_exactly(image: Image, *, depth_m: Depth, focus_m: float, kappa: float) -> Image:
     """Do what `defocus` does, one pixel at a time: slow, and what the fast way is measured against."""
     source = pixels.pixels(image)
-    radius = blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa)
+    radius = _radius_within(source, blur_radius_px(depth_m, focus_m=focus_m, kappa=kappa))
     sums = _empty_sums(source)
     scatter_kernels.scatter_exactly(source, radius, LEAST_RADIUS_PX, TRUNCATE_SIGMA, sums)
     return _divided(sums, source).reshape(image.shape)
@@ -82,10 +88,12 @@ def blur_radius_px(depth_m: Depth, *, focus_m: float, kappa: float) -> NDArray[n
     >>> blur_radius_px(np.array([1.0, 2.0, np.inf], np.float32), focus_m=2.0, kappa=3.6)
     array([1.8, 0. , 1.8], dtype=float32)
     """
-    closeness = np.reciprocal(np.ascontiguousarray(depth_m, np.float32))
-    closeness -= np.float32(1 / focus_m)
-    np.abs(closeness, out=closeness)
-    closeness *= np.float32(kappa)
+    with np.errstate(over="ignore"):
+        closeness = np.reciprocal(np.ascontiguousarray(depth_m, np.float32))
+        np.minimum(closeness, np.finfo(np.float32).max, out=closeness)  # infinity times a kappa of 0 is NaN
+        closeness -= np.float32(1 / focus_m)
+        np.abs(closeness, out=closeness)
+        closeness *= np.float32(kappa)
     return closeness
 
 
@@ -98,6 +106,11 @@ def camera_constant(*, focal_m: float, f_number: float, pixel_m: float) -> float
     3.6
     """
     return focal_m**2 / (f_number * pixel_m)
+
+
+def _radius_within(source: Image, radius: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the radii, none above the longer side of the image; a depth of 10 um asks for 100,000 px."""
+    return np.minimum(radius, np.float32(max(source.shape[:2])), out=radius)
 
 
 def _empty_sums(source: Image) -> NDArray[np.float32]:
@@ -133,10 +146,10 @@ def _layers(count: int) -> _Layers:
     for number, kernel in enumerate(kernels):
         taps[number, : len(kernel)] = kernel
     reach = np.array([len(kernel) - 1 for kernel in kernels])
-    wanted = np.linspace(0, radii[-1], PLACES)
+    wanted = np.linspace(0, radii[-1], max(PLACES, math.ceil(radii[-1] / PLACE_PX)))
     variances = [_variance(radius) if radius >= LEAST_RADIUS_PX else 0.0 for radius in wanted]
     place = np.interp(variances, [_variance(radius) for radius in radii], np.arange(count))
-    return _Layers((PLACES - 1) / radii[-1], place.astype(np.float32), taps, reach)
+    return _Layers((len(wanted) - 1) / radii[-1], place.astype(np.float32), taps, reach)
 
 
 def _taps(sigma_px: float, truncate: float) -> NDArray[np.float64]:
@@ -149,5 +162,7 @@ def _taps(sigma_px: float, truncate: float) -> NDArray[np.float64]:
 
 def _variance(sigma_px: float) -> float:
     """Return the variance of the sampled kernel, which for narrow ones is not sigma squared."""
+    if sigma_px > WIDE_PX:
+        return _variance(WIDE_PX) * (sigma_px / WIDE_PX) ** 2
     weight = _taps(sigma_px, TRUNCATE_SIGMA)
     return float(2 * (weight * np.arange(len(weight)) ** 2).sum())

@@ -65,7 +65,7 @@ def scatter_in_layers(
     """
     rows, columns, channels = image.shape
     planes, layers = channels + 1, reach.size
-    widest = reach.max()
+    widest = min(reach.max(), columns)
     layer = np.empty(columns, np.float32)
     start, end = np.empty(layers, np.int64), np.empty(layers, np.int64)
     source = np.empty((columns + 4 * widest) * planes, np.float32)
@@ -82,7 +82,7 @@ def scatter_in_layers(
                 first = int(layer[x])
                 stop = min(first + 2, layers)
             for n in range(first, stop):
-                r = reach[n]
+                r = min(reach[n], columns)  # what is further away is outside
                 if start[n] >= 0 and (x == columns or x - end[n] >= 2 * r + SHORT_GAP):
                     begin, size = start[n], end[n] - start[n]
                     start[n] = -1
@@ -104,12 +104,11 @@ def scatter_in_layers(
                             across[i] += taps[n, k] * (left[i] + right[i])
                     low, high = max(begin - r, 0) * planes, min(begin + size + r, columns) * planes
                     spread = across[low - (begin - r) * planes :]
-                    for k in range(-r, r + 1):
-                        if 0 <= y + k < rows:
-                            target = sums[y + k, low:high]
-                            share = taps[n, abs(k)]
-                            for i in range(high - low):
-                                target[i] += share * spread[i]
+                    for k in range(max(-reach[n], -y), min(reach[n] + 1, rows - y)):
+                        target = sums[y + k, low:high]
+                        share = taps[n, abs(k)]
+                        for i in range(high - low):
+                            target[i] += share * spread[i]
                 if x < columns:
                     if start[n] < 0:
                         start[n] = x

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.robot.pose_noise import DistinctPlaces, distinct_places, noise_m, usable_times_s
+from adverse.robot.pose_noise import STILL_M, DistinctPlaces, distinct_places, noise_m, usable_times_s
 
 EXTENSION_M = 10.0
 
-ASSUMED_NOISE_M = 0.02
-"""Of a satellite receiver with corrections (RTK), where the positions are too few to tell theirs."""
+ASSUMED_NOISE_M = 0.05
+"""Of a satellite receiver at its worst, where the positions are too few to tell theirs."""
 LEAST_NOISE_M = 1e-4
 """Positions are never trusted more than this."""
 WINDOWS_M = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
@@ -47,6 +47,9 @@ LOOKING_M = 0.3
 """Path over which the camera's last directions are averaged."""
 STANDING_SIGMAS = 6.0
 """A drive shorter than so many standard deviations of its noise is a standstill."""
+DRIFT_M = 0.4
+"""So far noisy positions may drift at a standstill: 50 mm of noise that is slower than the log is long hides
+from its estimate, and no motion within this reach tells a direction."""
 FACING_LENGTH_M = 0.5
 """Path over which a vehicle's facing follows its motion, where no camera tells it."""
 SIDEWAYS = math.radians(60)
@@ -119,7 +122,7 @@ def trajectory(
     sigma = max(ASSUMED_NOISE_M if estimate is None else estimate, places.wander_m, LEAST_NOISE_M)
     looks = _looks(np.broadcast_to(forward, positions_m.shape), places)
     corners = places.smooth
-    if np.hypot(*(corners - corners[0]).T).max() < STANDING_SIGMAS * sigma:
+    if np.hypot(*(corners - corners[0]).T).max() < _standing_m(sigma):
         direction = _units(looks.sum(axis=0, keepdims=True))[0]
         if not direction.any():
             raise NoPathError(NO_DIRECTION)
@@ -137,6 +140,11 @@ def trajectory(
         stations=along[np.minimum(places.place, last)],
         recorded_m=float(along[-1]),
     )
+
+
+def _standing_m(sigma_m: float) -> float:
+    """Return how far apart positions may be that were all taken at a standstill."""
+    return STANDING_SIGMAS * sigma_m if sigma_m <= STILL_M else max(STANDING_SIGMAS * sigma_m, DRIFT_M)
 
 
 def _looks(forward: NDArray[np.float64], places: DistinctPlaces) -> NDArray[np.float64]:

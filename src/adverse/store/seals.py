@@ -208,7 +208,7 @@ class Checked:
 
 
 def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Checked:
-    """Check a run folder; `inputs` also reads data and SUT files again, `results` what was worked out."""
+    """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was worked out."""
     manifest = read_manifest(folder)
     sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
     problems: list[AdverseError] = _wrong(sealed)
@@ -221,6 +221,7 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> C
     if inputs:
         expected |= {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
         expected |= {Path(path): wanted for path, wanted in read_inputs(folder).items()}
+        expected |= {Path(path): wanted for path, wanted in manifest.get("plugins", {}).items()}
         systems = manifest["suts"].values()
         expected |= {Path(file["path"]): file["sha256"] for sut in systems for file in sut["files"].values()}
     problems += _wrong(expected)

@@ -58,6 +58,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
             "notes": dict(plan.dataset.notes),
             "pixel_classes": {str(number): name for number, name in plan.dataset.pixel_classes.items()},
         },
+        "plugins": {str(path): file_sha256(path) for path in registry.sources()},
         "suts": {
             task.name: {
                 "fingerprint": task.fingerprint,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Mapping
@@ -10,20 +11,26 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from adverse.plugins import Positive, sut
+from adverse.plugins import Positive, imported_beside, module_files, sut
 from adverse.suts.child import Child
 
 
 def _files_in_argv(options: Mapping[str, Any]) -> list[Path]:
     """Return the words of argv that are files of the user: the program itself, its scripts, its weights.
 
-    A word such as --weights=w.bin may end in one. A program found on the PATH belongs to the system, like a
+    A word such as --weights=w.bin may end in one. What a Python script imports from its own folder counts
+    too, and a module that is named after -m. A program found on the PATH belongs to the system, like a
     library, and is not looked into.
     """
     folder = options.get("cwd") or Path()
     words = [part for word in options["argv"] for part in (word, word.partition("=")[2]) if part]
     ours = [folder / word for word in words if os.sep in word or not shutil.which(word)]
-    return [path for path in ours if os.path.isfile(path)]  # noqa: PTH113 - words no path can have are False
+    named = [path for path in ours if os.path.isfile(path)]  # noqa: PTH113 - words no path can have are False
+    imported = {path for file in named if file.suffix == ".py" for path in imported_beside(file)}
+    for option, module in itertools.pairwise(options["argv"]):
+        if option == "-m" and module.replace(".", "").isidentifier():
+            imported |= module_files(folder, module)
+    return [*named, *sorted(imported - set(named))]
 
 
 @sut(name="command", extra_files=_files_in_argv)

@@ -2,8 +2,8 @@
 
 No redirects, no compressed answers, no proxies of the environment unless asked for. Where the model was not
 asked (no connection, or a gateway that has nobody to ask) the request is sent again a few times, and is an
-InfrastructureError in the end; what the server answers, late or wrongly, is the system's. httpx is imported
-when a client is made.
+InfrastructureError in the end, at once where the server lets nobody in; what the server answers, late or
+wrongly, is the system's. httpx is imported when a client is made.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ BACKOFF_S = 0.25
 SHOWN_BYTES = 300
 NOBODY_THERE = frozenset({429, 502, 503, 504})
 """Status codes that say that the model was not asked: too many requests, no server behind the gateway."""
+NOT_LET_IN = frozenset({401, 403, 404, 405, 407, 408, 410})
+"""Status codes that say the same, but not that another try soon would help: a token that ran out, a model
+taken away. Other 4xx are about what was sent, the image."""
 
 
 class Reply(NamedTuple):
@@ -127,12 +130,15 @@ class HttpClient:
                 fix="Look into the server's log.",
             )
         if 300 <= status < 400:
-            raise SutError(
+            raise InfrastructureError(
                 "the server sends us to another address, where we do not go",
                 where=where,
                 got=f"status {status}, location {response.headers.get('location', 'not said')}",
                 fix="If that address is right, write it into url:.",
             )
+        if status in NOT_LET_IN:
+            fix = f"Check url:, model: and the token. {AGAIN}"
+            raise InfrastructureError("the server refuses the request", where=where, got=got, fix=fix)
         raise SutError("the server refuses the request", where=where, got=got, fix="Check url: and model:.")
 
     def _read(self, response: Any, end: float, where: str) -> bytes:
