@@ -114,12 +114,16 @@ def test_rows_become_an_arrow_table_with_every_key(finished: adverse.FinishedRun
     table = finished.to_arrow()
     assert set(table.column_names) == {key for row in finished.rows for key in row}
     assert table["area"].to_pylist() == [row["area"] for row in finished.rows]
+    pq.write_table(table, finished.path.with_name("rows.parquet"))
+    assert pq.read_table(finished.path.with_name("rows.parquet"))["sut"].to_pylist() == ["bright"] * 8
 
 
 def test_a_notebook_shows_a_small_escaped_table(finished: adverse.FinishedRun) -> None:
-    finished.summary.data["rows"][0]["sut"] = "<b>"
+    finished.summary.data["rows"][0] |= {"sut": "<b>", "scores": {"mean_iou": 0.25}}
     page = finished._repr_html_()
     assert "<td>&lt;b&gt;</td>" in page
+    assert "<th>mean_iou</th>" in page
+    assert "<td>0.250</td>" in page
     assert "<b>" not in page
     assert "brightness(scale=0)" in page
     finished.summary.data["rows"].extend(100 * finished.rows[:1])

@@ -36,7 +36,10 @@ from adverse.types import Dataset
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = ("sut", "level", "setting", "group", "area", "robustness", "share", "status")
+COLUMNS = (
+    *("sut", "level", "setting", "group", "area", "robustness"),
+    *("mean_iou", "pixel_accuracy", "top1", "top5", "share", "status"),
+)
 """What a notebook shows of a row, where it has it."""
 ROWS_SHOWN = 20
 FORMATS = {".parquet": pyarrow.parquet.read_table, ".csv": pyarrow.csv.read_csv}
@@ -153,7 +156,7 @@ class FinishedRun:
         """Return the rows as an Arrow table; a column is null where a row has no such key."""
         rows = self.rows
         names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: pa.array([row.get(name) for row in rows]) for name in names})
+        return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> DataFrame:
         """Return the rows as a pandas data frame. pandas is not a dependency: install it yourself."""
@@ -170,7 +173,7 @@ class FinishedRun:
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks; names are escaped."""
-        rows = self.rows
+        rows = [{**row, **row.get("scores", {})} for row in self.rows]
         names = [name for name in COLUMNS if any(name in row for row in rows)]
         head = "".join(f"<th>{name}</th>" for name in names)
         body = "".join(
@@ -192,6 +195,13 @@ class FinishedRun:
         """Return the file of each table; where Parquet and CSV hold the same name, the Parquet one."""
         files = sorted(self._store.folder.results.glob("*.*"), key=lambda file: file.suffix)
         return {file.stem: file.name for file in files if file.suffix in FORMATS}
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Return values as an Arrow column; null where all are empty mappings, which Parquet cannot hold."""
+    column = pa.array(values)
+    empty = pa.types.is_struct(column.type) and not column.type.num_fields
+    return pa.nulls(len(values)) if empty else column
 
 
 def _cell(value: object) -> str:
