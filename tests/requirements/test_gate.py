@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
-from adverse.requirements.gate import Figure, check, judge
+from adverse.requirements.gate import Figure, check_run, judge
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
 from adverse.store.finished import finished
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verdicts(run: Path, tmp_path: Path, *rules: dict[str, Any]) -> list[Verdict]:
     path = tmp_path / "rules.yaml"
     path.write_text(json.dumps({"rules": rules}))
-    return check(run, path)
+    return check_run(run, path)
 
 
 def rule(**more: Any) -> Rule:
@@ -168,7 +168,7 @@ def test_the_command_prints_writes_and_exits(
     assert "Each rule stands alone" in said.output
     suite = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
     assert (suite.tests, suite.failures, suite.errors) == counts
-    kept = read_verdicts(finished(run))["check"]
+    kept = read_verdicts(finished(run))["rules"]
     cases = [case for group in suite for case in group]
     assert [case.name for case in cases] == [one.name for one in kept]
     kinds = {Outcome.PASS: junitparser.SystemOut, Outcome.FAIL: junitparser.Failure}

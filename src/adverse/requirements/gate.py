@@ -178,12 +178,12 @@ def _of_interval(found: Interval | None, scale: float) -> tuple[tuple[float, flo
     return (scale * found.low, scale * found.high), found.why
 
 
-OWN = "check"
-"""The name under which a run keeps the verdicts of this gate."""
+RULES = "rules"
+"""The name under which a run keeps the verdicts on its rules."""
 BOUNDS = {"lower": "the lower bound of ", "upper": "the upper bound of ", "point": ""}
 
 
-def check(run: Path | Store, rules: Path) -> list[Verdict]:
+def check_run(run: Path | Store, rules: Path) -> list[Verdict]:
     """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers.
 
     Figures and verdicts are worked out from the detections of the run, whatever its results say.

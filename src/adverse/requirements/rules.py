@@ -12,7 +12,7 @@ from adverse.strict_yaml import Where, YamlFile, read_yaml, tuples, validated
 from adverse.study.spec import IN_CONTEXT, LEVELS
 
 PAGE = "docs/gate.md"
-KIND = "requirements"
+KIND = "rules"
 KINDS = {"image": ("ROC_A", "ROC_B"), **dict.fromkeys(IN_CONTEXT, ("annotated", "localized"))}
 PERCENT = ("P", "mPC", "rPC")
 """In percent, as the literature and `adverse bench-table` have them; everything else is from 0 to 1."""
@@ -117,7 +117,7 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
     source = read_yaml(path, kind=KIND, example=f"{PAGE} shows one")
     if not isinstance(source.data, dict):
         raise StudyError(
-            "a requirements file is a mapping",
+            "a rules file is a mapping",
             where=str(path),
             got=type(source.data).__name__,
             wanted="rules: and a list of rules below it",

@@ -88,7 +88,7 @@ def from_json(text: str, *, where: str) -> list[Verdict]:
             "this is not a list of verdicts",
             where=where,
             got=f"{type(error).__name__}: {error}",
-            fix="Have it written again by the command that checks the requirements.",
+            fix="Run the command that writes it again: adverse check or adverse requirements check.",
         ) from error
 
 
@@ -104,9 +104,9 @@ def _read(row: dict[str, Any]) -> Verdict:
 
 
 def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
-    """Return JUnit XML: a failure where a requirement fails, an error where it could not be decided.
+    """Return JUnit XML: a failure where a rule fails, an error where it could not be decided.
 
-    An open requirement is not 'skipped': CI systems show skipped tests as fine.
+    A rule left open is not 'skipped': CI systems show skipped tests as fine.
     """
     count = Counter(verdict.outcome for verdict in verdicts)
     totals = {
@@ -122,7 +122,7 @@ def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
         )
         text = _printable(f"{verdict.requirement}; {numbers(verdict)}. {verdict.reason}".strip())
         if verdict.outcome is Outcome.FAIL:
-            ET.SubElement(case, "failure", {"message": text, "type": "requirement"}).text = text
+            ET.SubElement(case, "failure", {"message": text, "type": "rule"}).text = text
         elif verdict.outcome is Outcome.INCONCLUSIVE:
             ET.SubElement(case, "error", {"message": text, "type": "inconclusive"}).text = text
         else:
@@ -135,10 +135,10 @@ def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
     """Return a Markdown summary, worst first, as a pull request shows it."""
     count = Counter(verdict.outcome for verdict in verdicts)
     words = ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
-    lines = [f"## {_cell(title)}", "", words or "No requirement was checked.", ""]
+    lines = [f"## {_cell(title)}", "", words or "No rule was checked.", ""]
     if verdicts:
         lines += [
-            "| verdict | requirement | required | measured | interval | why |",
+            "| verdict | rule | required | measured | interval | why |",
             "|---|---|---|---|---|---|",
         ]
     for verdict in sorted(verdicts, key=lambda v: WORST_FIRST.index(v.outcome)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adverse import marks
+from adverse import marks, visual
 from adverse.content import digest
 from adverse.errors import StudyError
 from adverse.humans.thresholds import Threshold, threshold
@@ -18,14 +18,8 @@ from adverse.requirements.file import Required, RequirementsFile
 from adverse.requirements.sampling import value_within
 from adverse.visual.strength import Transformation, read_transformation, strength_of
 
-PLUGIN = Path(__file__).with_name("drawn.py")
-VISUAL = Path(__file__).with_name("visual")
-SEARCH = (
-    *sorted(VISUAL.glob("*.py")),
-    VISUAL.with_name("search.py"),
-    VISUAL.with_name("strengths.py"),
-    Path(marks.__file__),
-)
+PLUGIN = Path(__file__).with_name("up_to.py")
+SEARCH = (*sorted(Path(visual.__file__).parent.glob("*.py")), Path(marks.__file__))
 """The code that decides, with the mutation's own, which strength a visual change is given by."""
 
 SEVERITIES = range(1, 6)
