@@ -20,11 +20,11 @@ from pydantic import BaseModel, Field
 
 from adverse.data import coco, codecs
 from adverse.data.files import absent, inside, read_bytes, read_json, read_model
-from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy
+from adverse.data.images import DEFAULT_POLICY, MAX_MEGAPIXELS, ImageFile, ImagePolicy
 from adverse.data.objects import Annotated, Truths
 from adverse.data.truth import CocoImage
 from adverse.errors import AdverseError, DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log
 
 NO_PIXELS = "segments without pixels"
@@ -51,16 +51,13 @@ def coco_panoptic(
     annotations: str,
     images: str = "images",
     masks: str | None = None,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with COCO panoptic annotations: labels and instances for each pixel, boxes of things.
 
     `annotations`, `images` and `masks` (the PNG files; the name of the annotations without .json) are
     relative to root. A frame's id is its file name without the ending. Everything is the test split.
     """
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     path = root / annotations
     file = read_model(path, "annotation", _Panoptic)
     names = {one.id: one.name for one in file.categories}

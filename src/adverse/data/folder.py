@@ -26,7 +26,7 @@ from typing import Any
 from adverse.data import cameras, poses, robots, subsets
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
-from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.maps import NAMES_FILE, InstanceFile, LabelFile, PixelClasses, read_pixel_classes
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
@@ -57,9 +57,7 @@ def folder(
     depth_scale_m: Positive | None = None,
     depth_resample: Resample = "refuse",
     pixel_classes: PixelClasses | None = None,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read logs from folders of images, with whatever else lies beside them.
 
@@ -69,7 +67,6 @@ def folder(
     `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one).
     """
     bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in subsets.named(split)]
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     notes: Counter[str] = Counter()
     known = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
     reading = _Reading(root, policy, depth_scale_m, depth_resample, known, notes)

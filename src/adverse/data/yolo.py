@@ -20,12 +20,12 @@ from typing import Any
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy
+from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy
 from adverse.data.layout import natural
 from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
 from adverse.data.yolo_yaml import ENTRIES, YoloFile, read_yolo_yaml
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 FILE = "data.yaml"
@@ -55,9 +55,7 @@ def yolo(
     file: str = FILE,
     split: dict[Split, str] | None = None,
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with YOLO's label files; every image is its own log.
 
@@ -67,7 +65,7 @@ def yolo(
     path = inside(root, file, where="data.file")
     declared = read_yolo_yaml(path)
     check_class_map(class_map, declared.names.values())
-    reading = _Reading(root, path, declared, ImagePolicy(max_megapixels, exif, scale_16bit), Counter())
+    reading = _Reading(root, path, declared, policy, Counter())
     chosen: list[tuple[Split, str, Path]] = []
     for kind, name, prefix in subsets.named(split):
         chosen += [(kind, prefix, image) for image in reading.images(kind, name)]

@@ -14,14 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
-from adverse.plugins import Fraction, Positive, sut
-from adverse.suts.classes import class_names
-from adverse.suts.decoders import DECODERS, Output, Style, Unit
+from adverse.plugins import sut
+from adverse.suts.decoders import DECODERS, Output, Style
 from adverse.suts.dense import DenseStyle
-from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.network import (
+    COCO_DECODING,
+    STRETCHED,
+    Count,
+    DecodingOptions,
+    InputOptions,
+    network_system,
+)
 from adverse.suts.onnx_files import external_files
 from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
 from adverse.suts.score_cuts import uncut
 from adverse.types import System
 
@@ -60,20 +65,8 @@ def opencv_dnn(
     size: tuple[Count, Count],
     *,
     config: Path | None = None,
-    classes: str | list[str] = "coco-80",
-    resize: Resize = "stretch",
-    anchor: Anchor = "centre",
-    pad: Byte = 114,
-    interpolation: Interpolation = "linear",
-    channels: Channels = "rgb",
-    scale: Positive = 1 / 255,
-    mean: Triple = (0.0, 0.0, 0.0),
-    std: Triple = (1.0, 1.0, 1.0),
-    outputs: list[str] | None = None,
-    box_unit: Unit | None = None,
-    score_threshold: float = 0.001,
-    nms_iou: Fraction | None = None,
-    max_detections: Count = 300,
+    inputs: InputOptions = STRETCHED,
+    decoding: DecodingOptions = COCO_DECODING,
 ) -> System:
     """Run a model through OpenCV: a TensorFlow .pb, Darknet .weights, .caffemodel or .onnx file.
 
@@ -82,12 +75,13 @@ def opencv_dnn(
     that a model gives as several outputs of the same width are read as one. A score cut in the description
     is lowered to `score_threshold`.
     """
-    joined = decoder in ONE_ROLE and outputs is None
+    joined = decoder in ONE_ROLE and decoding.outputs is None
     port = Port("image", np.dtype(np.float32), "nchw", size, 1)
     return network_system(
-        OpenCvNetwork(load_net(model, config, score_threshold), port, joined=joined),
-        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
-        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        OpenCvNetwork(load_net(model, config, decoding.score_threshold), port, joined=joined),
+        decoder,
+        inputs,
+        decoding,
         where=str(model),
     )
 
