@@ -1,17 +1,13 @@
-"""KITTI's calibration files: how a camera sees, and where it and the laser scanner and the GPS are.
+"""KITTI's files: calibration, poses and labels.
 
-The *rectified* frame is that of the reference camera 0, x right, y down, z forward. A camera's projection P
-is K [I | t]: the camera itself sits at -t of the rectified frame.
+Calibration says how a camera sees, and where it, the laser scanner and the GPS are. The *rectified* frame is
+that of the reference camera 0, x right, y down, z forward. A camera's projection P is K [I | t]: the camera
+itself sits at -t of the rectified frame. Poses are from odometry, or GPS and inertial data (OXTS), brought to
+our convention, x forward, z up; the world of a log begins where the log begins and looks along x there.
 
-Where KITTI's car was: odometry poses, or GPS and inertial data (OXTS); both as ours, x forward, z up.
-
-The world of a log begins where the log begins and looks along x there.
-
-KITTI's label lines, and its rules for what is not judged.
-
-A line: type, truncation, occlusion, alpha, left, top, right, bottom, height, width, length, x, y, z, turn.
-The tracking data put frame and track before it. (x, y, z) is the middle of the object's lower side in the
-rectified camera frame. Boxes are kept as they stand: the devkit compares them without adding a pixel.
+A label line: type, truncation, occlusion, alpha, left, top, right, bottom, height, width, length, x, y, z,
+turn. The tracking data put frame and track before it. (x, y, z) is the middle of the object's lower side in
+the rectified camera frame. Boxes are kept as they stand: the devkit compares them without adding a pixel.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ backend           by which visual change was measured, vif or vifp; one for the 
 answer            what this person answered
 truth             what is really there; empty where nobody knows
 
-Answers counted by participant and bin of visual change: all that the estimation needs to know.
-
-Counting by participant keeps the bootstrap cheap: drawing participants anew is one matrix product.
+The estimation only needs them counted by participant and bin of visual change, which keeps the bootstrap
+cheap: drawing participants anew is one matrix product.
 """
 
 from __future__ import annotations

@@ -1,21 +1,20 @@
-"""Thresholds from human answers (004, section 5): bins, a smoothing spline, and a one-sided test in each bin.
+"""Thresholds from human answers: bins, a smoothing spline, and a one-sided test in each bin.
 
 The threshold is the lower edge of the first bin in which people do significantly worse than on what they are
-compared with: up to there the change is tolerated. Where no bin does, there is no number; people tolerate
-the change at least up to the end of the last bin with enough answers.
+compared with (Hu et al. 2022, section 5): up to there the change is tolerated. Where no bin does, there is no
+number; people tolerate the change at least up to the end of the last bin with enough answers.
 
-Where the drop begins: an interval that means what it says, over participants.
-
-The threshold is the first bin in which a drop is *proven*. How early that is depends on how many people
-answered, so the spread of the threshold itself says little about where people begin to fail: in simulated
-studies it mostly misses the true point (docs/human-study.md). Here that point is asked for directly.
+Beside it stands an interval for where the drop begins. The threshold is the first bin in which a drop is
+*proven*. How early that is depends on how many people answered, so the spread of the threshold itself says
+little about where people begin to fail: in simulated studies it mostly misses the true point
+(docs/human-study.md). So that point is estimated directly.
 
 The rate is flat up to a drop point d and then falls as a power of the distance from it: at once, steeply,
 evenly or gently (POWERS). Only the onset is fitted, up to where half of the fall is done or the evidence is
 overwhelming, since nothing is known about how the fall goes on. For every d the best such curve is fitted;
-the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants
-decide: drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for
-an interval of 90%).
+the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants decide:
+drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for an
+interval of 90%).
 """
 
 from __future__ import annotations

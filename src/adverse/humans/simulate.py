@@ -1,10 +1,9 @@
-"""Answers made up from a known psychometric curve, to plan how many people to ask and to test the estimation.
+"""Simulated human studies: answers from a known psychometric curve, and how many people to ask.
 
 People are right at a base rate up to the drop point and then fall to guessing, evenly or gently or at once.
 They differ: each has an ability of their own, on the scale of log odds. As in the experiment, half of what is
-shown are originals, and nobody sees an image twice.
-
-How many people to ask: many simulated studies of one size, and how well each would do.
+shown are originals, and nobody sees an image twice. Many simulated studies of one size tell how well a real
+one would do.
 """
 
 from __future__ import annotations

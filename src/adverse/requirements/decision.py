@@ -1,17 +1,13 @@
-"""Whether a requirement is met, missed, or cannot be told from the images there are.
+"""Whether a requirement is met, missed, or undecided on the images there are.
 
 The reliability distance is what is required less what is measured; a requirement is met when the distance is
 at most the margin. It PASSES when the upper bound of the distance is at most the margin, FAILS when the lower
-bound is above it, and is INCONCLUSIVE in between: not having seen a fall is not having shown that there is
-none. docs/requirements.md tells why the default rule is `paired` and what `paper` does.
+bound is above it, and is INCONCLUSIVE in between: not having seen a fall does not show that there is none.
 
-Batches of images drawn with replacement, as the weight that each row has in each batch.
-
-`logs` draws whole logs, each image with the mean of its versions: frames of one drive are alike, and a batch
-that draws them one by one would take them for independent. `images` draws images one by one, each with one
-version drawn with it, as the paper does.
-
-The verdicts of one SUT on all its requirements, with the reason where the numbers alone do not say it.
+Bounds come from batches drawn with replacement, each a weight for every row. `logs` draws whole logs, each
+image with the mean of its versions, since frames of one drive are alike. `images` draws images one by one,
+each with one version drawn with it, as the paper does. docs/requirements.md explains why the default rule is
+`paired` and what `paper` does.
 """
 
 from __future__ import annotations

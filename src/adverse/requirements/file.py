@@ -1,4 +1,4 @@
-"""Requirements as they are written: a YAML file that names a study, or the study's own `requirements:`."""
+"""The requirements file: YAML that names a study, or the study's own `requirements:`."""
 
 from __future__ import annotations
 

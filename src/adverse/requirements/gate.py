@@ -1,6 +1,6 @@
-"""From rules and a run to verdicts: PASS, FAIL, or INCONCLUSIVE where the run cannot say.
+"""Hold a run to rules: the figures that each rule is about, and PASS, FAIL or INCONCLUSIVE for each of them.
 
-The figures of a run that rules ask for, each with its interval or why there is none.
+A figure comes with its interval, or with the reason why there is none.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What the three tasks measure: how right answers are, and how alike two answers to one frame are.
 
-What a measure is made of, row by row, so that it can be had for any weighting of the rows.
-
-A row is one image as it is, or one changed version of it. A batch of images is a weight for each row, so
-thousands of batches are a product of matrices; nothing is matched or counted twice.
+A measure is kept row by row, so that it can be computed for any weighting of the rows. A row is one image as
+it is, or one changed version of it. A batch of images is a weight for each row, so thousands of batches are a
+product of matrices; nothing is matched or counted twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What a check leaves in its folder: every number as JSON, and the verdicts for the gate and the report.
+"""What a requirements check writes: every number as JSON, and the verdicts for the gate and the report.
 
-Where two orders of the same systems differ: by reliability distance, and by accuracy on a battery.
-
-004 (table 2) finds gaps this way: a system that is lower by reliability than by the benchmark is less
-reliable than the benchmark says.
+Among the numbers are ranking gaps, the pairs of systems whose order by reliability distance differs from that
+by accuracy on a battery: a system that is lower by reliability is less reliable than the benchmark says (Hu
+et al. 2022, table 2).
 """
 
 from __future__ import annotations

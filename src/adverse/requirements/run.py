@@ -1,12 +1,9 @@
-"""Check the requirements of a file: run the SUTs on the versions, then judge what they answered.
+"""Check a requirements file: run the SUTs on changed versions of the frames, then evaluate the answers.
 
-The run is a run like any other, in a folder of its own: decoded once, each version made once and shown to
-every SUT, faults isolated, resumable. Judging is a pure function of that folder.
-
-From the answers of a finished check to the evidence on each requirement.
-
-Only images that could be used as they are and in at least one version count, the same on both sides; a SUT
-that failed on a version answered wrongly there, or found nothing.
+The run is a run like any other, in a folder of its own: frames are decoded once, each version is made once
+and shown to every SUT, faults are isolated, and it can be resumed. Evaluation is a pure function of that
+folder. Only images that could be used as they are and in at least one version count, the same on both sides;
+a SUT that failed on a version answered wrongly there, or detected nothing.
 """
 
 from __future__ import annotations

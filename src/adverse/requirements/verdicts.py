@@ -1,11 +1,8 @@
-"""A requirement and what became of it, and the files that machines and reviewers read it from.
+"""Verdicts: a rule or requirement, what was measured, and the outcome; and the files they are written to.
 
-A verdict is never rounded up: what could not be decided is INCONCLUSIVE, and says why.
-
-Verdicts that commands leave in a run folder, for its report.
-
-They lie in verdicts/, one file for each command that judges, sealed with the state of the run that it judged.
-The gate does not read them: it works them out again.
+A verdict is never rounded up: what could not be decided is INCONCLUSIVE, and says why. Commands keep theirs
+in verdicts/ of the run folder, one file each, sealed with the state of the run they are about. Only the
+report reads them; the gate computes its verdicts anew.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""The strength that gives a wanted visual change on an image, and strengths that cover a range of it evenly.
-
-Visual change grows with strength, more or less: it is 0 up to the strength that somebody sees, then jumps,
-then grows to its end. So a search brackets the wanted change and halves the bracket; what it cannot reach it
-says, with the nearest it found. Random mutations draw the same numbers at every strength of a search: the
-same noise, amplified; the same colours, further. Some draws only improve an image (more contrast); then the
-next one is taken, a few times.
-
-Which option of a mutation is its strength, and between which values it can be searched.
+"""The strength of a mutation that gives a wanted visual change on an image.
 
 A strength goes from 0, where the image stays as it is, to 1, far beyond what people tolerate. A mutation says
 what its strength is (`adverse.marks.Strength`); one that does not has a strength if its signature says so: an
-option that changes nothing at 0 and has a largest value.
+option that changes nothing at 0 and has a largest value. A transformation is a mutation whose strength is
+left open, with its other options as given.
 
-A transformation: a mutation whose strength is left open, with its other options as given.
+Visual change grows with strength, more or less: it is 0 up to the strength that somebody sees, then jumps,
+then grows to its end. So a search brackets the wanted change and halves the bracket; what it cannot reach it
+reports, with the nearest value. Random mutations draw the same numbers at every strength of a search: the
+same noise, amplified; the same colours, further. Some draws only improve an image (more contrast); then the
+next one is taken, a few times.
 """
 
 from __future__ import annotations
@@ -61,7 +58,7 @@ def known_strength(plugin: Plugin) -> Strength | None:
 
 
 TOLERANCE = 0.01
-"""How near a visual change counts as the wanted one: the width of a bin of people's answers (004)."""
+"""How near a visual change counts as the wanted one: a bin of people's answers (Hu et al. 2022)."""
 
 TRIES = 24
 DRAWS = 4
