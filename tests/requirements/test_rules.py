@@ -51,7 +51,12 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {measure: aera}", "measure has a value", "line 2", "docs/gate.md"),
         ("rules:\n\n  - measure: area\n    level: pth", "level has a value", "line 4", "docs/gate.md"),
         ("rules:\n  - {measure: area, level: path}", "area needs setting:", "line 2", "AnyMild"),
-        ("rules:\n  - {measure: faults, level: path, at_most: 0}", "faults is not by level", "line 2", "out"),
+        (
+            "rules:\n  - {measure: faults, level: path, at_most: 0}",
+            "faults takes no level",
+            "line 2",
+            "Remove",
+        ),
         ("rules:\n  - {measure: faults}", "a rule has one limit", "line 2", "Add at_least"),
         (
             "rules:\n  - {measure: rPC, at_least: 1, at_most: 2}",
