@@ -32,7 +32,7 @@ from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import natural
 from adverse.data.maps import InstanceFile, LabelFile
 from adverse.data.objects import Truths, check_class_map, renamed
-from adverse.data.poses import CAMERA_AXES, turned
+from adverse.data.rig import CAMERA_AXES, turned
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from adverse.data.files import lines_of, numbers, wrong_line
 from adverse.data.images import Size
 from adverse.data.objects import Annotated, Box, for_each_class, renamed
-from adverse.data.poses import CAMERA_AXES, turned
+from adverse.data.rig import CAMERA_AXES, turned
 from adverse.errors import DataError, suggestion
 from adverse.types import Camera
 

@@ -122,7 +122,7 @@ def _answers(
 
 
 @dataclass(frozen=True)
-class Plan:
+class SampleSizePlan:
     """What studies of one size would find of a known drop.
 
     `covered` is the share of all studies whose interval holds the true drop point, `spread_covered` that of
@@ -152,7 +152,7 @@ class Plan:
         )
 
 
-def plan(people: People, studies: int, kind: Kind, options: Options) -> Plan:
+def plan_sample_size(people: People, studies: int, kind: Kind, options: Options) -> SampleSizePlan:
     """Simulate studies with seeds 0, 1, 2 ... and estimate each."""
     results = [
         estimate_one(simulate(people, seed), people.transformation, kind, options) for seed in range(studies)
@@ -160,7 +160,7 @@ def plan(people: People, studies: int, kind: Kind, options: Options) -> Plan:
     found = [result for result in results if result.status == FOUND]
     spans = _spans(result.interval for result in found)
     spreads = _spans(result.spread for result in found)
-    return Plan(
+    return SampleSizePlan(
         kind,
         studies,
         len(found) / studies,

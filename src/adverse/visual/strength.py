@@ -70,7 +70,7 @@ NARROW = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundStrength:
     """What a search found: the nearest change, whether it is near enough, and if not, why."""
 
     mutation: str
@@ -93,8 +93,8 @@ class Coverage:
     """Changes that cover 0 to `up_to`, one for each of equal parts, and the parts that none fell into."""
 
     up_to: float
-    found: tuple[Found, ...]
-    missed: tuple[Found, ...]
+    found: tuple[FoundStrength, ...]
+    missed: tuple[FoundStrength, ...]
     tries: int
     rejected: int
     """Tries that are not among those found."""
@@ -160,7 +160,9 @@ class Searchable:
         self._changes.insert(place, change)
         return change
 
-    def find(self, wanted: float, *, within: tuple[float, float] | None = None, tries: int = TRIES) -> Found:
+    def find(
+        self, wanted: float, *, within: tuple[float, float] | None = None, tries: int = TRIES
+    ) -> FoundStrength:
         """Return the strength whose visual change is the wanted one, or within a range around it.
 
         Without `within`, it may be off by 0.01.
@@ -179,7 +181,7 @@ class Searchable:
             self.change(strength)
         place, reached = self._nearest_change(wanted, low, high)
         strength = self._strengths[place]
-        return Found(
+        return FoundStrength(
             mutation=self._plugin.name,
             option=self.strength.option,
             value=self.strength.value(strength),
@@ -219,7 +221,9 @@ class Searchable:
         return (low + high) / 2, None
 
 
-def find_strength(image: Image, mutation: str, wanted: float, *, draws: int = DRAWS, **how: Any) -> Found:
+def find_strength(
+    image: Image, mutation: str, wanted: float, *, draws: int = DRAWS, **how: Any
+) -> FoundStrength:
     """Return the strength of a mutation that gives a wanted visual change on an image.
 
     `how` is what `Searchable` takes: other options of the mutation, seed and key of its random numbers,
@@ -260,7 +264,7 @@ def cover(
     edges = np.linspace(0, up_to, count + 1)
     near = up_to / count / 4
     aims = rng.uniform(edges[:-1], edges[1:])
-    results: dict[int, Found] = {}
+    results: dict[int, FoundStrength] = {}
     done = 0
     for searchable in _draws(image, mutation, draws, how):
         for part, aim in enumerate(aims.tolist()):
