@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated as An
+from typing import Annotated
 
 import cv2
 import numpy as np
@@ -19,7 +19,7 @@ from scipy.ndimage import find_objects
 from adverse.data.files import read_model
 from adverse.data.images import Size
 from adverse.data.maps import INSTANCES
-from adverse.data.objects import Annotated, renamed
+from adverse.data.objects import AnnotatedObject, renamed
 from adverse.errors import DataError, suggestion
 
 OBJECTS = {
@@ -84,7 +84,7 @@ GROUP = "group"
 HIGHEST_ID = 33
 
 
-def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) -> list[Annotated]:
+def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
     """Return the boxes around what is visible of each object; a group's parts are ignored."""
     ids = INSTANCES.read(path, size)
     values, index = np.unique(ids, return_inverse=True)
@@ -101,13 +101,13 @@ def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) ->
         if value >= 1000:
             rows, columns = box
             corners = (float(columns.start), float(rows.start), float(columns.stop), float(rows.stop))
-            found.append(Annotated(label, corners, where, ignore=name in NOT_JUDGED))
+            found.append(AnnotatedObject(label, corners, where, ignore=name in NOT_JUDGED))
         else:
             found += _parts(ids == value, label, where)
     return found
 
 
-def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[Annotated]:
+def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
     """Return the boxes around the polygons, hidden parts too, cut at the border; groups are ignored."""
     drawn = read_model(path, "polygon", _Polygons)
     if (drawn.imgWidth, drawn.imgHeight) != size:
@@ -130,12 +130,12 @@ def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> 
         x1, y1 = np.minimum(corners.max(axis=0) + 1, size)  # a corner is a pixel of the object
         box = float(x0), float(y0), float(x1), float(y1)
         label = renamed(name, class_map)
-        found.append(Annotated(label, box, where, ignore=group or name in NOT_JUDGED))
+        found.append(AnnotatedObject(label, box, where, ignore=group or name in NOT_JUDGED))
     return found
 
 
-_Number = An[float, Field(allow_inf_nan=False)]
-_Corner = An[list[_Number], Field(min_length=2, max_length=2)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Corner = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 
 
 class _Drawn(BaseModel):
@@ -150,10 +150,10 @@ class _Polygons(BaseModel):
     objects: list[_Drawn]
 
 
-def _parts(mask: NDArray[np.bool_], label: str, where: str) -> Iterator[Annotated]:
+def _parts(mask: NDArray[np.bool_], label: str, where: str) -> Iterator[AnnotatedObject]:
     count, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
     for x, y, width, height, _ in stats[1:count].tolist():
-        yield Annotated(label, (x, y, x + width, y + height), where, ignore=True)
+        yield AnnotatedObject(label, (x, y, x + width, y + height), where, ignore=True)
 
 
 def _wrong(path: Path, got: str, wanted: str) -> DataError:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from adverse.data.files import lines_of, numbers, wrong_line
 from adverse.data.images import Size
-from adverse.data.objects import Annotated, Box, for_each_class, renamed
+from adverse.data.objects import AnnotatedObject, Box, for_each_class, renamed
 from adverse.data.rig import CAMERA_AXES, turned
 from adverse.errors import DataError, suggestion
 from adverse.types import Camera
@@ -323,7 +323,7 @@ def objects_of(
     place: Callable[[Point], Point] | None,
     *,
     drop_dont_care: bool = False,
-) -> Iterator[Annotated]:
+) -> Iterator[AnnotatedObject]:
     """Yield the objects of a frame: DontCare is ignored for every class, a neighbour for its class.
 
     `place` carries a position into the world; None: there is no world to speak of.
@@ -332,14 +332,14 @@ def objects_of(
         if row.kind == DONT_CARE and drop_dont_care:
             continue
         if row.kind == DONT_CARE:
-            yield from for_each_class(Annotated("", row.box, row.where), categories)
+            yield from for_each_class(AnnotatedObject("", row.box, row.where), categories)
             continue
         label = renamed(row.kind, class_map)
         where_m = place(row.position_m) if place else None
-        yield Annotated(label, row.box, row.where, row.beyond(difficulty), where_m)
+        yield AnnotatedObject(label, row.box, row.where, row.beyond(difficulty), where_m)
         beside = renamed(NEIGHBOURS.get(row.kind, row.kind), class_map)
         if beside != label and beside in categories:
-            yield Annotated(beside, row.box, row.where, ignore=True, position_m=where_m)
+            yield AnnotatedObject(beside, row.box, row.where, ignore=True, position_m=where_m)
 
 
 def _row(where: str, words: list[str]) -> Row:

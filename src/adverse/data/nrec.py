@@ -22,7 +22,7 @@ from adverse.data import subsets
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
-from adverse.data.objects import Annotated, Truths
+from adverse.data.objects import AnnotatedObject, Truths
 from adverse.data.strict_xml import Element, read_xml
 from adverse.data.voc import is_difficult, object_name, size_of, voc_box
 from adverse.errors import DataError
@@ -172,7 +172,7 @@ class _Taken(NamedTuple):
     time_s: float
     log: str
     size: Size | None
-    people: list[Annotated]
+    people: list[AnnotatedObject]
 
 
 def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken:
@@ -207,7 +207,7 @@ def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]
     return sorted(found.items(), key=lambda item: natural(item[0]))
 
 
-def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[Annotated]:
+def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[AnnotatedObject]:
     found = []
     for element in top.all("object"):
         name = object_name(element)
@@ -222,7 +222,9 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
             log=log,
             place=place,
         )
-        found.append(Annotated(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen)))
+        found.append(
+            AnnotatedObject(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen))
+        )
     return found
 
 

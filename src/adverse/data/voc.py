@@ -19,7 +19,7 @@ from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
 from adverse.data.maps import InstanceFile, LabelFile, PixelClasses
-from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
+from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.data.strict_xml import Element, read_xml, wrong
 from adverse.errors import DataError
 from adverse.plugins import dataset
@@ -130,7 +130,7 @@ class _Parsed(NamedTuple):
     """What one annotation file says: the image's size, its objects, the names the file uses for them."""
 
     size: Size | None
-    objects: list[Annotated]
+    objects: list[AnnotatedObject]
     names: set[str]
 
 
@@ -166,7 +166,7 @@ def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counte
         name = object_name(element)
         names.add(name)
         ignore = hard and difficult == "ignore"
-        objects.append(Annotated(renamed(name, class_map), voc_box(element), element.where, ignore))
+        objects.append(AnnotatedObject(renamed(name, class_map), voc_box(element), element.where, ignore))
     return _Parsed(size_of(top), objects, names)
 
 
