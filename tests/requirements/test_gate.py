@@ -196,4 +196,4 @@ def test_scores_of_a_segmenter(tmp_path: Path) -> None:
     (area,) = verdicts(
         tmp_path / "run", tmp_path, {"measure": "area", "level": "image", "setting": "Any", "at_least": 0}
     )
-    assert "the run is one of segmentation" in area.reason
+    assert "a run of segmentation has no" in area.reason

@@ -61,11 +61,11 @@ class Distribution(_Section):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        told = [value for value in (self.uniform, self.loguniform, self.choice) if value is not None]
-        if len(told) != 1:
+        given = [value for value in (self.uniform, self.loguniform, self.choice) if value is not None]
+        if len(given) != 1:
             raise ValueError("one of uniform: [low, high], loguniform: [low, high], choice: [values]")
-        if self.choice is None and told[0][0] >= told[0][1]:
-            raise ValueError(f"the lower end ({told[0][0]:g}) below the upper requirement ({told[0][1]:g})")
+        if self.choice is None and given[0][0] >= given[0][1]:
+            raise ValueError(f"the lower end ({given[0][0]:g}) below the upper one ({given[0][1]:g})")
         return self
 
 
@@ -170,11 +170,11 @@ class RequirementsFile:
             rule=requirements.rule,
         )
 
-    def _no_measure(self, number: int, known: Any, of: str) -> StudyError:
+    def _no_measure(self, number: int, measures: Any, of: str) -> StudyError:
         return StudyError(
             f"there is no measure {self.requirements.require[number].measure!r} for {of}",
             where=self.where("require", number, "measure"),
-            fix=suggestion(str(self.requirements.require[number].measure), known),
+            fix=suggestion(str(self.requirements.require[number].measure), measures),
         )
 
 
@@ -203,7 +203,7 @@ def read_requirements(path: Path) -> RequirementsFile:
 
 
 def _below(source: YamlFile, key: str) -> YamlFile:
-    """Return requirement section of a file as if it were the whole, its lines kept."""
+    """Return one section of a file as if it were the whole, its lines kept."""
     lines = {place[1:]: line for place, line in source.lines.items() if place[:1] == (key,)}
     return YamlFile(source.path, source.data[key], lines)
 

@@ -98,14 +98,14 @@ class RunFigures:
         of = self._of(sut, None, rule.setting)
         rows = [row for row in self.summary.rows if row["sut"] == sut]
         if rule.setting is None or rule.level is not None:
-            return Figure(of, None, doubt=f"the run is one of {self.store.task}: there is no {rule.measure}")
+            return Figure(of, None, doubt=f"a run of {self.store.task} has no {rule.measure}")
         setting = self._setting(rule.setting)
         row = next((row for row in rows if row["setting"] == setting), None)
         if row is None:
             return Figure(of, None, doubt=self._no_setting(rule.setting))
         flat = {**row, **row["scores"]}
         if rule.measure not in flat:
-            return Figure(of, None, doubt=f"the run is one of {self.store.task}: there is no {rule.words}")
+            return Figure(of, None, doubt=f"a run of {self.store.task} has no {rule.words}")
         return _figure(flat, rule.measure, of)
 
     def _count(self, rule: Rule, sut: str) -> Figure:
@@ -161,11 +161,11 @@ def _figure(row: Mapping[str, Any], name: str, of: str) -> Figure:
     if row[name] is None:
         return Figure(of, None, doubt="insufficient: too little data for this figure")
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
-    found = row.get(f"{name}_interval")
-    if isinstance(found, Mapping):
-        ends, status, why = found["interval"], found["interval_status"], found["why"]
+    interval = row.get(f"{name}_interval")
+    if isinstance(interval, Mapping):
+        ends, status, why = interval["interval"], interval["interval_status"], interval["why"]
     else:
-        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], found, ""
+        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], interval, ""
     if not ends or None in ends:
         return Figure(of, row[name], None, doubt, why or "the run has no intervals")
     note = "rests on fewer than 20 logs" if status == "few logs" else ""

@@ -183,18 +183,18 @@ class DetectorAnswers:
         frames = len(self.store.frames.ids)
         truth = self.store.truth
         real = np.bincount(truth.frame[~truth.ignore], minlength=frames).astype(np.float64)
-        found, false = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
+        hits, false = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
         for number, setting in enumerate(rows.settings):
             mine = rows.setting == number
             judged = judge(self._counting[setting], truth)
             frame = judged.answers.frame[judged.row]
-            for outcome, counts in ((HIT, found), (FALSE, false)):
+            for outcome, counts in ((HIT, hits), (FALSE, false)):
                 counts[mine] = np.bincount(frame[judged.outcome == outcome], minlength=frames)[
                     rows.frame[mine]
                 ]
         if measure == "recall":
-            return Ratio(found, real[rows.frame])
-        return Ratio(2 * found, real[rows.frame] + found + false)
+            return Ratio(hits, real[rows.frame])
+        return Ratio(2 * hits, real[rows.frame] + hits + false)
 
     def alike(self, rows: Rows) -> Tally:
         """Return the F1 of the boxes that match those found on the frame as it is."""
@@ -236,7 +236,7 @@ class DetectorAnswers:
             boxes.append(answers.boxes[place].astype(np.float64))
             labels.append(answers.labels[place])
             scores.append(answers.scores[place].astype(np.float64))
-        found = FoundObjects(
+        detections = FoundObjects(
             np.concatenate(images), np.concatenate(boxes), np.concatenate(labels), np.concatenate(scores)
         )
         true = TrueObjects(
@@ -247,7 +247,7 @@ class DetectorAnswers:
             truth.ignore[objects],
             truth.crowd[objects] & truth.ignore[objects],
         )
-        return matched_coco(true, found.ordered(), len(rows.frame), classes, overlaps)
+        return matched_coco(true, detections.ordered(), len(rows.frame), classes, overlaps)
 
 
 class ClassifierAnswers:
@@ -281,8 +281,8 @@ class ClassifierAnswers:
     @cached_property
     def _best(self) -> dict[str, dict[int, list[str]]]:
         return {
-            setting: dict(zip(one.frame.tolist(), one.best, strict=True))
-            for setting, one in self.ranked.items()
+            setting: dict(zip(ranking.frame.tolist(), ranking.best, strict=True))
+            for setting, ranking in self.ranked.items()
         }
 
 
@@ -394,9 +394,9 @@ def _members(
     return number, order[first[number] + inside]
 
 
-def _places(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    order = np.argsort(known, kind="stable")
-    return order[np.searchsorted(known[order], wanted)]
+def _places(frames: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    order = np.argsort(frames, kind="stable")
+    return order[np.searchsorted(frames[order], wanted)]
 
 
 def _pairs(rows: Rows) -> list[tuple[int, int]]:

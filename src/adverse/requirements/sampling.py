@@ -82,15 +82,15 @@ class VersionSampler:
                 backend=self.backend,
                 registry=given.registry,
             )
-            found = searchable.find(aim, within=within, tries=self.tries)
-            told["tries"] = told.get("tries", 0) + found.tries
-            if not found.reached and self.beyond > high:
-                found = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
-            if found.reached:
-                told["visual_change"] = found.visual_change
-                told[found.option] = found.value
-                return found.image
-            reason = found.reason or ""
+            search = searchable.find(aim, within=within, tries=self.tries)
+            told["tries"] = told.get("tries", 0) + search.tries
+            if not search.reached and self.beyond > high:
+                search = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
+            if search.reached:
+                told["visual_change"] = search.visual_change
+                told[search.option] = search.value
+                return search.image
+            reason = search.reason or ""
             if not searchable.random:
                 break
         what = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)

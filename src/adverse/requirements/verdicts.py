@@ -200,14 +200,14 @@ def _cell(text: str) -> str:
 def read_verdicts(store: Store) -> dict[str, list[Verdict]]:
     """Return all verdicts on a run by the name of their file, in the order of names; each must be sealed."""
     seals = read_seals(store.folder)
-    found = {}
+    verdicts = {}
     for path in sorted(store.folder.verdicts.glob("*.json")):
         name = f"{path.parent.name}/{path.name}"
         broken = broken_seal(store.folder, name, seals.get(name), store.state)
         if broken is not None:
             raise broken
-        found[path.stem] = from_json(path.read_text("utf-8"), where=str(path))
-    return found
+        verdicts[path.stem] = from_json(path.read_text("utf-8"), where=str(path))
+    return verdicts
 
 
 def write_verdicts(store: Store, name: str, verdicts: Sequence[Verdict]) -> Path:

@@ -70,13 +70,13 @@ class LiteRtNetwork:
         self._interpreter = interpreter
         inputs = interpreter.get_input_details()
         self.port: Port = onnx_shape.input_port(
-            [_Input(one["name"], one["shape"].tolist(), _type(one["dtype"])) for one in inputs],
+            [_Input(entry["name"], entry["shape"].tolist(), _type(entry["dtype"])) for entry in inputs],
             where,
             size=None,
             layout=None,
         )
         self._input = inputs[0]
-        self._outputs = {one["name"]: one for one in interpreter.get_output_details()}
+        self._outputs = {entry["name"]: entry for entry in interpreter.get_output_details()}
         self.output_names = list(self._outputs)
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:

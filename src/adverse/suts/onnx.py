@@ -80,7 +80,7 @@ class OnnxNetwork:
     ) -> None:
         self._session = session
         self.port = onnx_shape.input_port(session.get_inputs(), where, size=size, layout=layout)
-        self.output_names: list[str] = [one.name for one in session.get_outputs()]
+        self.output_names: list[str] = [output.name for output in session.get_outputs()]
         self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:

@@ -1,6 +1,6 @@
 """Models that OpenCV's dnn module reads: TensorFlow graphs, Darknet, Caffe and ONNX, on the CPU, one thread.
 
-OpenCV 5 left the readers of Darknet and Caffe out; who needs them is told to stay with OpenCV 4.
+OpenCV 5 has no readers for Darknet and Caffe; the error about them says to stay with OpenCV 4.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ IMPORTERS = {
 WEIGHTS_FIRST = frozenset({"readNetFromTensorflow"})
 """The others take the description first."""
 JOINED = "+"
-ONE_ROLE = frozenset(name for name, one in DECODERS.items() if len(one.forms) == len(one.forms[0]) == 1)
+ONE_ROLE = frozenset(name for name, style in DECODERS.items() if len(style.forms) == len(style.forms[0]) == 1)
 """Decoders of one output; where a model has several, they are its parts."""
 
 
@@ -125,7 +125,7 @@ def load_net(model: Path, config: Path | None, score_threshold: float) -> Any:
             "OpenCV has no reader for such a model",
             where=str(model),
             got=model.suffix or "no ending",
-            wanted=", ".join(f"{ending} ({one.kind})" for ending, one in IMPORTERS.items()),
+            wanted=", ".join(f"{ending} ({reader.kind})" for ending, reader in IMPORTERS.items()),
             fix="Export the model as ONNX, or use the adapter made for it.",
         )
     if importer.config is not None and config is None:

@@ -97,7 +97,10 @@ def served_model(
     if binary is None:
         binary = open_inference.has_binary(client.get("/v2").body)
     port = onnx_shape.input_port(
-        [_Input(one.name, one.shape, ONNX_TYPES.get(one.datatype, one.datatype)) for one in declared.inputs],
+        [
+            _Input(tensor.name, tensor.shape, ONNX_TYPES.get(tensor.datatype, tensor.datatype))
+            for tensor in declared.inputs
+        ],
         where,
         size=size,
         layout=layout,
@@ -109,7 +112,7 @@ def served_model(
             fix="Serve it with the binary tensor extension, or as float32.",
         )
     built = network_system(
-        ServedNetwork(client, path, port, [one.name for one in declared.outputs], where, binary=binary),
+        ServedNetwork(client, path, port, [tensor.name for tensor in declared.outputs], where, binary=binary),
         decoder,
         inputs,
         decoding,

@@ -33,8 +33,8 @@ from adverse.visual import Backend, Reference
 
 def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None) -> Strength:
     """Return the strength of a mutation, or say which mutations have one."""
-    found = known_strength(plugin)
-    if found is None:
+    strength = known_strength(plugin)
+    if strength is None:
         names = [other.name for other in registry.all("mutation") if known_strength(other)]
         raise StudyError(
             f"{plugin.name} has no strength that could be searched for",
@@ -42,7 +42,7 @@ def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None)
             wanted="a mutation with an option that makes it stronger little by little",
             fix=suggestion(plugin.name, names),
         )
-    return found
+    return strength
 
 
 def known_strength(plugin: Plugin) -> Strength | None:
@@ -239,7 +239,7 @@ def find_strength(
         results.append(searchable.find(wanted))
         if results[-1].reached:
             break
-    return min(results, key=lambda one: abs(one.visual_change - wanted))
+    return min(results, key=lambda result: abs(result.visual_change - wanted))
 
 
 def cover(
@@ -270,18 +270,18 @@ def cover(
         for part, aim in enumerate(aims.tolist()):
             if part not in results or not results[part].reached:
                 within = max(aim - near, float(edges[part])), min(aim + near, float(edges[part + 1]))
-                found = searchable.find(aim, within=within, tries=tries)
-                results[part] = min(results.get(part, found), found, key=lambda one: not one.reached)
+                result = searchable.find(aim, within=within, tries=tries)
+                results[part] = min(results.get(part, result), result, key=lambda other: not other.reached)
         done += searchable.tries
         if all(one.reached for one in results.values()):
             break
-    found_ones = tuple(one for one in results.values() if one.reached)
+    reached = tuple(result for result in results.values() if result.reached)
     return Coverage(
         up_to=up_to,
-        found=found_ones,
-        missed=tuple(one for one in results.values() if not one.reached),
+        found=reached,
+        missed=tuple(result for result in results.values() if not result.reached),
         tries=done,
-        rejected=done - len({(one.draw, one.value) for one in found_ones if one.changed}),
+        rejected=done - len({(one.draw, one.value) for one in reached if one.changed}),
     )
 
 
