@@ -21,7 +21,7 @@ from adverse.data.kitti_layouts import Layout
 from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
-from adverse.requirements.file import MEASURES, Distribution, Required, Requirements, read_requirements
+from adverse.requirements.file import MEASURES, Distribution, Requirement, Requirements, read_requirements
 from adverse.requirements.run import derived
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.spec import LEVELS, Study, SutSection, study_from
@@ -99,7 +99,7 @@ def test_the_requirements_of_the_page_are_valid(tmp_path: Path) -> None:
     (tmp_path / "study.yaml").write_text("{name: x, data: {format: folder, root: data}}")
     _, versions = derived(read_requirements(tmp_path / "requirements.yaml"))
     assert len(versions) == 4
-    for model in (Requirements, Required, Distribution):
+    for model in (Requirements, Requirement, Distribution):
         assert [key for key in model.model_fields if f"`{key}" not in page and f"{key}:" not in page] == []
     for names in MEASURES.values():
         assert [name for name in names if f"`{name}`" not in page] == []

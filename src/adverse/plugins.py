@@ -3,7 +3,8 @@
 A decorator marks its function and changes nothing elsewhere; `load` collects the marked functions of our
 own packages, of the entry-point group "adverse" and of the files a study names. What a plug-in can be
 told in a study is read from its signature, so there is no second declaration to keep true; what a signature
-cannot say of a mutation (hazards, strength) is said in its decorator.
+cannot say of a mutation (hazards, strength) is said in its decorator. Options that several plug-ins share are
+declared once, as the fields of a frozen dataclass: a parameter of that type stands for all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_type_hints, overload
@@ -325,6 +326,7 @@ def mutation(
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         options = _options_of(plain, skip=GIVEN_BY_ENGINE)
+        call = _with_groups(plain)
         first, needs = _mutation_signature(plain)
         title = name or plain.__name__
         _check_marks(title, options, hazards, strength)
@@ -339,7 +341,7 @@ def mutation(
             for key, option in options.items():
                 if key in given:
                     given[key] = _valid_option(title, option, given[key])
-            return plain(*args, **given)
+            return call(*args, **given)
 
         libraries = PIXEL_LIBRARIES
         return _marked(
@@ -376,7 +378,8 @@ def sut(
         title = name or plain.__name__
         options = _options_of(plain)
         return _marked(
-            plain, Plugin("sut", title, plain, options, libraries=libraries, extra_files=extra_files)
+            plain,
+            Plugin("sut", title, _with_groups(plain), options, libraries=libraries, extra_files=extra_files),
         )
 
     return mark if function is None else mark(function)
@@ -398,7 +401,8 @@ def dataset(
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         title = name or plain.__name__
-        return _marked(plain, Plugin("dataset", title, plain, _options_of(plain), looks_like=looks_like))
+        options, call = _options_of(plain), _with_groups(plain)
+        return _marked(plain, Plugin("dataset", title, call, options, looks_like=looks_like))
 
     return mark if function is None else mark(function)
 
@@ -474,8 +478,53 @@ def _options_of(function: Callable[..., Any], skip: tuple[str, ...] = ()) -> dic
             )
         required = parameter.default is parameter.empty
         default = None if required else parameter.default
-        options[name] = Option(name, TypeAdapter(hints[name]), required, default)
+        new = _group_options(hints[name], default) if _is_group(hints[name]) else []
+        for option in new or [Option(name, TypeAdapter(hints[name]), required, default)]:
+            if option.name in options:
+                raise PluginError(f"{function.__name__}: two of its options are called {option.name!r}")
+            options[option.name] = option
     return options
+
+
+def _is_group(hint: Any) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _group_options(group: Any, default: Any) -> list[Option]:
+    """Return the fields of an option group as options; their defaults are those of the group's default."""
+    given = group() if default is None else default
+    hints = get_type_hints(group, include_extras=True)
+    names = [field.name for field in fields(group)]
+    return [
+        Option(name, TypeAdapter(hints[name]), required=False, default=getattr(given, name)) for name in names
+    ]
+
+
+def _with_groups(function: Callable[P, R]) -> Callable[..., R]:
+    """Return a function that takes the options of its groups one by one, as a study gives them."""
+    hints = get_type_hints(function)
+    parameters = inspect.signature(function).parameters.values()
+    defaults = {
+        parameter.name: hints[parameter.name]() if parameter.default is parameter.empty else parameter.default
+        for parameter in parameters
+        if _is_group(hints.get(parameter.name))
+    }
+    if not defaults:
+        return function
+
+    @functools.wraps(function)
+    def flat(*args: Any, **options: Any) -> R:
+        for name, default in defaults.items():
+            given = {f.name: options.pop(f.name) for f in fields(default) if f.name in options}
+            options.setdefault(name, replace(default, **given))
+        return function(*args, **options)
+
+    return flat
+
+
+def by_options(function: Callable[..., R]) -> Callable[..., R]:
+    """Return a marked function as a study calls it: with every option by its own name, groups or not."""
+    return function.__adverse__.function  # type: ignore[attr-defined, no-any-return]
 
 
 def _mutation_signature(function: Callable[..., Any]) -> tuple[str, frozenset[str]]:

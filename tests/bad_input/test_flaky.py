@@ -40,7 +40,7 @@ def test_every_failed_attempt_is_counted_and_shown(coco: GoodStudy, mood: str) -
     rows = pq.read_table(coco.run / "results" / "retries.parquet").to_pylist()
     assert sum(row["failed_attempts"] for row in rows) == failed
     assert len({(row["sut"], row["setting"], row["frame"]) for row in rows}) == len(rows)
-    held_to(coco, {"measure": "faults", "at_most": 0}).expect(PASS, "fail even when asked again", "flaky:")
+    held_to(coco, {"measure": "faults", "at_most": 0}).expect(PASS, "fail even after retries", "flaky:")
     (verdict,) = json.loads((coco.folder / "verdicts.json").read_text())
     assert flaky in verdict["reason"]
     assert held_to(coco, {"measure": "fault_rate", "at_most": 0.1}).code == 1

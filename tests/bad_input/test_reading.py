@@ -139,13 +139,13 @@ def test_results_of_an_earlier_state(done: GoodStudy) -> None:
 
 def test_running_again_without_a_change_keeps_what_was_worked_out(done: GoodStudy) -> None:
     adverse_here("check", done.run, _rules(done), "--save")
-    before = (done.run / "verdicts" / "check.json").read_bytes()
+    before = (done.run / "verdicts" / "rules.json").read_bytes()
     done.adverse(workers=2).expect(PASS)
-    assert (done.run / "verdicts" / "check.json").read_bytes() == before
+    assert (done.run / "verdicts" / "rules.json").read_bytes() == before
     another_weight(done)
     done.adverse().expect(PASS)
-    assert not (done.run / "verdicts" / "check.json").exists()
-    assert not (done.run / "report_tables" / "requirements_check.csv").exists()
+    assert not (done.run / "verdicts" / "rules.json").exists()
+    assert not (done.run / "report_tables" / "verdicts_rules.csv").exists()
 
 
 def test_the_gate_works_its_figures_out_again(done: GoodStudy) -> None:

@@ -68,7 +68,7 @@ def test_voc_objects_are_palette_indexes_and_the_border_is_none(tmp_path: Path) 
     ("array", "word"),
     [
         (np.zeros((2, 4), np.uint16), "not of the image's size"),
-        (np.zeros((2, 3, 3), np.uint8), "not a gray PNG"),
+        (np.zeros((2, 3, 3), np.uint8), "not an 8- or 16-bit gray PNG"),
     ],
 )
 def test_what_is_no_instance_map_is_refused(tmp_path: Path, array: NDArray[np.uint8], word: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from adverse.data.poses import read_poses, rotation
+from adverse.data.rig import read_poses, rotation
 from adverse.errors import DataError
 
 HEADER = "frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz"

@@ -11,7 +11,7 @@ import numpy as np
 from adverse.humans.stimuli import Stimuli
 from adverse.humans.study_file import HumanStudy, read_human_study
 
-PAGE = (Path(__file__).parents[3] / "docs" / "human-study.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "human-study.md").read_text()
 
 
 def test_the_study_of_the_page_can_be_served(tmp_path: Path) -> None:

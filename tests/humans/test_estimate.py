@@ -16,7 +16,7 @@ from adverse.errors import StudyError
 from adverse.humans.answers import COLUMNS, Judgments, Row, count_answers, judgments_of
 from adverse.humans.estimate import Estimate, Options, estimate, estimate_one
 from adverse.humans.estimates_file import reuse
-from adverse.humans.simulate import People, plan, rate, simulate
+from adverse.humans.simulate import People, plan_sample_size, rate, simulate
 from adverse.humans.smoothing import DEGREES, Array, smooth
 from adverse.humans.thresholds import KINDS, Kind
 
@@ -245,7 +245,7 @@ def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
 @pytest.mark.parametrize("onset", ["even", "gentle", "sudden"])
 def test_the_interval_covers_the_true_drop(onset: str) -> None:
     """Thirty studies here; bench/human_thresholds.py has the two hundred of each kind."""
-    found = plan(People(onset=onset, drop=0.35), 30, "correctness", QUICK)  # type: ignore[arg-type]
+    found = plan_sample_size(People(onset=onset, drop=0.35), 30, "correctness", QUICK)  # type: ignore[arg-type]
     assert found.found == 1
     assert found.covered is not None
     assert found.covered >= 0.85
@@ -265,7 +265,7 @@ def test_the_interval_holds_the_estimate_and_narrows_with_answers() -> None:
 
 
 def test_without_a_drop_false_alarms_are_few() -> None:
-    found = plan(People(drop=None), 20, "correctness", QUICK)
+    found = plan_sample_size(People(drop=None), 20, "correctness", QUICK)
     assert found.covered is None
     assert found.found <= 0.1
 

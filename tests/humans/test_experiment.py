@@ -17,9 +17,9 @@ from adverse.errors import DataError, LockedError, StoreError, StudyError
 from adverse.humans.answers import Judgments, majorities, read_judgments
 from adverse.humans.experiment import Experiment
 from adverse.humans.export import export
-from adverse.humans.opening import door_of, erase, held, past
 from adverse.humans.records import Records, State
 from adverse.humans.sampling import population
+from adverse.humans.server import erase, lock_study, read_state, reopen_door
 from adverse.humans.stimuli import Stimuli
 from adverse.humans.study_file import read_human_study
 from human_studies import (
@@ -304,7 +304,7 @@ def test_the_export_is_what_the_estimation_reads_with_anothers_answer_on_the_ori
         for _ in range(2):
             whole_batch(client, experiment)
     file = tmp_path / "answers.csv"
-    file.write_text(export(past(read_human_study(study)), experiment.study).csv())
+    file.write_text(export(read_state(read_human_study(study)), experiment.study).csv())
     found = read_judgments(file)
     roles = Counter(trial.role for trial in experiment.state.trials.values())
     assert (len(found), len(found.originals)) == (roles["changed"] + roles["original"], roles["original"])
@@ -332,7 +332,7 @@ def test_a_study_goes_on_by_the_backend_it_began_with(tmp_path: Path) -> None:
 
 def read_exported(study: Path, folder: Path) -> Judgments:
     file, read = folder / "answers.csv", read_human_study(study)
-    file.write_text(export(past(read), read.study).csv())
+    file.write_text(export(read_state(read), read.study).csv())
     return read_judgments(file)
 
 
@@ -363,7 +363,7 @@ def test_one_participant_is_erased_and_the_others_stay(tmp_path: Path) -> None:
     assert gone.encode() not in (file.folder / "answers.jsonl").read_bytes()
     with pytest.raises(DataError, match="no such participant"):
         erase(file, gone)
-    with held(file), pytest.raises(LockedError, match="being served"):
+    with lock_study(file), pytest.raises(LockedError, match="being served"):
         erase(file, stays)
 
 
@@ -384,14 +384,14 @@ def test_whoever_erased_themselves_writes_no_more(tmp_path: Path) -> None:
 def test_the_address_stays_after_a_restart_and_is_nobody_elses(tmp_path: Path) -> None:
     file = read_human_study(write_study(tmp_path))
     file.folder.mkdir()
-    door, bound = door_of(file, "127.0.0.1", 0)
+    door, bound = reopen_door(file, "127.0.0.1", 0)
     bound.listen()
-    again, other = door_of(file, "127.0.0.1", 0)  # the first still listens
+    again, other = reopen_door(file, "127.0.0.1", 0)  # the first still listens
     bound.close()
     assert again.port != door.port
     assert again.token == door.token
     other.close()
-    third, last = door_of(file, "127.0.0.1", 0)
+    third, last = reopen_door(file, "127.0.0.1", 0)
     last.close()
     assert third == again
     assert (file.folder / "door.json").stat().st_mode & 0o777 == 0o600
@@ -414,7 +414,7 @@ def test_pictures_are_the_same_whenever_they_are_made_and_the_memory_is_bounded(
 def test_records_are_read_while_the_study_is_served(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     experiment = experiment_of(study)
-    with held(experiment.file):
+    with lock_study(experiment.file):
         whole_batch(participant(experiment), experiment)
         assert len(State(Records(experiment.file.folder).read()).answers) == 4
     assert json.dumps(happened(study))

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from adverse.humans.export import export
-from adverse.humans.opening import past
+from adverse.humans.server import read_state
 from adverse.humans.study_file import read_human_study
 from human_studies import HOSTILE, Served, happened
 
@@ -73,7 +73,9 @@ def test_a_batch_by_keys_alone_with_the_time_each_image_was_visible(tab: Page, s
     assert all(record["shown_ms"] > 0 and record["frame_ms"] > 0 for record in told)
     file = read_human_study(served.study)
     off = {record["trial"] for record in told if abs(record["shown_ms"] - 100) > record["frame_ms"]}
-    left_out = {one.trial.id for one in export(past(file), file.study).excluded if one.reason == "off time"}
+    left_out = {
+        one.trial.id for one in export(read_state(file), file.study).excluded if one.reason == "off time"
+    }
     judged = {
         trial["id"]
         for batch in mine(tab, served, "batch")

@@ -120,21 +120,21 @@ def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) ->
 
 def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path, tmp_path: Path) -> None:
     text, _ = page_of(segmented)
-    assert "No requirement was checked" in text
+    assert "The run was not checked against rules" in text
     judged = tmp_path / "run"
     shutil.copytree(segmented, judged)
     verdicts = [
         Verdict("sees sky", "mean IoU of low is at least 0.5", 0.5, 0.75, (0.25, 0.875), outcome, "why not")
         for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL)
     ]
-    write_verdicts(finished(judged), "check", verdicts)
+    write_verdicts(finished(judged), "rules", verdicts)
     text, page = page_of(judged)
-    assert "Requirements (check): 1 FAIL, 1 INCONCLUSIVE, 1 PASS." in text
-    assert "No requirement was checked" not in text
-    head, *lines = table_of(page, "Requirements: check")
+    assert "Rules: 1 FAIL, 1 INCONCLUSIVE, 1 PASS." in text
+    assert "The run was not checked against rules" not in text
+    head, *lines = table_of(page, "Rules")
     assert [line[0].split()[1] for line in lines] == ["FAIL", "INCONCLUSIVE", "PASS"]
     assert lines[0][2:] == ["0.5", "0.75", "why not"]
-    assert head[1] == "requirement"
+    assert head[1] == "rule"
 
 
 def test_segmenters_are_compared_over_the_same_logs(segmented: Path) -> None:

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adverse.requirements.decision import (
-    Plan,
+    SamplingPlan,
     batches_of_images,
     batches_of_logs,
+    decisions,
     find,
     images_needed,
-    judge,
     unseen,
     whole,
 )
@@ -27,12 +27,12 @@ from adverse.requirements.verdicts import Outcome
 from requirements.simulated import simulated
 
 SIMULATIONS = 200
-PLAN = Plan(batches=200, margin=0.05)
+PLAN = SamplingPlan(batches=200, margin=0.05)
 
 
-def outcomes(plan: Plan, **world: float) -> Counter[Outcome]:
+def outcomes(plan: SamplingPlan, **world: float) -> Counter[Outcome]:
     return Counter(
-        judge([simulated(seed, **world)], [plan])[0].outcome  # type: ignore[arg-type]
+        decisions([simulated(seed, **world)], [plan])[0].outcome  # type: ignore[arg-type]
         for seed in range(SIMULATIONS)
     )
 
@@ -89,14 +89,14 @@ def test_alike_frames_do_not_count_as_many() -> None:
 
 @pytest.mark.parametrize("images", [1, 5, 19])
 def test_too_few_images_are_inconclusive(images: int) -> None:
-    (found,) = judge([simulated(0, images=images, lost=0)], [replace(PLAN, margin=0.9)])
+    (found,) = decisions([simulated(0, images=images, lost=0)], [replace(PLAN, margin=0.9)])
     assert found.outcome is Outcome.INCONCLUSIVE
     assert "too few images" in found.reason
 
 
 def test_images_that_all_behave_rule_out_only_what_they_can() -> None:
     plan = replace(PLAN, margin=0.02)
-    few, many = (judge([simulated(0, images=n, lost=0)], [plan])[0] for n in (100, 250))
+    few, many = (decisions([simulated(0, images=n, lost=0)], [plan])[0] for n in (100, 250))
     assert (few.outcome, many.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
     assert few.finding.high == pytest.approx(1 - 0.05 ** (1 / 100) + 0.5 / 100)
 
@@ -119,7 +119,7 @@ def test_the_error_is_that_of_a_paired_difference() -> None:
 
 def test_the_rule_of_the_paper_is_the_formula_of_the_paper() -> None:
     evidence = simulated(3, images=200, lost=0.1)
-    plan = Plan(batches=300, images=50, rule="paper")
+    plan = SamplingPlan(batches=300, images=50, rule="paper")
     found = find(evidence, plan)
     values = batches_of_images(evidence, 300, 50, seed=0, run=0)
     spread = math.sqrt(np.var(values.required, ddof=1) + np.var(values.measured, ddof=1))
@@ -133,7 +133,7 @@ def test_the_rule_of_the_paper_is_the_formula_of_the_paper() -> None:
 def test_a_batch_does_not_pretend_more_images_than_there_are() -> None:
     evidence = simulated(3, images=50, lost=0.1)
     for rule in ("paired", "paper"):
-        plan = Plan(batches=300, rule=rule)
+        plan = SamplingPlan(batches=300, rule=rule)
         assert find(evidence, replace(plan, images=5000)) == find(evidence, plan)
 
 
@@ -158,7 +158,7 @@ def test_batches_are_the_same_for_the_same_seed_and_no_other() -> None:
 
 def test_a_measure_that_is_not_defined_is_inconclusive() -> None:
     nothing = Side(Ratio(np.zeros(30), np.zeros(30)), np.arange(30))
-    (found,) = judge([Evidence(nothing, nothing, np.arange(30))], [PLAN])
+    (found,) = decisions([Evidence(nothing, nothing, np.arange(30))], [PLAN])
     assert found.outcome is Outcome.INCONCLUSIVE
     assert found.finding.distance is None
 
@@ -166,7 +166,9 @@ def test_a_measure_that_is_not_defined_is_inconclusive() -> None:
 def test_what_two_seeds_do_not_agree_on_is_not_said() -> None:
     """Three batches tell little: near the margin the two sets of them differ for some seed."""
     evidence = simulated(3, images=300, lost=0.06, won=0.04)
-    found = [judge([evidence], [Plan(batches=3, margin=0.055, seed=seed)])[0] for seed in range(20)]
+    found = [
+        decisions([evidence], [SamplingPlan(batches=3, margin=0.055, seed=seed)])[0] for seed in range(20)
+    ]
     open_ones = [one for one in found if one.reason.startswith("n too small")]
     assert open_ones
     assert all(one.outcome is Outcome.INCONCLUSIVE for one in open_ones)
@@ -174,10 +176,10 @@ def test_what_two_seeds_do_not_agree_on_is_not_said() -> None:
 
 def test_one_of_many_needs_more_evidence() -> None:
     evidence = simulated(3, images=300, lost=0.05, won=0.03)
-    (alone,) = judge([evidence], [PLAN])
+    (alone,) = decisions([evidence], [PLAN])
     assert alone.outcome is Outcome.PASS
     plan = replace(PLAN, margin=(alone.finding.high or 0) + 0.001)
-    among = judge([evidence] * 8, [plan] * 8)
+    among = decisions([evidence] * 8, [plan] * 8)
     assert {one.outcome for one in among} == {Outcome.INCONCLUSIVE}
     assert "as one of 8 (Holm)" in among[0].reason
 

@@ -53,7 +53,7 @@ def test_a_study_holds_its_requirements(tmp_path: Path) -> None:
         yaml.safe_dump({**STUDY, "requirements": {"require": [HAZE], "seed": 9}})
     )
     file = read_requirements(tmp_path / "study.yaml")
-    assert (file.seed, file.asked.require[0].transformation) == (9, "haze")
+    assert (file.seed, file.requirements.require[0].transformation) == (9, "haze")
     (tmp_path / "study.yaml").write_text(
         yaml.safe_dump({**STUDY, "requirements": {"require": [{**HAZE, "kin": 1}]}})
     )

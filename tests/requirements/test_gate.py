@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
-from adverse.requirements.gate import Figure, check, judge
+from adverse.requirements.gate import Figure, check_run, outcome_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
 from adverse.store.finished import finished
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verdicts(run: Path, tmp_path: Path, *rules: dict[str, Any]) -> list[Verdict]:
     path = tmp_path / "rules.yaml"
     path.write_text(json.dumps({"rules": rules}))
-    return check(run, path)
+    return check_run(run, path)
 
 
 def rule(**more: Any) -> Rule:
@@ -54,10 +54,10 @@ def rule(**more: Any) -> Rule:
 @given(value=UNIT, ends=st.tuples(UNIT, UNIT).map(sorted), limit=UNIT)
 def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float], limit: float) -> None:
     low, high = ends
-    outcome, _ = judge(rule(at_least=limit), Figure("x", value, (low, high)))
+    outcome, _ = outcome_of(rule(at_least=limit), Figure("x", value, (low, high)))
     assert (outcome is Outcome.PASS) == (low >= limit)
     assert (outcome is Outcome.FAIL) == (high < limit)
-    turned, _ = judge(rule(at_most=limit), Figure("x", value, (low, high)))
+    turned, _ = outcome_of(rule(at_most=limit), Figure("x", value, (low, high)))
     assert (turned is Outcome.PASS) == (high <= limit)
     assert (turned is Outcome.FAIL) == (low > limit)
 
@@ -68,14 +68,14 @@ def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float],
 def test_what_is_not_known_never_passes(limit: float, bound: str, value: float | None, doubt: str) -> None:
     told = rule(at_least=limit, bound=bound)
     if value is None or doubt:
-        assert judge(told, Figure("x", value, (0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
+        assert outcome_of(told, Figure("x", value, (0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
     if bound == "lower":
-        assert judge(told, Figure("x", value, None))[0] is Outcome.INCONCLUSIVE
+        assert outcome_of(told, Figure("x", value, None))[0] is Outcome.INCONCLUSIVE
 
 
 @given(value=UNIT, limit=UNIT)
 def test_a_point_is_taken_as_it_is(value: float, limit: float) -> None:
-    outcome, _ = judge(rule(at_least=limit, bound="point"), Figure("x", value))
+    outcome, _ = outcome_of(rule(at_least=limit, bound="point"), Figure("x", value))
     assert (outcome is Outcome.PASS) == (value >= limit)
 
 
@@ -112,7 +112,7 @@ def test_figures_are_those_of_the_results(run: Path, tmp_path: Path) -> None:
         ({"measure": "rPC", "at_least": 50}, "75 are missing"),
         ({"measure": "mean_iou", "setting": "baseline", "at_least": 0}, "did not evaluate mean IoU"),
         ({"measure": "expected_area", "level": "image", "at_least": 0}, "did not evaluate"),
-        ({"measure": "requirements"}, "not that of a requirements check"),
+        ({"measure": "requirements"}, "not of a requirements check"),
     ],
 )
 def test_what_was_not_tested_is_inconclusive(
@@ -168,7 +168,7 @@ def test_the_command_prints_writes_and_exits(
     assert "Each rule stands alone" in said.output
     suite = junitparser.JUnitXml.fromfile(str(tmp_path / "gate.xml"))
     assert (suite.tests, suite.failures, suite.errors) == counts
-    kept = read_verdicts(finished(run))["check"]
+    kept = read_verdicts(finished(run))["rules"]
     cases = [case for group in suite for case in group]
     assert [case.name for case in cases] == [one.name for one in kept]
     kinds = {Outcome.PASS: junitparser.SystemOut, Outcome.FAIL: junitparser.Failure}
@@ -196,4 +196,4 @@ def test_scores_of_a_segmenter(tmp_path: Path) -> None:
     (area,) = verdicts(
         tmp_path / "run", tmp_path, {"measure": "area", "level": "image", "setting": "Any", "at_least": 0}
     )
-    assert "the run is one of segmentation" in area.reason
+    assert "a run of segmentation has no" in area.reason

@@ -28,7 +28,7 @@ def steps() -> list[dict[str, Any]]:
 
 
 def test_the_rules_of_the_page_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "requirements.yaml"
+    path = tmp_path / "rules.yaml"
     path.write_text(RULES)
     assert len(read_rules(path)) == 8
 

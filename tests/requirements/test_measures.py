@@ -12,7 +12,7 @@ import pytest
 from adverse.benchmarks.ap import coco_family
 from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.levels.outcomes import standardize
-from adverse.requirements.measures import Classified, Detected, Rows, Segmented, Tally
+from adverse.requirements.measures import ClassifierAnswers, DetectorAnswers, Rows, SegmenterAnswers, Tally
 from adverse.store.read import Answers, PixelCounts, Ranked
 from levels.scenes import random_scene
 
@@ -27,7 +27,7 @@ def one_by_one(tally: Tally, rows: int) -> np.ndarray[Any, Any]:
     return tally.under(np.eye(rows))
 
 
-def detected(seed: int, **level: float | None) -> tuple[Detected, Any]:
+def detected(seed: int, **level: float | None) -> tuple[DetectorAnswers, Any]:
     answers, truth, frames = random_scene(seed, ties=False)
     others, _, _ = random_scene(seed + 1000, ties=False)
     area = (truth.boxes[:, 2:] - truth.boxes[:, :2]).prod(axis=1)
@@ -39,7 +39,7 @@ def detected(seed: int, **level: float | None) -> tuple[Detected, Any]:
         run=UNCHANGED,
     )
     given = {"sensitivity": None, "score": None, **level}
-    return Detected(store, "sut", **given), store
+    return DetectorAnswers(store, "sut", **given), store
 
 
 def boxes_of(answers: Answers, frame: int, threshold: float) -> list[tuple[float, list[float]]]:
@@ -160,7 +160,7 @@ def test_a_classifier_is_right_alike_or_silent() -> None:
         categories_shown=("cat", "dog", "cat", "cow"),
         frames=frames,
     )
-    sut = Classified(store, "sut")
+    sut = ClassifierAnswers(store, "sut")
     rows = Rows(np.arange(4), np.zeros(4, np.int64), (CHANGED,))
     assert one_by_one(sut.correct("top1", rows), 4).tolist() == [1, 0, 1, 0]
     assert one_by_one(sut.correct("top5", rows), 4).tolist() == [1, 1, 1, 0]
@@ -191,7 +191,7 @@ def test_a_segmenter_is_counted_pixel_by_pixel() -> None:
         pixel_classes=("dark", "light"),
         frames=SimpleNamespace(ids=("0", "1", "2")),
     )
-    sut = Segmented(store, "sut")
+    sut = SegmenterAnswers(store, "sut")
     rows = Rows(np.arange(3), np.zeros(3, np.int64), (CHANGED,))
     right = (truth == said[CHANGED]).reshape(3, -1).mean(axis=1)
     assert one_by_one(sut.correct("pixel_accuracy", rows), 3) == pytest.approx(right)

@@ -42,7 +42,7 @@ def test_rules_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "line", "hint"),
     [
-        ("- measure: area", "a requirements file is a mapping", "", "Begin with"),
+        ("- measure: area", "a rules file is a mapping", "", "Begin with"),
         ("rule: []", "unknown key 'rule'", "line 1", "Did you mean 'rules'?"),
         ("rules: []", "rules has a value", "line 1", "docs/gate.md"),
         ("rules:\n  - {mesure: area}", "unknown key 'mesure'", "line 2", "Did you mean 'measure'?"),
@@ -51,7 +51,12 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {measure: aera}", "measure has a value", "line 2", "docs/gate.md"),
         ("rules:\n\n  - measure: area\n    level: pth", "level has a value", "line 4", "docs/gate.md"),
         ("rules:\n  - {measure: area, level: path}", "area needs setting:", "line 2", "AnyMild"),
-        ("rules:\n  - {measure: faults, level: path, at_most: 0}", "faults is not by level", "line 2", "out"),
+        (
+            "rules:\n  - {measure: faults, level: path, at_most: 0}",
+            "faults takes no level",
+            "line 2",
+            "Remove",
+        ),
         ("rules:\n  - {measure: faults}", "a rule has one limit", "line 2", "Add at_least"),
         (
             "rules:\n  - {measure: rPC, at_least: 1, at_most: 2}",
@@ -65,8 +70,8 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {measure: rPC, at_least: 5, bound: upper}", "bound upper does not", "line 2", "lower"),
         ("rules:\n  - {measure: requirements, at_least: 1}", "requirements has no at_least", "line 2", "out"),
         ("rules:\n  - {measure: rPC, measure: mPC}", "the same key stands twice", "line 2", "Delete"),
-        ("rules: !!python/object:os.system []", "the requirements file holds plain data", "line 1", "plain"),
-        ("rules: [", "the requirements file is not valid YAML", "line 1", "brackets"),
+        ("rules: !!python/object:os.system []", "the rules file holds plain data", "line 1", "plain"),
+        ("rules: [", "the rules file is not valid YAML", "line 1", "brackets"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, what: str, line: str, hint: str) -> None:
@@ -78,5 +83,5 @@ def test_mistakes_are_named(tmp_path: Path, text: str, what: str, line: str, hin
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="the requirements file cannot be read"):
+    with pytest.raises(StudyError, match="the rules file cannot be read"):
         read_rules(tmp_path / "none.yaml")

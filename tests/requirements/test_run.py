@@ -201,14 +201,14 @@ def test_who_keeps_up_passes_and_who_does_not_fails(tmp_path: Path, task: str) -
     more: dict[str, Any] = {} if task == "detection" else {"score": None}
     path = write_study(tmp_path, task, both, **more)
     found, heard = checked(path, tmp_path / "out")
-    outcomes = {(one.sut, one.kind): one.judged.outcome for one in found.results}
+    outcomes = {(one.sut, one.kind): one.decision.outcome for one in found.results}
     assert outcomes["steady", "correctness"] is Outcome.PASS
     assert outcomes["steady", "prediction"] is Outcome.PASS
     assert outcomes["shy", "correctness"] is not Outcome.PASS
     if task == "detection":
         assert outcomes["shy", "correctness"] is Outcome.FAIL
         assert outcomes["shy", "prediction"] is Outcome.FAIL
-    distances = {(one.sut, one.kind): one.judged.finding.distance for one in found.results}
+    distances = {(one.sut, one.kind): one.decision.finding.distance for one in found.results}
     for kind in ("correctness", "prediction"):  # most pixels are dark, and the shy one calls all of them so
         assert distances["shy", kind] > distances["steady", kind] + (0.02 if task == "segmentation" else 0.05)
     assert all(one.within.versions + one.within.rejections == 2 * FRAMES for one in found.results)
@@ -258,8 +258,8 @@ def test_few_frames_are_inconclusive(tmp_path: Path) -> None:
     path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "correctness"}], frames=12, images=500)
     found, heard = checked(path, tmp_path / "out")
     assert heard.done == 12 * 2 * 3
-    assert {one.judged.outcome for one in found.results} == {Outcome.INCONCLUSIVE}
-    assert all("too few images" in one.judged.reason for one in found.results)
+    assert {one.decision.outcome for one in found.results} == {Outcome.INCONCLUSIVE}
+    assert all("too few images" in one.decision.reason for one in found.results)
     assert any("batches of 500 images" in line for line in requirement_lines(as_data(found)))
 
 

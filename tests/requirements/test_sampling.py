@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from adverse import plugins
 from adverse.errors import MutationError
-from adverse.requirements.sampling import Drawing, Given, value_of
+from adverse.requirements.sampling import VersionInput, VersionSampler, value_of
 from adverse.seeds import generator
 from adverse.visual import visual_change
 from adverse.visual.strength import read_transformation
@@ -20,8 +20,8 @@ IMAGE = photo(64, 72)
 DEPTH = np.linspace(2, 40, 64 * 72, dtype=np.float32).reshape(64, 72)
 
 
-def drawing(text: str, low: float, high: float, *, tries: int = 24) -> Drawing:
-    return Drawing(read_transformation(text, REGISTRY), (low, high), tries, "vifp", {})
+def drawing(text: str, low: float, high: float, *, tries: int = 24) -> VersionSampler:
+    return VersionSampler(read_transformation(text, REGISTRY), (low, high), tries, "vifp", {})
 
 
 @pytest.mark.parametrize("text", ["t.contrast", "t.gaussian_noise", "t.jpeg", "haze", "gaussian_blur"])
@@ -29,10 +29,10 @@ def drawing(text: str, low: float, high: float, *, tries: int = 24) -> Drawing:
 def test_a_version_lies_within_its_range(text: str, key: int) -> None:
     told: dict[str, float] = {}
     rng = generator(key, text)
-    version = drawing(text, 0.3, 0.6).draw(Given(IMAGE, rng, REGISTRY, DEPTH, told))
+    version = drawing(text, 0.3, 0.6).draw(VersionInput(IMAGE, rng, REGISTRY, DEPTH, told))
     assert 0.3 <= told["visual_change"] <= 0.6
     assert visual_change(IMAGE, version, backend="vifp") == pytest.approx(told["visual_change"])
-    again = drawing(text, 0.3, 0.6).draw(Given(IMAGE, generator(key, text), REGISTRY, DEPTH, {}))
+    again = drawing(text, 0.3, 0.6).draw(VersionInput(IMAGE, generator(key, text), REGISTRY, DEPTH, {}))
     assert np.array_equal(version, again)
 
 
@@ -40,23 +40,23 @@ def test_tries_are_bounded_and_told() -> None:
     told: dict[str, float] = {}
     with pytest.raises(MutationError, match="not found in so many tries"):
         drawing("gaussian_blur", 0.3, 0.31, tries=2).draw(
-            Given(IMAGE, generator(0, ""), REGISTRY, None, told)
+            VersionInput(IMAGE, generator(0, ""), REGISTRY, None, told)
         )
     assert told == {"tries": 2}
 
 
 def test_what_no_strength_gives_is_said() -> None:
     with pytest.raises(MutationError, match="never so large") as caught:
-        drawing("t.jpeg", 0.999, 1.0).draw(Given(IMAGE, generator(0, ""), REGISTRY, None, {}))
+        drawing("t.jpeg", 0.999, 1.0).draw(VersionInput(IMAGE, generator(0, ""), REGISTRY, None, {}))
     assert "0.999 to 1.000 by t.jpeg" in str(caught.value.wanted)
 
 
 def test_draws_that_are_all_too_strong_are_refused() -> None:
     transformation = read_transformation("gaussian_blur", REGISTRY, drawn={"sigma_px": 5.0})
-    blind = Drawing(transformation, (0, 0.1), 5, "vifp", {"sigma_px": {"uniform": [5, 9]}})
+    blind = VersionSampler(transformation, (0, 0.1), 5, "vifp", {"sigma_px": {"uniform": [5, 9]}})
     told: dict[str, float] = {}
     with pytest.raises(MutationError, match="none of the draws"):
-        blind.draw(Given(IMAGE, generator(0, ""), REGISTRY, None, told))
+        blind.draw(VersionInput(IMAGE, generator(0, ""), REGISTRY, None, told))
     assert told == {"tries": 5}
 
 

@@ -11,9 +11,9 @@ import pytest
 from adverse.errors import MutationError
 from adverse.seeds import generator
 from adverse.semantic import Mutated, Options, Recipe, Rejected, Resources, Scene, apply, propose
-from adverse.semantic.ground import GroundPlane
 from adverse.semantic.painting import GAIN_LIMITS, harmonised
 from adverse.semantic.proposing import NO_DEPTH, NO_GROUND
+from adverse.semantic.scenes import GroundPlane
 from adverse.types import Camera
 from drawn_scenes import BUILDING, CAR, PERSON, ROAD, car_mask, resources_of, street, with_object
 

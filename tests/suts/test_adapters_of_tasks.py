@@ -13,14 +13,20 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from adverse.errors import SutError
+from adverse.plugins import by_options
 from adverse.suts.ask import ask, task_of
-from adverse.suts.litert import litert_model
-from adverse.suts.onnx import onnx_model
-from adverse.suts.opencv_dnn import opencv_dnn
-from adverse.suts.served import served_model
+from adverse.suts.litert import litert_model as litert_adapter
+from adverse.suts.onnx import onnx_model as onnx_adapter
+from adverse.suts.opencv_dnn import opencv_dnn as opencv_dnn_adapter
+from adverse.suts.served import served_model as served_adapter
 from adverse.types import Image
 from inference_server import Model, serving
 from tiny_tflite import write_tflite
+
+onnx_model = by_options(onnx_adapter)
+litert_model = by_options(litert_adapter)
+opencv_dnn = by_options(opencv_dnn_adapter)
+served_model = by_options(served_adapter)
 
 NAMES = ["sky", "road", "person"]
 SIZE = (32, 24)

@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from adverse.errors import SutError
+from adverse.plugins import by_options
 from adverse.suts import wire
 from adverse.suts.ask import ask, check_answer, task_of
 from adverse.suts.child import isolated
 from adverse.suts.decoders import Output
 from adverse.suts.dense import class_scores, label_map
-from adverse.suts.onnx import onnx_model
+from adverse.suts.onnx import onnx_model as onnx_adapter
 from adverse.suts.preprocess import Preprocess, place
 from adverse.types import ClassScores, LabelMap
+
+onnx_model = by_options(onnx_adapter)
 
 SEED = 5
 

@@ -11,10 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from adverse.errors import SutError
-from adverse.plugins import bind, load
+from adverse.plugins import bind, by_options, load
 from adverse.suts.ask import ask
-from adverse.suts.litert import litert_model
+from adverse.suts.litert import litert_model as litert_adapter
 from tiny_tflite import write_tflite
+
+litert_model = by_options(litert_adapter)
 
 NAMES = ["person", "car"]
 IMAGE = np.full((50, 100, 3), 90, np.uint8)

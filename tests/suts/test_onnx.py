@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from adverse.errors import SutError
-from adverse.plugins import bind, load
+from adverse.plugins import bind, by_options, load
 from adverse.suts.ask import ask
-from adverse.suts.onnx import onnx_model
+from adverse.suts.onnx import onnx_model as onnx_adapter
 from adverse.types import Detector, Image
+
+onnx_model = by_options(onnx_adapter)
 
 NAMES = ["person", "car", "dog"]
 IMAGE = np.full((100, 200, 3), 90, np.uint8)

@@ -14,13 +14,16 @@ from onnx import TensorProto, helper, numpy_helper
 
 from adverse.data.images import ImageFile
 from adverse.errors import SutError
-from adverse.plugins import bind, load
+from adverse.plugins import bind, by_options, load
 from adverse.suts.ask import ask
 from adverse.suts.fingerprint import fingerprint
-from adverse.suts.onnx import onnx_model
-from adverse.suts.opencv_dnn import opencv_dnn
+from adverse.suts.onnx import onnx_model as onnx_adapter
+from adverse.suts.opencv_dnn import opencv_dnn as opencv_dnn_adapter
 from adverse.suts.score_cuts import uncut
 from adverse.types import Image
+
+onnx_model = by_options(onnx_adapter)
+opencv_dnn = by_options(opencv_dnn_adapter)
 
 NAMES = ["person", "car"]
 IMAGE = np.full((100, 200, 3), 90, np.uint8)
@@ -222,7 +225,7 @@ def test_damaged_files_are_told_by_name(tmp_path: Path) -> None:
         if config:
             (tmp_path / config).write_text("<html>")
         with pytest.raises(SutError, match="OpenCV cannot read") as caught:
-            opencv_dnn(path, "detection-output", (9, 9), config=config and tmp_path / config)  # type: ignore[arg-type]
+            opencv_dnn(path, "detection-output", (9, 9), config=config and tmp_path / config)
         assert path.name in str(caught.value)
 
 

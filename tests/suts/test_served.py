@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 
 from adverse.data.images import ImageFile
 from adverse.errors import InfrastructureError, SutError
-from adverse.plugins import bind, load
+from adverse.plugins import bind, by_options, load
 from adverse.suts.ask import ask
 from adverse.suts.build import watches_itself
 from adverse.suts.fingerprint import fingerprint
-from adverse.suts.onnx import onnx_model
-from adverse.suts.served import served_model
+from adverse.suts.onnx import onnx_model as onnx_adapter
+from adverse.suts.served import served_model as served_adapter
 from inference_server import Model, serving
+
+onnx_model = by_options(onnx_adapter)
+served_model = by_options(served_adapter)
 
 NAMES = ["person", "car"]
 OPTIONS: dict[str, Any] = {"decoder": "decoded", "classes": NAMES, "scale": 1.0, "timeout_s": 1.0}

@@ -271,7 +271,7 @@ def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
         for name in ("attempts", "failed_attempts", "retried", "outages")
     }
     planned = sum(found.values())
-    return {"planned": planned, **found, **attempts, "answered_differently_when_asked_twice": unstable}
+    return {"planned": planned, **found, **attempts, "nondeterministic": unstable}
 
 
 def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:

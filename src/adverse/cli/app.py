@@ -38,7 +38,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse plan study.yaml               what would run, before anything does
     adverse run study.yaml --out RUN      run it; run it again to go on
     adverse report RUN                    the page to look at
-    adverse check RUN requirements.yaml   is it good enough? verdicts, for people and CI
+    adverse check RUN rules.yaml          is it good enough? verdicts, for people and CI
     adverse view RUN                      explore it: frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, log by log: regressions first
     adverse bench-table RUN               P, mPC and rPC, as the literature has them

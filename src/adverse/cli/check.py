@@ -1,4 +1,4 @@
-"""check: hold a run to requirements."""
+"""check: hold a run to rules."""
 
 from __future__ import annotations
 
@@ -10,56 +10,55 @@ import typer
 from adverse.cli.console import Console
 
 RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
-Rules = Annotated[Path, typer.Argument(help="The requirements (YAML), see docs/gate.md.")]
+RulesPath = Annotated[Path, typer.Argument(help="The rules (YAML), see docs/gate.md.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
 Markdown = Annotated[
     Path | None, typer.Option("--markdown", help="Also write a Markdown summary, for a pull request.")
 ]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
-Save = Annotated[bool, typer.Option("--save", help="Keep the verdicts in the run, for its report to show.")]
+Save = Annotated[bool, typer.Option("--save", help="Keep the verdicts in the run; its report shows them.")]
 
 
 def check(
     folder: RunPath,
-    requirements: Rules,
+    rules: RulesPath,
     junit: Junit = None,
     markdown: Markdown = None,
     json: Json = None,
     save: Save = False,  # noqa: FBT002
 ) -> None:
-    """Hold a run to requirements and print a verdict on each: PASS, FAIL or INCONCLUSIVE.
+    """Hold a run to rules and print a verdict on each: PASS, FAIL or INCONCLUSIVE.
 
     \b
     Examples:
-        adverse check runs/orchard requirements.yaml
-        adverse check runs/orchard requirements.yaml --junit gate.xml --markdown gate.md
+        adverse check runs/orchard rules.yaml
+        adverse check runs/orchard rules.yaml --junit gate.xml --markdown gate.md
 
-    A figure without an interval, or one that the data cannot answer, never passes: it is INCONCLUSIVE.
+    A figure without an interval, or one the data does not support, never passes: it is INCONCLUSIVE.
+    What people tolerate is another file: see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
     from adverse.report.gate import verdict_lines, verdict_table
-    from adverse.requirements import verdicts as written
-    from adverse.requirements.gate import OWN
-    from adverse.requirements.gate import check as work_out
-    from adverse.requirements.verdicts import write_verdicts
+    from adverse.requirements.gate import RULES, check_run
+    from adverse.requirements.verdicts import exit_code, to_json, to_junit, to_markdown, write_verdicts
     from adverse.store.durable import write_file
     from adverse.store.finished import finished
 
     store = finished(folder)
-    found = work_out(store, requirements)
+    verdicts = check_run(store, rules)
     console = Console()
-    console.print(verdict_table(found))
-    for line in verdict_lines(found):
+    console.print(verdict_table(verdicts))
+    for line in verdict_lines(verdicts):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     title = f"adverse check {folder.name}"
     texts = (
-        (junit, written.to_junit(found, suite=title)),
-        (markdown, written.to_markdown(found, title=title)),
-        (json, written.to_json(found)),
+        (junit, to_junit(verdicts, suite=title)),
+        (markdown, to_markdown(verdicts, title=title)),
+        (json, to_json(verdicts)),
     )
     for path, text in texts:
         if path is not None:
             write_file(path, text.encode())
     if save:
-        write_verdicts(store, OWN, found)
-    raise typer.Exit(written.exit_code(found))
+        write_verdicts(store, RULES, verdicts)
+    raise typer.Exit(exit_code(verdicts))

@@ -90,18 +90,17 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
         adverse humans serve cars.yaml --host 192.168.1.20 --port 8000      for others in the room
     """
     from adverse.humans.experiment import Experiment
-    from adverse.humans.opening import door_of, held, warm_up
-    from adverse.humans.server import routes
+    from adverse.humans.server import lock_study, reopen_door, routes, warm_up
     from adverse.humans.study_file import read_human_study
     from adverse.serving import LOOPBACK
     from adverse.serving import serve as answer_requests
 
     file = read_human_study(study)
-    with held(file):
+    with lock_study(file):
         experiment = Experiment(file)
         typer.echo("making the first images ...", err=True)
         warm_up(experiment)
-        door, bound = door_of(file, host, port)
+        door, bound = reopen_door(file, host, port)
         if host != LOOPBACK:
             typer.echo(f"warning: {host} can be reached from other machines; the address lets in", err=True)
         typer.echo(f"participants open: {door.address}\nanswers: {file.folder}\nCtrl-C ends it")
@@ -117,12 +116,12 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
     from adverse.humans.export import export as answers_of
-    from adverse.humans.opening import past
+    from adverse.humans.server import read_state
     from adverse.humans.study_file import read_human_study
     from adverse.store.durable import write_file
 
     file = read_human_study(study)
-    found = answers_of(past(file), file.study)
+    found = answers_of(read_state(file), file.study)
     typer.echo(found.csv(), nl=False)
     for line in found.words():
         typer.echo(line, err=True)
@@ -138,7 +137,7 @@ def erase(study: StudyPath, participant: Number) -> None:
     Example:
         adverse humans erase cars.yaml 3f2a9c0d11e4b7a8
     """
-    from adverse.humans.opening import erase as forget
+    from adverse.humans.server import erase as forget
     from adverse.humans.study_file import read_human_study
 
     forget(read_human_study(study), participant)
@@ -223,7 +222,7 @@ def simulate(
     from adverse.errors import StudyError
     from adverse.humans.answers import to_csv
     from adverse.humans.estimate import Options
-    from adverse.humans.simulate import People, plan
+    from adverse.humans.simulate import People, plan_sample_size
     from adverse.humans.simulate import simulate as make_up
     from adverse.humans.thresholds import KINDS
     from adverse.store.durable import write_file
@@ -244,7 +243,7 @@ def simulate(
     )
     if repeat is not None:
         for kind in KINDS:
-            typer.echo(plan(people, repeat, kind, Options(seed=seed)).words)
+            typer.echo(plan_sample_size(people, repeat, kind, Options(seed=seed)).words)
     elif target is not None:
         write_file(target, to_csv(make_up(people, seed)).encode())
         typer.echo(f"written: {target}", err=True)

@@ -102,8 +102,8 @@ def _one(
 ) -> None:
     from adverse import plugins
     from adverse.data.write import write_image
+    from adverse.mutations.contact_sheets import contact_sheet
     from adverse.mutations.settings import apply_setting, expand
-    from adverse.mutations.sheet import contact_sheet
 
     registry = plugins.load()
     chosen = [setting for name in names for setting in expand(name, registry, where="--mutation")]

@@ -1,4 +1,4 @@
-"""requirements: check what a SUT must keep up under changes that people tolerate."""
+"""requirements: hold SUTs to what people tolerate."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from adverse.cli.runs import Fresh, Workers, interrupts
 from adverse.errors import EXIT_INTERRUPTED
 
 requirements = typer.Typer(
-    help="Requirements on reliability: what people do not mind must not affect the system.",
+    help="Reliability requirements: a change that people tolerate must not affect the system.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 FilePath = Annotated[
-    Path, typer.Argument(metavar="STUDY", help="A requirements file, or a study with requirements: in it.")
+    Path, typer.Argument(metavar="FILE", help="A requirements file, or a study with requirements: in it.")
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="The folder. [default: runs/NAME-requirements beside the study]"),
+    typer.Option("--out", "-o", help="The run folder. [default: runs/NAME-requirements beside the study]"),
 ]
 
 
@@ -32,8 +32,8 @@ def _main() -> None:
 
 
 @requirements.command("check")
-def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fresh = False) -> None:  # noqa: FBT002
-    """Run the SUTs on images changed as far as people tolerate, and say whether they keep up.
+def check(file: FilePath, out: Out = None, workers: Workers = None, fresh: Fresh = False) -> None:  # noqa: FBT002
+    """Run the SUTs on images changed as far as people tolerate, and judge whether they keep up.
 
     \b
     Examples:
@@ -41,8 +41,9 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
         adverse requirements check study.yaml --out runs/reliability --workers 4
 
     Prints the reliability distance (required less measured, 0 or less is good) of every requirement and SUT
-    with its bounds and a verdict, and writes them with a page into the folder. What is answered already is
-    not asked again. docs/requirements.md tells how to write requirements and what a verdict means.
+    with its bounds and a verdict, and writes them with a page into the folder. Work
+    that is already done is not repeated. docs/requirements.md shows how to write requirements and explains
+    the verdicts.
 
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
@@ -56,17 +57,19 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
     from adverse.study.engines.inline import InlineEngine
     from adverse.study.engines.local import LocalEngine
 
-    file = read_requirements(study)
-    folder = out or file.study.folder / "runs" / f"{file.study.study.name}-requirements"
+    requirements_file = read_requirements(file)
+    folder = (
+        out or requirements_file.study.folder / "runs" / f"{requirements_file.study.study.name}-requirements"
+    )
     console = Console()
     watch, stop = ProgressWatcher(console), Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
     found = None
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        found = run_check(file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+        found = run_check(requirements_file, folder, engine, watch=watch, stop=stop, fresh=fresh)
     if found is None:
-        watch.note(f"stopped; what is finished is kept in {folder}. Run the same command to go on.")
+        watch.note(f"stopped; finished work is kept in {folder}. Run the same command to continue.")
         raise typer.Exit(EXIT_INTERRUPTED)
     data = as_data(found)
     for table in requirement_tables(data):

@@ -1,4 +1,4 @@
-"""What is in a data set, what of it can be used, and which studies it can bear: before anyone starts one.
+"""What is in a data set, what of it can be used, and which studies it supports, before one is started.
 
 Facts only; `check_words` says them. Truth and file names are looked at in full; images, depth and labels are
 decoded for a sample of the frames, or for all.

@@ -8,7 +8,7 @@ root/
   camera/<split>/<city>/..._camera.json
   vehicle/<split>/<city>/..._vehicle.json
 
-Cityscapes' camera and vehicle files: how the camera sees, where it sits, and where the car was.
+The camera and vehicle files tell how the camera sees, where it sits, and where the car was.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from adverse.data import subsets
 from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES, objects_by_instance, objects_by_polygon
 from adverse.data.depth import DisparityDepth
 from adverse.data.files import absent, inside, read_model
-from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import natural
 from adverse.data.maps import InstanceFile, LabelFile
 from adverse.data.objects import Truths, check_class_map, renamed
-from adverse.data.poses import CAMERA_AXES, turned
+from adverse.data.rig import CAMERA_AXES, turned
 from adverse.errors import AdverseError, DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split
 
 Matrix = NDArray[np.float64]
@@ -135,16 +135,13 @@ def cityscapes(
     boxes: Literal["instances", "polygons"] = "instances",
     logs: Literal["image", "sequence"] = "image",
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read data laid out as Cityscapes is.
 
     `split` names the folders: {test: val}; without it all of them are the test split. `boxes` are drawn
     around what is visible (instances) or around the polygons. `logs`: every image is its own, or a sequence.
     """
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     check_class_map(class_map, OBJECTS.values())
     categories = tuple(dict.fromkeys(renamed(name, class_map) for name in OBJECTS.values()))
     reading = _Reading(root, policy, annotations, boxes, class_map, Truths(categories, Counter()))

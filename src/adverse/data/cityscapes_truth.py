@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated as An
-from typing import Any
+from typing import Annotated
 
 import cv2
 import numpy as np
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 from scipy.ndimage import find_objects
 
-from adverse.data import codecs
-from adverse.data.files import read_bytes, read_model
-from adverse.data.images import MAX_MEGAPIXELS, Size
-from adverse.data.objects import Annotated, renamed
+from adverse.data.files import read_model
+from adverse.data.images import Size
+from adverse.data.maps import INSTANCES
+from adverse.data.objects import AnnotatedObject, renamed
 from adverse.errors import DataError, suggestion
 
 OBJECTS = {
@@ -83,12 +82,11 @@ PIXEL_CLASSES = {
 """The 19 classes that segmentation is judged by, by the ids of label maps."""
 GROUP = "group"
 HIGHEST_ID = 33
-_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 2 + 2**20
 
 
-def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) -> list[Annotated]:
+def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
     """Return the boxes around what is visible of each object; a group's parts are ignored."""
-    ids = _read_ids(path, size)
+    ids = INSTANCES.read(path, size)
     values, index = np.unique(ids, return_inverse=True)
     boxes = find_objects(index.reshape(ids.shape) + 1)
     found = []
@@ -103,13 +101,13 @@ def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) ->
         if value >= 1000:
             rows, columns = box
             corners = (float(columns.start), float(rows.start), float(columns.stop), float(rows.stop))
-            found.append(Annotated(label, corners, where, ignore=name in NOT_JUDGED))
+            found.append(AnnotatedObject(label, corners, where, ignore=name in NOT_JUDGED))
         else:
             found += _parts(ids == value, label, where)
     return found
 
 
-def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[Annotated]:
+def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
     """Return the boxes around the polygons, hidden parts too, cut at the border; groups are ignored."""
     drawn = read_model(path, "polygon", _Polygons)
     if (drawn.imgWidth, drawn.imgHeight) != size:
@@ -132,12 +130,12 @@ def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> 
         x1, y1 = np.minimum(corners.max(axis=0) + 1, size)  # a corner is a pixel of the object
         box = float(x0), float(y0), float(x1), float(y1)
         label = renamed(name, class_map)
-        found.append(Annotated(label, box, where, ignore=group or name in NOT_JUDGED))
+        found.append(AnnotatedObject(label, box, where, ignore=group or name in NOT_JUDGED))
     return found
 
 
-_Number = An[float, Field(allow_inf_nan=False)]
-_Corner = An[list[_Number], Field(min_length=2, max_length=2)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Corner = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 
 
 class _Drawn(BaseModel):
@@ -152,23 +150,10 @@ class _Polygons(BaseModel):
     objects: list[_Drawn]
 
 
-def _parts(mask: NDArray[np.bool_], label: str, where: str) -> Iterator[Annotated]:
+def _parts(mask: NDArray[np.bool_], label: str, where: str) -> Iterator[AnnotatedObject]:
     count, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
     for x, y, width, height, _ in stats[1:count].tolist():
-        yield Annotated(label, (x, y, x + width, y + height), where, ignore=True)
-
-
-def _read_ids(path: Path, size: Size) -> NDArray[Any]:
-    where = f"instance file {path}"
-    data = read_bytes(path, what="instance", limit=_LIMIT_BYTES)
-    header = codecs.inspect(data, where=where)
-    if header.format != "PNG" or header.notes != ("gray",) or header.frames != 1:
-        got = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
-        raise _wrong(path, got, "a gray PNG of 16 bits")
-    if (header.width, header.height) != size:
-        raise _wrong(path, f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}, as the image")
-    ids: NDArray[Any] = codecs.decode(data, header, where=where)
-    return ids if ids.ndim == 2 else ids[..., 0]
+        yield AnnotatedObject(label, (x, y, x + width, y + height), where, ignore=True)
 
 
 def _wrong(path: Path, got: str, wanted: str) -> DataError:

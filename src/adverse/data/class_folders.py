@@ -11,9 +11,9 @@ from pathlib import Path
 
 from adverse.data import subsets
 from adverse.data.files import inside, read_model
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy
+from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy
 from adverse.errors import DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split, Truth
 
 NAMES_FILE = "class_names.json"
@@ -24,16 +24,13 @@ def class_folders(
     root: Path,
     *,
     split: dict[Split, str] | None = None,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images for classifiers: the folder an image lies in says what it shows, as in ImageNet.
 
     Where a folder's name is not the class's (n01440764), class_names.json in root says what it is:
     {"n01440764": "tench"}. `split` names the folder of each split. Every image is its own log.
     """
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     names_file = root / NAMES_FILE
     names = read_model(names_file, "class name", dict[str, str]) if names_file.is_file() else {}
     found = [

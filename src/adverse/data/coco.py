@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside, read_json
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError, StudyError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 UNLISTED = "image files not in the annotations"
@@ -45,9 +45,7 @@ def coco(
     images: str = "images",
     split: dict[Split, str] | None = None,
     missing_sizes: Literal["refuse", "read"] = "refuse",
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with COCO ground truth.
 
@@ -57,7 +55,6 @@ def coco(
     """
     parts = subsets.named(split)
     _check_field(split, annotations, images)
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     paths = [root / _filled(annotations, name) for _, name, _ in parts]
     files = [read_coco(path) for path in paths]
     categories = category_names(files)

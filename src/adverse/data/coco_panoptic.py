@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated as An
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +19,11 @@ from pydantic import BaseModel, Field
 
 from adverse.data import coco, codecs
 from adverse.data.files import absent, inside, read_bytes, read_json, read_model
-from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy
-from adverse.data.objects import Annotated, Truths
+from adverse.data.images import DEFAULT_POLICY, MAX_MEGAPIXELS, ImageFile, ImagePolicy
+from adverse.data.objects import AnnotatedObject, Truths
 from adverse.data.truth import CocoImage
 from adverse.errors import AdverseError, DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log
 
 NO_PIXELS = "segments without pixels"
@@ -51,16 +50,13 @@ def coco_panoptic(
     annotations: str,
     images: str = "images",
     masks: str | None = None,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with COCO panoptic annotations: labels and instances for each pixel, boxes of things.
 
     `annotations`, `images` and `masks` (the PNG files; the name of the annotations without .json) are
     relative to root. A frame's id is its file name without the ending. Everything is the test split.
     """
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     path = root / annotations
     file = read_model(path, "annotation", _Panoptic)
     names = {one.id: one.name for one in file.categories}
@@ -79,7 +75,7 @@ def coco_panoptic(
         source = ImageFile(inside(root / images, image.file_name, where=where), policy, image.size)
         mask = inside(folder, one.file_name, where=where)
         objects = [
-            Annotated(names[segment.category_id], segment.box, where, ignore=bool(segment.iscrowd))
+            AnnotatedObject(names[segment.category_id], segment.box, where, ignore=bool(segment.iscrowd))
             for segment in one.segments_info
             if segment.category_id in things and segment.area > 0
         ]
@@ -150,14 +146,14 @@ class SegmentFile:
         return np.ascontiguousarray(table[index.reshape(segments.shape)])
 
 
-_Id = An[int, Field(gt=0, lt=2**24)]
+_Id = Annotated[int, Field(gt=0, lt=2**24)]
 
 
 class _Segment(BaseModel):
     id: _Id
     category_id: int
-    bbox: An[list[float], Field(min_length=4, max_length=4)]
-    area: An[float, Field(ge=0, allow_inf_nan=False)]
+    bbox: Annotated[list[float], Field(min_length=4, max_length=4)]
+    area: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     iscrowd: int | bool = 0
 
     @property
@@ -173,8 +169,8 @@ class _Annotation(BaseModel):
 
 
 class _Category(BaseModel):
-    id: An[int, Field(gt=0, le=255)]
-    name: An[str, Field(min_length=1)]
+    id: Annotated[int, Field(gt=0, le=255)]
+    name: Annotated[str, Field(min_length=1)]
     isthing: int | bool
 
 

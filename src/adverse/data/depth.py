@@ -1,8 +1,7 @@
-"""Depth files in metres: .npy, or 16-bit PNG with a declared scale. +inf is sky, NaN is unknown.
+"""Depth files in metres: .npy, 16-bit PNG with a declared scale, or disparity as Cityscapes stores it.
 
-What a mutation does about invalid depth is its own affair; here only what is no depth map is refused.
-
-Disparity as Cityscapes stores it: 16-bit PNG, value p > 0 means (p - 1) / 256 pixels, 0 unknown.
++inf is sky, NaN is unknown. What a mutation does about invalid depth is its own affair; here only what is no
+depth map is refused. A stored disparity p > 0 means (p - 1) / 256 pixels, 0 unknown.
 """
 
 from __future__ import annotations
@@ -16,15 +15,24 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from adverse.data import codecs
 from adverse.data.files import read_bytes
 from adverse.data.images import MAX_MEGAPIXELS, ImageFile, Size
+from adverse.data.maps import GrayPng
 from adverse.errors import DataError
 from adverse.types import Depth
 
 Resample = Literal["refuse", "nearest"]
 SUFFIXES = (".npy", ".png")
+UNIT_PX = 1 / 256
+"""Pixels of disparity per stored unit."""
 _LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 8 + 2**20
+_WRITE_AGAIN = (
+    "Write the file again (numpy.save of a float32 array in metres), or take it out of the data set."
+)
+DEPTH = GrayPng("depth image", (16,), _WRITE_AGAIN)
+DISPARITY = GrayPng(
+    "disparity", (16,), "Copy the file again from its source, or take it out of the data set."
+)
 
 
 @dataclass(frozen=True)
@@ -102,13 +110,6 @@ def _from_npy(data: bytes, where: str) -> Depth:
 
 
 def _from_png(data: bytes, scale_m: float | None, where: str) -> Depth:
-    header = codecs.inspect(data, where=where)
-    kind = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
-    if header.format != "PNG" or header.bits != 16 or header.notes != ("gray",) or header.frames != 1:
-        raise _refused("the depth image is not a 16-bit gray PNG", kind, "16-bit gray PNG, or .npy", where)
-    if header.width * header.height > MAX_MEGAPIXELS * 1e6:
-        size = f"{header.width}x{header.height}"
-        raise _refused("the depth map is too large", size, f"at most {MAX_MEGAPIXELS:g} megapixels", where)
     if scale_m is None:
         raise DataError(
             "depth in a PNG needs a declared scale",
@@ -117,7 +118,7 @@ def _from_png(data: bytes, scale_m: float | None, where: str) -> Depth:
             wanted="metres per stored unit",
             fix="Set depth_scale_m in the study's data section, e.g. 0.001 for millimetres.",
         )
-    stored: NDArray[Any] = codecs.decode(data, header, where=where)
+    stored = DEPTH.decode(data, where=where)
     depth = stored.astype(np.float32) * np.float32(scale_m)
     depth[stored == 0] = np.nan
     return depth
@@ -129,12 +130,8 @@ def _refused(what: str, got: str, wanted: str, where: str) -> DataError:
         where=where,
         got=" ".join(got.split()),
         wanted=wanted,
-        fix="Write the file again (numpy.save of a float32 array in metres), or take it out of the data set.",
+        fix=_WRITE_AGAIN,
     )
-
-
-UNIT_PX = 1 / 256
-_DISPARITY_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 2 + 2**20
 
 
 @dataclass(frozen=True)
@@ -156,19 +153,7 @@ class DisparityDepth:
 
     def __call__(self) -> Depth:
         """Read and check the file."""
-        where = f"disparity file {self.path}"
-        data = read_bytes(self.path, what="disparity", limit=_DISPARITY_LIMIT_BYTES)
-        header = codecs.inspect(data, where=where)
-        size = header.width, header.height
-        if header.format != "PNG" or header.bits != 16 or header.notes != ("gray",) or header.frames != 1:
-            got = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
-            raise _disparity_refused("the disparity is not a 16-bit gray PNG", got, "16-bit gray PNG", where)
-        if size != self.image.measure():
-            wanted = f"{'x'.join(map(str, self.image.measure()))}, as {self.image.path.name}"
-            raise _disparity_refused(
-                "the disparity is not of the image's size", f"{size[0]}x{size[1]}", wanted, where
-            )
-        stored: NDArray[Any] = codecs.decode(data, header, where=where)
+        stored = DISPARITY.read(self.path, self.image.measure())
         return depth_from_disparity(stored, self.focal_baseline)
 
 
@@ -182,8 +167,3 @@ def depth_from_disparity(stored: NDArray[Any], focal_baseline: float) -> Depth:
         depth = (focal_baseline / ((stored.astype(np.float64) - 1) * UNIT_PX)).astype(np.float32)
     depth[stored == 0] = np.nan
     return depth
-
-
-def _disparity_refused(what: str, got: str, wanted: str, where: str) -> DataError:
-    fix = "Copy the file again from its source, or take it out of the data set."
-    return DataError(what, where=where, got=got, wanted=wanted, fix=fix)

@@ -1,8 +1,6 @@
-"""Files of a data set: reading one whole, and keeping every path that data names inside its folder.
+"""Files of a data set, read strictly: whole files, JSON, and text whose lines are numbers.
 
-The JSON files of a data set, read strictly into checked values.
-
-Text files whose lines are numbers, or a name and numbers: read strictly, every error with its line.
+Every path that data names is kept inside its folder, and every error names the file and, in text, the line.
 """
 
 from __future__ import annotations

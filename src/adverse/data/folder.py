@@ -23,10 +23,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from adverse.data import cameras, poses, robots, subsets
+from adverse.data import rig, subsets
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
-from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.maps import NAMES_FILE, InstanceFile, LabelFile, PixelClasses, read_pixel_classes
 from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
@@ -57,9 +57,7 @@ def folder(
     depth_scale_m: Positive | None = None,
     depth_resample: Resample = "refuse",
     pixel_classes: PixelClasses | None = None,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read logs from folders of images, with whatever else lies beside them.
 
@@ -69,7 +67,6 @@ def folder(
     `pixel_classes` names the ids of label maps (as pixel_classes.json does, where there is one).
     """
     bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in subsets.named(split)]
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     notes: Counter[str] = Counter()
     known = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
     reading = _Reading(root, policy, depth_scale_m, depth_resample, known, notes)
@@ -81,8 +78,8 @@ def folder(
         raise _no_images(root, "images, but none that the truth file lists" if known else "no image files")
     _check_log_ids(root, logs)
     categories = known.categories if known else ()
-    robot_file = root / robots.FILE_NAME
-    robot = robots.read_robot(robot_file) if robot_file.is_file() else None
+    robot_file = root / rig.ROBOT_FILE
+    robot = rig.read_robot(robot_file) if robot_file.is_file() else None
     names_file = root / NAMES_FILE
     named = pixel_classes is None and names_file.is_file()
     names = read_pixel_classes(names_file) if named else pixel_classes or {}
@@ -166,18 +163,18 @@ class _Reading:
         return truth, fault or truth_fault, listed.id, listed.size
 
     def _camera(self, log_folder: Path) -> Camera | None:
-        path = cameras.camera_file(log_folder, self.root)
+        path = rig.camera_file(log_folder, self.root)
         if path is None:
             return None
         self.side_files.add(path)
-        return cameras.read_camera(path)
+        return rig.read_camera(path)
 
-    def _poses(self, one: LogFolder) -> dict[str, poses.Pose]:
-        path = one.folder / poses.FILE_NAME
+    def _poses(self, one: LogFolder) -> dict[str, rig.Pose]:
+        path = one.folder / rig.POSES_FILE
         if not path.is_file():
             return {}
         self.side_files.add(path)
-        placed = poses.read_poses(path)
+        placed = rig.read_poses(path)
         stems = [image.stem for image in one.images]
         in_order = [stem for stem in stems if stem in placed]
         if in_order != list(placed):
@@ -245,7 +242,7 @@ def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None
         raise DataError(
             "truth and calibration tell different image sizes",
             where=f"image file {path}",
-            got=f"{size} in the truth file, {calibrated} in {cameras.FILE_NAME}",
+            got=f"{size} in the truth file, {calibrated} in {rig.CAMERA_FILE}",
             wanted="one width and height",
             fix="Correct the one that is wrong.",
         )

@@ -18,7 +18,7 @@ from adverse.data import codecs
 from adverse.data.codecs.header import Header, upright
 from adverse.data.files import read_bytes
 from adverse.errors import DataError
-from adverse.plugins import library_version
+from adverse.plugins import Positive, library_version
 from adverse.types import Image
 
 Exif = Literal["refuse", "apply", "ignore"]
@@ -36,14 +36,17 @@ _SLACK_BYTES = 2**24  # metadata
 
 @dataclass(frozen=True)
 class ImagePolicy:
-    """What a data set declares about its images.
+    """What a data set declares about its images: the options that all formats share.
 
     `scale_16bit` turns 16-bit values into 0..255 by multiplication: 255/4095 for a 12-bit camera.
     """
 
-    max_megapixels: float = MAX_MEGAPIXELS
+    max_megapixels: Positive = MAX_MEGAPIXELS
     exif: Exif = "refuse"
-    scale_16bit: float | None = None
+    scale_16bit: Positive | None = None
+
+
+DEFAULT_POLICY = ImagePolicy()
 
 
 class Decoded(NamedTuple):

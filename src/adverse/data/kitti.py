@@ -16,13 +16,13 @@ import numpy as np
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
-from adverse.data.images import MAX_MEGAPIXELS, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.kitti_files import CLASSES, Difficulty, Point, class_names, objects_of
 from adverse.data.kitti_layouts import Drive, Layout, Place, drives, find_layout
 from adverse.data.objects import Truths, check_class_map
 from adverse.data.velodyne import VelodyneDepth
 from adverse.errors import AdverseError, DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
 
 SETS = "ImageSets"
@@ -46,9 +46,7 @@ def kitti(
     dont_care: Literal["ignore", "drop"] = "ignore",
     cameras: Literal["colour", "gray"] = "colour",
     missing_images: Literal["quarantine", "skip"] = "quarantine",
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read KITTI data: object, tracking, odometry or raw, as the folders tell.
 
@@ -74,7 +72,7 @@ def kitti(
     placed = any(one.world_from_rectified for _, _, one in chosen)
     notes: Counter[str] = Counter({} if labelled else {"no labels": 1})
     reading = _Reading(
-        policy=ImagePolicy(max_megapixels, exif, scale_16bit),
+        policy=policy,
         truths=Truths(categories, notes, located=placed),
         class_map=class_map,
         difficulty=difficulty,

@@ -1,17 +1,13 @@
-"""KITTI's calibration files: how a camera sees, and where it and the laser scanner and the GPS are.
+"""KITTI's files: calibration, poses and labels.
 
-The *rectified* frame is that of the reference camera 0, x right, y down, z forward. A camera's projection P
-is K [I | t]: the camera itself sits at -t of the rectified frame.
+Calibration says how a camera sees, and where it, the laser scanner and the GPS are. The *rectified* frame is
+that of the reference camera 0, x right, y down, z forward. A camera's projection P is K [I | t]: the camera
+itself sits at -t of the rectified frame. Poses are from odometry, or GPS and inertial data (OXTS), brought to
+our convention, x forward, z up; the world of a log begins where the log begins and looks along x there.
 
-Where KITTI's car was: odometry poses, or GPS and inertial data (OXTS); both as ours, x forward, z up.
-
-The world of a log begins where the log begins and looks along x there.
-
-KITTI's label lines, and its rules for what is not judged.
-
-A line: type, truncation, occlusion, alpha, left, top, right, bottom, height, width, length, x, y, z, turn.
-The tracking data put frame and track before it. (x, y, z) is the middle of the object's lower side in the
-rectified camera frame. Boxes are kept as they stand: the devkit compares them without adding a pixel.
+A label line: type, truncation, occlusion, alpha, left, top, right, bottom, height, width, length, x, y, z,
+turn. The tracking data put frame and track before it. (x, y, z) is the middle of the object's lower side in
+the rectified camera frame. Boxes are kept as they stand: the devkit compares them without adding a pixel.
 """
 
 from __future__ import annotations
@@ -26,8 +22,8 @@ from numpy.typing import NDArray
 
 from adverse.data.files import lines_of, numbers, wrong_line
 from adverse.data.images import Size
-from adverse.data.objects import Annotated, Box, for_each_class, renamed
-from adverse.data.poses import CAMERA_AXES, turned
+from adverse.data.objects import AnnotatedObject, Box, for_each_class, renamed
+from adverse.data.rig import CAMERA_AXES, turned
 from adverse.errors import DataError, suggestion
 from adverse.types import Camera
 
@@ -327,7 +323,7 @@ def objects_of(
     place: Callable[[Point], Point] | None,
     *,
     drop_dont_care: bool = False,
-) -> Iterator[Annotated]:
+) -> Iterator[AnnotatedObject]:
     """Yield the objects of a frame: DontCare is ignored for every class, a neighbour for its class.
 
     `place` carries a position into the world; None: there is no world to speak of.
@@ -336,14 +332,14 @@ def objects_of(
         if row.kind == DONT_CARE and drop_dont_care:
             continue
         if row.kind == DONT_CARE:
-            yield from for_each_class(Annotated("", row.box, row.where), categories)
+            yield from for_each_class(AnnotatedObject("", row.box, row.where), categories)
             continue
         label = renamed(row.kind, class_map)
         where_m = place(row.position_m) if place else None
-        yield Annotated(label, row.box, row.where, row.beyond(difficulty), where_m)
+        yield AnnotatedObject(label, row.box, row.where, row.beyond(difficulty), where_m)
         beside = renamed(NEIGHBOURS.get(row.kind, row.kind), class_map)
         if beside != label and beside in categories:
-            yield Annotated(beside, row.box, row.where, ignore=True, position_m=where_m)
+            yield AnnotatedObject(beside, row.box, row.where, ignore=True, position_m=where_m)
 
 
 def _row(where: str, words: list[str]) -> Row:

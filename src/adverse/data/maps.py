@@ -1,6 +1,7 @@
-"""Label maps: 8-bit PNG, one class id for each pixel; `pixel_classes.json` says what the ids mean.
+"""Maps beside an image, one number for each of its pixels, as gray PNG of the image's size.
 
-Instance maps: a PNG that tells the objects of an image apart, one number for each; 0 is none.
+A label map tells the class of every pixel (`pixel_classes.json` says what ids mean); an instance map tells
+objects apart. Depth and disparity (`depth.py`) are read by the same `GrayPng`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pydantic import Field, StringConstraints
 
 from adverse.data import codecs
 from adverse.data.files import read_bytes, read_model
-from adverse.data.images import MAX_MEGAPIXELS, ImageFile
+from adverse.data.images import MAX_MEGAPIXELS, ImageFile, Size
 from adverse.errors import DataError
 
 SUFFIXES = (".png",)
@@ -23,7 +24,69 @@ NAMES_FILE = "pixel_classes.json"
 ClassId = Annotated[int, Field(ge=0, le=255)]
 ClassName = Annotated[str, StringConstraints(min_length=1)]
 PixelClasses = dict[ClassId, ClassName]
-_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) + 2**20
+
+
+@dataclass(frozen=True)
+class GrayPng:
+    """A kind of gray PNG: what it is called, the bits it may have, and what to do about a wrong one."""
+
+    name: str
+    bits: tuple[int, ...]
+    fix: str
+
+    @property
+    def form(self) -> str:
+        """The bits in words.
+
+        >>> GrayPng("instance map", (8, 16), "").form
+        '8- or 16-bit gray PNG'
+        """
+        return f"{'- or '.join(map(str, self.bits))}-bit gray PNG"
+
+    def read(self, path: Path, size: Size, *, palette: bool = False) -> NDArray[Any]:
+        """Read the values (H,W) of a map of an image of `size`, or raise DataError."""
+        kind = self.name.partition(" ")[0]
+        limit = int(MAX_MEGAPIXELS * 1e6) * max(self.bits) // 8 + 2**20
+        data = read_bytes(path, what=kind, limit=limit)
+        return self.decode(data, where=f"{kind} file {path}", size=size, palette=palette)
+
+    def decode(
+        self, data: bytes, *, where: str, size: Size | None = None, palette: bool = False
+    ) -> NDArray[Any]:
+        """Decode the values (H,W) strictly; with `palette` they may also be the indexes of a palette."""
+        header = codecs.inspect(data, where=where)
+        indexed = palette and header.notes == ("palette",)
+        plain = header.notes == ("gray",) or indexed
+        if header.format != "PNG" or header.bits not in self.bits or not plain or header.frames != 1:
+            got = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
+            article = "an" if self.form.startswith("8") else "a"
+            raise self.refused(f"is not {article} {self.form}", got, self.form, where)
+        if size is not None and (header.width, header.height) != size:
+            got, wanted = f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}, as the image"
+            raise self.refused("is not of the image's size", got, wanted, where)
+        if header.width * header.height > MAX_MEGAPIXELS * 1e6:
+            got, wanted = f"{header.width}x{header.height}", f"at most {MAX_MEGAPIXELS:g} megapixels"
+            raise self.refused("is too large", got, wanted, where)
+        if indexed:
+            return codecs.palette_indexes(data, where=where)
+        pixels = codecs.decode(data, header, where=where)
+        return np.ascontiguousarray(pixels if pixels.ndim == 2 else pixels[..., 0])
+
+    def refused(self, what: str, got: str, wanted: str, where: str) -> DataError:
+        """Return the error about such a map."""
+        return DataError(f"the {self.name} {what}", where=where, got=got, wanted=wanted, fix=self.fix)
+
+
+LABELS = GrayPng(
+    "label map",
+    (8,),
+    "Write one class id (0..255) for each pixel as gray PNG, or take the file out of the data set.",
+)
+INSTANCES = GrayPng(
+    "instance map",
+    (8, 16),
+    "Write one number for each object as gray PNG, or take the file out of the data set.",
+)
 
 
 @dataclass(frozen=True)
@@ -44,21 +107,7 @@ class LabelFile:
 
     def __call__(self) -> NDArray[np.uint8]:
         """Read and check the file."""
-        where = f"label file {self.path}"
-        data = read_bytes(self.path, what="label", limit=_LIMIT_BYTES)
-        header = codecs.inspect(data, where=where)
-        size = header.width, header.height
-        indexed = self.palette and header.notes == ("palette",)
-        plain = header.notes == ("gray",) or indexed
-        if header.format != "PNG" or header.bits != 8 or not plain or header.frames != 1:
-            kind = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
-            raise _refused("the label map is not an 8-bit gray PNG", kind, "8-bit gray PNG", where)
-        if size != self.image.measure():
-            wanted = f"{'x'.join(map(str, self.image.measure()))}, as {self.image.path.name}"
-            raise _refused("the label map is not of the image's size", f"{size[0]}x{size[1]}", wanted, where)
-        if indexed:
-            return codecs.palette_indexes(data, where=where)
-        return np.ascontiguousarray(codecs.decode(data, header, where=where)[..., 0])
+        return LABELS.read(self.path, self.image.measure(), palette=self.palette)
 
 
 def read_pixel_classes(path: Path) -> dict[int, str]:
@@ -74,14 +123,6 @@ def read_pixel_classes(path: Path) -> dict[int, str]:
             fix='Write the id of each class in the label maps, as in {"7": "road"}.',
         )
     return {int(key): name for key, name in written.items()}
-
-
-def _refused(what: str, got: str, wanted: str, where: str) -> DataError:
-    fix = "Write one class id (0..255) for each pixel as gray PNG, or take the file out of the data set."
-    return DataError(what, where=where, got=got, wanted=wanted, fix=fix)
-
-
-_INSTANCES_LIMIT_BYTES = int(MAX_MEGAPIXELS * 1e6) * 2 + 2**20
 
 
 @dataclass(frozen=True)
@@ -105,29 +146,9 @@ class InstanceFile:
 
     def __call__(self) -> NDArray[np.int32]:
         """Read and check the file."""
-        where = f"instance file {self.path}"
-        data = read_bytes(self.path, what="instance", limit=_INSTANCES_LIMIT_BYTES)
-        header = codecs.inspect(data, where=where)
-        indexed = self.palette and header.notes == ("palette",)
-        if header.format != "PNG" or header.frames != 1 or not (header.notes == ("gray",) or indexed):
-            kind = f"{header.bits}-bit {header.format} {' '.join(header.notes) or 'RGB'}"
-            raise _instances_refused(
-                "the instance map is not a gray PNG", kind, "8- or 16-bit gray PNG", where
-            )
-        width, height = self.image.measure()
-        if (header.width, header.height) != (width, height):
-            got, wanted = f"{header.width}x{header.height}", f"{width}x{height}, as {self.image.path.name}"
-            raise _instances_refused("the instance map is not of the image's size", got, wanted, where)
-        stored: NDArray[Any] = (
-            codecs.palette_indexes(data, where=where) if indexed else codecs.decode(data, header, where=where)
-        )
-        found = np.array(stored if stored.ndim == 2 else stored[..., 0], np.int32, order="C")
-        found[found < self.first] = 0
+        stored = INSTANCES.read(self.path, self.image.measure(), palette=self.palette)
+        numbers = stored.astype(np.int32)
+        numbers[numbers < self.first] = 0
         if self.void is not None:
-            found[found == self.void] = 0
-        return found
-
-
-def _instances_refused(what: str, got: str, wanted: str, where: str) -> DataError:
-    fix = "Write one number for each object as gray PNG, or take the file out of the data set."
-    return DataError(what, where=where, got=got, wanted=wanted, fix=fix)
+            numbers[numbers == self.void] = 0
+        return numbers

@@ -20,13 +20,13 @@ from typing import Any, Literal, NamedTuple
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
-from adverse.data.objects import Annotated, Truths
+from adverse.data.objects import AnnotatedObject, Truths
 from adverse.data.strict_xml import Element, read_xml
 from adverse.data.voc import is_difficult, object_name, size_of, voc_box
 from adverse.errors import DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 COLLECTED = "collected"
@@ -119,16 +119,13 @@ def nrec(
     subset: Subset = "Baseline",
     images: str = IMAGES,
     annotations: str = ANNOTATIONS,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read the NREC Agricultural Person-Detection Dataset.
 
     `split` names the folders: {validation: val, test: test}; without it `test` alone is read. `subset` says
     which people count; the others are ignored. A log is what source/image names, one for each camera.
     """
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     notes: Counter[str] = Counter()
     truths = Truths((PERSON,), notes)
     logs: list[Log] = []
@@ -175,7 +172,7 @@ class _Taken(NamedTuple):
     time_s: float
     log: str
     size: Size | None
-    people: list[Annotated]
+    people: list[AnnotatedObject]
 
 
 def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken:
@@ -210,7 +207,7 @@ def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]
     return sorted(found.items(), key=lambda item: natural(item[0]))
 
 
-def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[Annotated]:
+def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[AnnotatedObject]:
     found = []
     for element in top.all("object"):
         name = object_name(element)
@@ -225,7 +222,9 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
             log=log,
             place=place,
         )
-        found.append(Annotated(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen)))
+        found.append(
+            AnnotatedObject(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen))
+        )
     return found
 
 

@@ -22,7 +22,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Annotated:
+class AnnotatedObject:
     """One object: its class in the study's words, its box (x0, y0, x1, y1) half-open, and where it stands."""
 
     label: str
@@ -42,7 +42,7 @@ class Truths:
     located: bool = False
     """Whether objects have positions: then one without has NaN."""
 
-    def of(self, objects: Sequence[Annotated], image: ImageFile) -> ImageTruth:
+    def of(self, objects: Sequence[AnnotatedObject], image: ImageFile) -> ImageTruth:
         """Return the truth of an image; its size is measured only where there is something to check."""
         if not objects:
             self.notes[NEGATIVE] += 1
@@ -83,12 +83,12 @@ def check_class_map(class_map: Mapping[str, str], known: Iterable[str]) -> None:
             )
 
 
-def for_each_class(region: Annotated, categories: Iterable[str]) -> list[Annotated]:
+def for_each_class(region: AnnotatedObject, categories: Iterable[str]) -> list[AnnotatedObject]:
     """Return a region that no class is judged in, once for each class."""
     return [replace(region, label=name, ignore=True) for name in categories]
 
 
-def _partly_outside(one: Annotated, width: int, height: int) -> bool:
+def _partly_outside(one: AnnotatedObject, width: int, height: int) -> bool:
     x0, y0, x1, y1 = one.box
     if x1 <= x0 or y1 <= y0:
         raise _bad_box(one, "has no size", "a box whose right and lower side come after the left and upper")
@@ -97,7 +97,7 @@ def _partly_outside(one: Annotated, width: int, height: int) -> bool:
     return min(x0, y0, width - x1, height - y1) < -ROUNDING_PX
 
 
-def _bad_box(one: Annotated, what: str, wanted: str) -> DataError:
+def _bad_box(one: AnnotatedObject, what: str, wanted: str) -> DataError:
     shown = ", ".join(f"{value:g}" for value in one.box)
     return DataError(
         f"the box of a {one.label} {what}",

@@ -1,11 +1,8 @@
-"""How a study names the splits of a data set: `split: {validation: val, test: test}`.
+"""Parts of a data set: its splits by name, stretches of long logs, and the first few frames.
 
-Cutting long logs that are never free of targets into stretches: some without any, and the rest.
-
-Safety is measured on logs with targets, efficiency on logs without. A drive through a town is of the first
-kind, but it has stretches that could be of the second: they become negative logs of their own.
-
-A part of a data set, for those who cannot wait for all of it.
+`split: {validation: val, test: test}` names splits. Safety is measured on logs with targets, efficiency on
+logs without. A drive through a town is of the first kind, but it has stretches that could be of the second:
+they become negative logs of their own.
 """
 
 from __future__ import annotations

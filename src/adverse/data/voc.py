@@ -16,13 +16,13 @@ from typing import Any, Literal, NamedTuple
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy, Size
+from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
 from adverse.data.maps import InstanceFile, LabelFile, PixelClasses
-from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
+from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.data.strict_xml import Element, read_xml, wrong
 from adverse.errors import DataError
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 IMAGES, ANNOTATIONS, SETS, LABELS = "JPEGImages", "Annotations", "ImageSets/Main", "SegmentationClass"
@@ -74,9 +74,7 @@ def voc(
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
     difficult: Literal["ignore", "count"] = "ignore",
     pixel_classes: PixelClasses | None = None,
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with Pascal VOC annotations.
 
@@ -84,7 +82,6 @@ def voc(
     `class_map` renames classes: {pedestrian: person}. A frame's id is its file name without the ending.
     `pixel_classes` names the ids of label maps where they are not VOC's own.
     """
-    policy = ImagePolicy(max_megapixels, exif, scale_16bit)
     files = by_stem(_folder(root, ANNOTATIONS), root, (".xml",))
     images = by_stem(_folder(root, IMAGES), root, SUFFIXES)
     label_maps = by_stem(root / LABELS, root, (".png",))
@@ -133,7 +130,7 @@ class _Parsed(NamedTuple):
     """What one annotation file says: the image's size, its objects, the names the file uses for them."""
 
     size: Size | None
-    objects: list[Annotated]
+    objects: list[AnnotatedObject]
     names: set[str]
 
 
@@ -169,7 +166,7 @@ def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counte
         name = object_name(element)
         names.add(name)
         ignore = hard and difficult == "ignore"
-        objects.append(Annotated(renamed(name, class_map), voc_box(element), element.where, ignore))
+        objects.append(AnnotatedObject(renamed(name, class_map), voc_box(element), element.where, ignore))
     return _Parsed(size_of(top), objects, names)
 
 

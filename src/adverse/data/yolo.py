@@ -7,6 +7,8 @@ root/
 
 A line is `class cx cy width height`, or `class x y x y x y ...` (a polygon, of which the box is taken), in
 shares of the image's width and height.
+
+`data.yaml` says what the classes are called and where the images are.
 """
 
 from __future__ import annotations
@@ -16,17 +18,107 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
-from adverse.data.images import MAX_MEGAPIXELS, SUFFIXES, Exif, ImageFile, ImagePolicy
+from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy
 from adverse.data.layout import natural
-from adverse.data.objects import Annotated, Box, Truths, check_class_map, renamed
-from adverse.data.yolo_yaml import ENTRIES, YoloFile, read_yolo_yaml
+from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
-from adverse.plugins import Positive, dataset
+from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
+
+ENTRIES = ("train", "val", "test")
+
+
+def _by_number(value: Any) -> Any:
+    return dict(enumerate(value)) if isinstance(value, list) else value
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else ([] if value is None else value)
+
+
+Places = Annotated[list[str], BeforeValidator(_as_list)]
+
+
+class YoloFile(BaseModel):
+    """What we read of the file; it may say more, to others."""
+
+    names: Annotated[dict[int, str], BeforeValidator(_by_number), Field(min_length=1)]
+    path: str | None = None
+    train: Places = []
+    val: Places = []
+    test: Places = []
+    nc: int | None = None
+    kpt_shape: list[int] | None = None
+
+    def entry(self, key: str) -> list[str]:
+        """Return the folders or lists of train, val or test."""
+        found: list[str] = getattr(self, key)
+        return found
+
+
+def read_yolo_yaml(path: Path) -> YoloFile:
+    """Read and check the file; errors name its line or field."""
+    content = read_text(path, what="YAML")
+    try:
+        _refuse_aliases(path, content)
+        _refuse_twice(path, yaml.compose(content, yaml.SafeLoader))
+        data = yaml.safe_load(content)
+        found = YoloFile.model_validate(data, strict=True)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise _wrong_yaml(f"{path}, line {line}", error.problem or "no YAML", "valid YAML") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise _wrong_yaml(str(path), " ".join(str(error).split())[:120], "valid YAML") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "(top)"
+        missing = first["type"] == "missing"
+        got = "nothing" if missing else repr(first["input"])[:80]
+        raise _wrong_yaml(f"{path}, field {field}", got, str(first["msg"])) from error
+    if not any(found.entry(key) for key in ENTRIES):
+        raise _wrong_yaml(str(path), "no train, val or test", "where the images are, such as val: images/val")
+    if found.nc is not None and found.nc != len(found.names):
+        raise _wrong_yaml(f"{path}, field nc", f"{found.nc} for {len(found.names)} names", "as many as names")
+    if len(set(found.names.values())) < len(found.names):
+        raise _wrong_yaml(f"{path}, field names", "one name twice", "a name of its own for each class")
+    return found
+
+
+def _refuse_aliases(path: Path, content: str) -> None:
+    """Refuse values that stand for others: a few of them can stand for millions."""
+    for event in yaml.parse(content, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise _wrong_yaml(f"{path}, line {line}", f"the alias *{event.anchor}", "plain values")
+
+
+def _refuse_twice(path: Path, node: yaml.Node | None) -> None:
+    if not isinstance(node, yaml.MappingNode):
+        return
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if str(key.value) in seen:
+            where = f"{path}, line {key.start_mark.line + 1}"
+            raise _wrong_yaml(where, f"{key.value} again", "each key once")
+        seen.add(str(key.value))
+
+
+def _wrong_yaml(where: str, got: str, wanted: str) -> DataError:
+    return DataError(
+        "the YAML file of the data set is wrong",
+        where=where,
+        got=got,
+        wanted=wanted,
+        fix="Correct the file; docs/data-formats.md describes it.",
+    )
+
 
 FILE = "data.yaml"
 BACKGROUND = "images without a label file"
@@ -55,9 +147,7 @@ def yolo(
     file: str = FILE,
     split: dict[Split, str] | None = None,
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
-    exif: Exif = "refuse",
-    scale_16bit: Positive | None = None,
-    max_megapixels: Positive = MAX_MEGAPIXELS,
+    policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with YOLO's label files; every image is its own log.
 
@@ -67,7 +157,7 @@ def yolo(
     path = inside(root, file, where="data.file")
     declared = read_yolo_yaml(path)
     check_class_map(class_map, declared.names.values())
-    reading = _Reading(root, path, declared, ImagePolicy(max_megapixels, exif, scale_16bit), Counter())
+    reading = _Reading(root, path, declared, policy, Counter())
     chosen: list[tuple[Split, str, Path]] = []
     for kind, name, prefix in subsets.named(split):
         chosen += [(kind, prefix, image) for image in reading.images(kind, name)]
@@ -87,7 +177,7 @@ def yolo(
         image = reading.measured(image_path)
         label_file = reading.label_file(image_path)
         missing = absent(image_path, "image")
-        objects: list[Annotated] = []
+        objects: list[AnnotatedObject] = []
         if not label_file.exists():
             reading.notes[BACKGROUND] += 1
         elif missing is None:
@@ -192,7 +282,7 @@ class _Reading:
                 break
         return self.root.joinpath(*parts).with_suffix(".txt")
 
-    def objects(self, path: Path, image: ImageFile, class_map: dict[str, str]) -> list[Annotated]:
+    def objects(self, path: Path, image: ImageFile, class_map: dict[str, str]) -> list[AnnotatedObject]:
         """Read a label file; an image that cannot be measured has a fault, whatever its boxes are."""
         width, height = image.size or (1, 1)
         found = []
@@ -209,12 +299,12 @@ class _Reading:
             label = self._label(values[0], where)
             x0, y0, x1, y1 = _box(values[1:], where, keypoints=self.declared.kpt_shape is not None)
             box = (x0 * width, y0 * height, x1 * width, y1 * height)
-            found.append(Annotated(renamed(label, class_map), box, where))
+            found.append(AnnotatedObject(renamed(label, class_map), box, where))
         return found
 
     def _label(self, value: float, where: str) -> str:
         if value not in self.declared.names:
-            raise _wrong(where, f"class {value:g}", f"a number of names in {self.file.name}")
+            raise _wrong_line(where, f"class {value:g}", f"a number of names in {self.file.name}")
         return self.declared.names[int(value)]
 
 
@@ -226,7 +316,7 @@ def _numbers(line: str, where: str) -> tuple[float, ...]:
         except ValueError:
             values.append(math.nan)
         if not math.isfinite(values[-1]):
-            raise _wrong(where, repr(word[:40]), "finite numbers with blanks between them")
+            raise _wrong_line(where, repr(word[:40]), "finite numbers with blanks between them")
     return tuple(values)
 
 
@@ -240,18 +330,20 @@ def _box(values: tuple[float, ...], where: str, *, keypoints: bool) -> Box:
     """
     if len(values) != 4 and not keypoints and (len(values) < 6 or len(values) % 2):
         got = f"{len(values)} numbers after the class"
-        raise _wrong(where, got, "4 (centre x, centre y, width, height), or the x y of 3 or more corners")
+        raise _wrong_line(
+            where, got, "4 (centre x, centre y, width, height), or the x y of 3 or more corners"
+        )
     places = values[:4] if keypoints else values
     if any(not -_SLACK <= value <= 1 + _SLACK for value in places):
         far = next(value for value in places if not -_SLACK <= value <= 1 + _SLACK)
-        raise _wrong(where, f"{far:g}", "shares of the image's width and height, 0 to 1")
+        raise _wrong_line(where, f"{far:g}", "shares of the image's width and height, 0 to 1")
     if len(places) == 4:
         x, y, width, height = places
         return x - width / 2, y - height / 2, x + width / 2, y + height / 2
     return min(places[::2]), min(places[1::2]), max(places[::2]), max(places[1::2])
 
 
-def _wrong(where: str, got: str, wanted: str) -> DataError:
+def _wrong_line(where: str, got: str, wanted: str) -> DataError:
     return DataError(
         "the label file is wrong",
         where=where,

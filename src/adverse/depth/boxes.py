@@ -1,4 +1,4 @@
-"""The depth of a box: the median of its rows' medians (001, section 6.1.1).
+"""The depth of a box: the median of its rows' medians (Pezzementi et al. 2021, section 6.1.1).
 
 NaN, zero and negative pixels are left out; a box without any valid pixel has no depth (NaN). The sky's +inf
 counts as far away.

@@ -8,9 +8,8 @@ backend           by which visual change was measured, vif or vifp; one for the 
 answer            what this person answered
 truth             what is really there; empty where nobody knows
 
-Answers counted by participant and bin of visual change: all that the estimation needs to know.
-
-Counting by participant keeps the bootstrap cheap: drawing participants anew is one matrix product.
+The estimation only needs them counted by participant and bin of visual change, which keeps the bootstrap
+cheap: drawing participants anew is one matrix product.
 """
 
 from __future__ import annotations
@@ -259,7 +258,7 @@ ON_THE_EDGE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class AnswerCounts:
     """Answers and successes of P participants in each bin (P, BINS), and on what they are compared with (P,).
 
     A success is the right answer, or what most people answered on the original. `base_apart` says whether
@@ -313,7 +312,7 @@ def _most(answers: Counter[str]) -> str:
     return leaders[0] if len(leaders) == 1 else ""
 
 
-def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) -> Counted:
+def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) -> AnswerCounts:
     """Count the answers on one transformation that say something about a threshold of this kind.
 
     Correctness is compared with the originals: all answers on them, right or wrong, whichever of them this
@@ -345,7 +344,7 @@ def _counted(
     base_success: NDArray[np.bool_],
     *,
     base_apart: bool,
-) -> Counted:
+) -> AnswerCounts:
     people = np.unique(np.concatenate([used.participant, base.participant]))
     person, base_person = (np.searchsorted(people, one.participant) for one in (used, base))
     places = person * BINS + bin_of(used.dv)
@@ -357,7 +356,7 @@ def _counted(
     def by_person(counted: NDArray[np.bool_]) -> Array:
         return np.bincount(base_person, counted, len(people)).astype(np.float64)
 
-    return Counted(
+    return AnswerCounts(
         by_bin(np.ones(len(used), np.bool_)),
         by_bin(success),
         by_person(np.ones(len(base), np.bool_)),

@@ -1,21 +1,20 @@
-"""Thresholds from human answers (004, section 5): bins, a smoothing spline, and a one-sided test in each bin.
+"""Thresholds from human answers: bins, a smoothing spline, and a one-sided test in each bin.
 
 The threshold is the lower edge of the first bin in which people do significantly worse than on what they are
-compared with: up to there the change is tolerated. Where no bin does, there is no number; people tolerate
-the change at least up to the end of the last bin with enough answers.
+compared with (Hu et al. 2022, section 5): up to there the change is tolerated. Where no bin does, there is no
+number; people tolerate the change at least up to the end of the last bin with enough answers.
 
-Where the drop begins: an interval that means what it says, over participants.
-
-The threshold is the first bin in which a drop is *proven*. How early that is depends on how many people
-answered, so the spread of the threshold itself says little about where people begin to fail: in simulated
-studies it mostly misses the true point (docs/human-study.md). Here that point is asked for directly.
+Beside it stands an interval for where the drop begins. The threshold is the first bin in which a drop is
+*proven*. How early that is depends on how many people answered, so the spread of the threshold itself says
+little about where people begin to fail: in simulated studies it mostly misses the true point
+(docs/human-study.md). So that point is estimated directly.
 
 The rate is flat up to a drop point d and then falls as a power of the distance from it: at once, steeply,
 evenly or gently (POWERS). Only the onset is fitted, up to where half of the fall is done or the evidence is
 overwhelming, since nothing is known about how the fall goes on. For every d the best such curve is fitted;
-the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants
-decide: drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for
-an interval of 90%).
+the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants decide:
+drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for an
+interval of 90%).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from scipy.special import bdtr
 from scipy.stats import chi2
 
 from adverse.errors import StudyError
-from adverse.humans.answers import BINS, CENTRES, EDGES, Array, Counted, Judgments, count_answers
+from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
 from adverse.humans.smoothing import LEAST_POINTS, smooth
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
@@ -48,7 +47,7 @@ FLAT = 1e-9
 
 
 def drop_interval(
-    counted: Counted, draws: Array, fitted: Array, threshold_bin: int, confidence: float
+    counted: AnswerCounts, draws: Array, fitted: Array, threshold_bin: int, confidence: float
 ) -> tuple[float, float | None]:
     """Return the interval of the drop point; an upper end of None is beyond the data.
 
@@ -93,16 +92,16 @@ def _onset(answers: Array, rate: Array, noise: Array, known: Array, base: float,
 def _losses(weight: Array, weighted: Array, base_weight: Array, base_weighted: Array) -> Array:
     """Return minus the gain in fit of a drop at each edge over none at all, for each resample.
 
-    Least squares of rate = level - depth * onset(d, power), depth not negative, in closed form; the best
+    Least squares of rate = top - depth * onset(d, power), depth not negative, in closed form; the best
     power counts.
     """
     shapes = _onsets()
     flat = shapes.reshape(-1, BINS)
     total = weight.sum(axis=1) + base_weight
-    level = (weighted.sum(axis=1) + base_weighted) / total
+    top = (weighted.sum(axis=1) + base_weighted) / total
     first = weight @ flat.T
     spread = weight @ (flat**2).T - first**2 / total[:, None]
-    slope = weighted @ flat.T - first * level[:, None]
+    slope = weighted @ flat.T - first * top[:, None]
     falls = (slope < 0) & (spread > FLAT)
     gain = np.where(falls, slope**2 / np.where(falls, spread, 1), 0)
     best: Array = -gain.reshape(len(weight), *shapes.shape[:2]).max(axis=2)
@@ -350,7 +349,7 @@ def draws_of(people: int, options: Options, *key: str) -> Array:
     return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
 
 
-def lacking(counted: Counted) -> str:
+def lacking(counted: AnswerCounts) -> str:
     """Say why what was counted is too small to estimate anything from; empty where it is not."""
     if not counted.answers.any():
         return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
@@ -362,7 +361,7 @@ def lacking(counted: Counted) -> str:
     return ""
 
 
-def _again(counted: Counted, draws: Array, found: Fit, options: Options) -> Fit | None:
+def _again(counted: AnswerCounts, draws: Array, found: Fit, options: Options) -> Fit | None:
     """Fit once more for participants drawn anew, in the bins and with the smoothing of the data.
 
     None where hardly any draw has enough bins left: then nothing can be said about other participants.

@@ -1,10 +1,9 @@
-"""The estimates file: what a human study found, as requirements read it and people can check it.
+"""The estimates file: the thresholds of a human study, as requirements read them and people can check them.
 
-Would other images give the same thresholds? Two random parts of the images, and whether they agree.
-
-Each part holds 60% of the images. Where the 83% bands of their splines overlap, the two do not differ at
-about the 5% level (004, RQ1). The parts share images, so this can only show that thresholds do depend on
-the choice of images, never prove that they do not.
+It also says whether other images would give the same thresholds: two random parts, 60% of the images each,
+are compared. Where the 83% bands of their splines overlap, they do not differ at about the 5% level (Hu et
+al. 2022, RQ1). The parts share images, so this can show that thresholds depend on the choice of images, but
+never that they do not.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from adverse.humans.records import (
     refuse_another_backend,
     without,
 )
-from adverse.humans.sampling import Planned, plan_batch
+from adverse.humans.sampling import PlannedTrial, plan_batch
 from adverse.humans.stimuli import Stimuli, Stimulus, trial_id
 from adverse.humans.study_file import HumanStudyFile
 
@@ -150,7 +150,7 @@ class Experiment:
             return self.stimuli.changed(trial.image, trial.transformation, trial.wanted)
         return self.stimuli.original(trial.image)
 
-    def _made(self, person: Person, number: int, planned: list[Planned]) -> list[Trial]:
+    def _made(self, person: Person, number: int, planned: list[PlannedTrial]) -> list[Trial]:
         """Make the pictures of a batch; one that cannot be made is left out and told in the terminal."""
         trials = []
         for place, one in enumerate(planned):

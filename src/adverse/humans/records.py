@@ -1,10 +1,9 @@
-"""What has happened in a study so far, rebuilt from its records: who takes part, what they saw and said.
+"""The records of a human study: who takes part, what they saw and what they answered.
 
-The answers on disk: one line for each thing that happened, flushed before anybody is told that it did.
-
-A last line that a crash left unfinished was never acknowledged and does not count; damage anywhere else is an
-error. Erasing a participant writes the file anew without them. Nothing in it tells who somebody is: no
-address, no browser, no name, no time of day.
+On disk there is one line for each event, flushed before anybody is told that it happened. A last line that a
+crash left unfinished was never acknowledged and does not count; damage anywhere else is an error. Erasing a
+participant writes the file anew without them. Nothing in it identifies anybody: no address, no browser, no
+name, no time of day.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Picture(NamedTuple):
     truth: str
 
 
-class Planned(NamedTuple):
+class PlannedTrial(NamedTuple):
     """A trial to be made; `wanted` is the visual change to look for."""
 
     image: Picture
@@ -40,7 +40,9 @@ class Planned(NamedTuple):
     wanted: float = 0.0
 
 
-def plan_batch(state: State, person: Person, pictures: Sequence[Picture], study: HumanStudy) -> list[Planned]:
+def plan_batch(
+    state: State, person: Person, pictures: Sequence[Picture], study: HumanStudy
+) -> list[PlannedTrial]:
     """Choose the trials of the participant's next batch; empty where no unseen image is left."""
     number = len(person.batches)
     rng = generator(study.seed, "batch", person.id, str(number))
@@ -48,7 +50,7 @@ def plan_batch(state: State, person: Person, pictures: Sequence[Picture], study:
     unseen = [pictures[k] for k in rng.permutation(len(pictures)) if pictures[k].id not in seen]
     known = [picture for picture in unseen if picture.truth]
     if number == 0 and study.qualification.items:
-        return [Planned(picture, "qualification") for picture in known[: study.qualification.items]]
+        return [PlannedTrial(picture, "qualification") for picture in known[: study.qualification.items]]
     size = min(study.batch, len(unseen))
     sanity = known[: min(study.sanity.items, size)]
     rest = [picture for picture in unseen if picture not in sanity]
@@ -59,8 +61,8 @@ def plan_batch(state: State, person: Person, pictures: Sequence[Picture], study:
     others = sorted(rest[originals:], key=lambda picture: as_changed[picture.id])
     chosen = others[: size - len(sanity) - len(first)]
     planned = [
-        *(Planned(picture, "sanity") for picture in sanity),
-        *(Planned(picture, "original") for picture in first),
+        *(PlannedTrial(picture, "sanity") for picture in sanity),
+        *(PlannedTrial(picture, "original") for picture in first),
         *_changes(state, chosen, study, rng),
     ]
     return [planned[k] for k in rng.permutation(len(planned))]
@@ -88,7 +90,7 @@ def population(state: State, transformation: str) -> NDArray[np.float64]:
 
 def _changes(
     state: State, pictures: Sequence[Picture], study: HumanStudy, rng: np.random.Generator
-) -> list[Planned]:
+) -> list[PlannedTrial]:
     filled = {name: population(state, name) for name in study.transformations}
     planned = []
     for picture in pictures:
@@ -96,7 +98,7 @@ def _changes(
         emptiest = np.flatnonzero(filled[name] == filled[name].min())
         chosen = int(rng.choice(emptiest))
         filled[name][chosen] += OPEN
-        planned.append(Planned(picture, "changed", name, round(float(chosen + rng.random()) / BINS, 6)))
+        planned.append(PlannedTrial(picture, "changed", name, round(float(chosen + rng.random()) / BINS, 6)))
     return planned
 
 

@@ -1,13 +1,20 @@
-"""The addresses of the experiment: thin, all of the work is done in `experiment`."""
+"""The server of a human study: its routes, and one server at a time for each study folder.
+
+The routes are thin; all of the work is done in `experiment`. A participant's page keeps trying when the
+server is gone; with the port and the token kept in the folder, it reaches the same address after a restart.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
+import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,10 +24,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from adverse.errors import IncompleteError, StoreError
+from adverse.errors import AdverseError, IncompleteError, LockedError, StoreError
 from adverse.humans.experiment import Experiment
-from adverse.humans.records import Answer, Person
-from adverse.serving import Door, assets, json_answer, templates_of
+from adverse.humans.records import Answer, Person, Records, State, without
+from adverse.humans.study_file import HumanStudyFile
+from adverse.serving import Door, assets, json_answer, open_door, templates_of
+from adverse.store.durable import storage_errors, write_file
+from adverse.store.lock import locked
 from adverse.text import shown
 
 PACKAGE = "adverse.humans"
@@ -162,3 +172,70 @@ def _time(value: object) -> float:
     if not math.isfinite(value) or not 0 <= value <= MOST_MS:
         raise HTTPException(400, "A time in milliseconds lies between 0 and an hour.")
     return round(float(value), 3)
+
+
+DOOR = "door.json"
+
+
+@contextlib.contextmanager
+def lock_study(file: HumanStudyFile) -> Iterator[None]:
+    """Hold the study's folder, making it if it is not there."""
+    with storage_errors(file.folder):
+        file.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(file.folder):
+            yield
+    except LockedError as error:
+        raise LockedError(
+            "the study is being served",
+            where=error.where,
+            got=error.got,
+            fix="Stop that server first (Ctrl-C). Participants can erase their answers on its page.",
+        ) from error
+
+
+def reopen_door(file: HumanStudyFile, host: str, port: int) -> tuple[Door, socket.socket]:
+    """Open the door that the study had before; at another port where that one is taken and none was given."""
+    kept = _kept(file.folder / DOOR)
+    token = kept.get("token")
+    token = token if isinstance(token, str) else None
+    before = kept.get("port")
+    try:
+        door, bound = open_door(host, port or (before if isinstance(before, int) else 0), token=token)
+    except AdverseError:
+        if port or not before:
+            raise
+        door, bound = open_door(host, 0, token=token)
+    path = file.folder / DOOR
+    write_file(path, json.dumps({"port": door.port, "token": door.token}).encode())
+    with storage_errors(path):
+        path.chmod(0o600)
+    return door, bound
+
+
+def warm_up(experiment: Experiment) -> None:
+    """Make one changed image before anybody waits for it; a data set that cannot be read is found here."""
+    first = experiment.stimuli.pictures[0].id
+    for name in experiment.study.transformations:
+        experiment.stimuli.changed(first, name, 0.5)
+
+
+def read_state(file: HumanStudyFile) -> State:
+    """Return what happened in a study, whether or not it is being served."""
+    return State(Records(file.folder).read())
+
+
+def erase(file: HumanStudyFile, participant: str) -> None:
+    """Erase a participant from the folder of a study that is not being served."""
+    with lock_study(file):
+        records = Records(file.folder)
+        records.mend()
+        records.replace(without(records, participant))
+
+
+def _kept(path: Path) -> dict[str, object]:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text())
+        if isinstance(found, dict) and path.stat().st_mode & 0o077 == 0:
+            return found
+    return {}

@@ -1,10 +1,9 @@
-"""Answers made up from a known psychometric curve, to plan how many people to ask and to test the estimation.
+"""Simulated human studies: answers from a known psychometric curve, and how many people to ask.
 
 People are right at a base rate up to the drop point and then fall to guessing, evenly or gently or at once.
 They differ: each has an ability of their own, on the scale of log odds. As in the experiment, half of what is
-shown are originals, and nobody sees an image twice.
-
-How many people to ask: many simulated studies of one size, and how well each would do.
+shown are originals, and nobody sees an image twice. Many simulated studies of one size tell how well a real
+one would do.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ def _answers(
 
 
 @dataclass(frozen=True)
-class Plan:
+class SampleSizePlan:
     """What studies of one size would find of a known drop.
 
     `covered` is the share of all studies whose interval holds the true drop point, `spread_covered` that of
@@ -153,7 +152,7 @@ class Plan:
         )
 
 
-def plan(people: People, studies: int, kind: Kind, options: Options) -> Plan:
+def plan_sample_size(people: People, studies: int, kind: Kind, options: Options) -> SampleSizePlan:
     """Simulate studies with seeds 0, 1, 2 ... and estimate each."""
     results = [
         estimate_one(simulate(people, seed), people.transformation, kind, options) for seed in range(studies)
@@ -161,7 +160,7 @@ def plan(people: People, studies: int, kind: Kind, options: Options) -> Plan:
     found = [result for result in results if result.status == FOUND]
     spans = _spans(result.interval for result in found)
     spreads = _spans(result.spread for result in found)
-    return Plan(
+    return SampleSizePlan(
         kind,
         studies,
         len(found) / studies,

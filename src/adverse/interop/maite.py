@@ -8,9 +8,8 @@ of images, an augmentation with a batch of all three. Targets are boxes, or one 
     from MAITE    write_dataset(theirs, folder), MaiteDetector(theirs), MaiteClassifier(theirs),
                   and the SUT adapter `maite`
 
-Images as MAITE has them, (channel, row, column), and as we do, (row, column, channel) RGB bytes.
-
-MAITE data sets as files that a study can read: PNG images, and the truth in a format of ours.
+Our images are (row, column, channel) RGB bytes. `write_dataset` writes a MAITE data set as files that a study
+can read: PNG images, and the truth in a format of ours.
 """
 
 from __future__ import annotations

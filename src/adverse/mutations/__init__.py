@@ -8,6 +8,7 @@ canonical id, `mutations.apply(image, "c.fog(severity=3)", seed=7, key="frame id
 from adverse.mutations import corruptions as c
 from adverse.mutations import transformations as t
 from adverse.mutations.blur import gaussian_blur
+from adverse.mutations.contact_sheets import contact_sheet
 from adverse.mutations.defocus import camera_constant, defocus
 from adverse.mutations.digital import channel_dropout, identity, jpeg
 from adverse.mutations.haze import haze
@@ -15,7 +16,6 @@ from adverse.mutations.light import alpha_blend, brightness
 from adverse.mutations.motion import steady_motion_blur as motion_blur
 from adverse.mutations.noise import salt_pepper, signal_noise
 from adverse.mutations.settings import apply
-from adverse.mutations.sheet import contact_sheet
 
 __all__ = [
     "alpha_blend",

@@ -1,7 +1,8 @@
 """Named sets of settings, and which settings count as severe.
 
-`riot-2018` is Table IV of 000 and `field-2021` the mutations of 001, which also says what it calls severe.
-`coco-c` and `coco-c-holdout` are the corruptions of 002, `reliability-2022` the transformations of 004.
+`riot-2018` is Table IV of Pezzementi et al. 2018, and `field-2021` the mutations of Pezzementi et al. 2021,
+which also says which ones are severe. `coco-c` and `coco-c-holdout` are the corruptions of Michaelis et al.
+2019, `reliability-2022` the transformations of Hu et al. 2022.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ TRANSFORMATIONS = (
 CHANNELS = ("Cb", "Cr", "R", "G", "B")
 HAZE_M = (978, 326, 97.8)
 SEVERE_SEVERITY = 3
-"""Corruptions from this severity on are severe. 002 has no such groups; the rule is ours."""
+"""Corruptions from this severity on are severe. Michaelis et al. have no groups; the rule is ours."""
 
 SEVERE_STRENGTH = 0.6
 """Transformations from this strength on are severe; also ours."""
 
 
 def usual_group(step: Step) -> Group:
-    """Return the group a setting has when a study gives none: the rule of 001; what it does not name is mild.
+    """Return the group of a setting whose study gives none, by Pezzementi et al. 2021; the rest is mild.
 
     >>> usual_group(Step("gaussian_blur", {"sigma_px": 2.5}))
     'severe'

@@ -27,14 +27,14 @@ STRIP_PX = 1024
 
 DISC_GRID_RADIUS = 8
 """The reference draws discs up to this radius on a grid of 17 x 17 and smooths them with 3 taps, larger
-ones on a grid that just holds them and with 5 taps (002)."""
+ones on a grid that just holds them and with 5 taps (Michaelis et al. 2019)."""
 
 
 @mutation(hazards=(OUT_OF_FOCUS,), strength=Strength("sigma_px", 0, 40, power=2))
 def gaussian_blur(image: Image, *, sigma_px: Annotated[NonNegative, unchanged_at(0)]) -> Image:
     """Blur with an isotropic Gaussian of standard deviation `sigma_px`, reflecting at the border.
 
-    A rough stand-in for defocus or dirt on the lens (000 III-A.1).
+    A rough stand-in for defocus or dirt on the lens (Pezzementi et al. 2018, III-A.1).
 
     >>> gaussian_blur(np.full((2, 3), 7, np.uint8), sigma_px=1.5)
     array([[7, 7, 7],

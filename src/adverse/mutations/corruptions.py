@@ -1,4 +1,4 @@
-"""The 15 + 4 corruptions of the robust-detection benchmark (002), severity 1 to 5: `c.fog(severity=3)`.
+"""The 15 + 4 corruptions of Michaelis et al. 2019, severity 1 to 5: `c.fog(severity=3)`.
 
 They reproduce the published reference, imagecorruptions 1.1.2, pixel by pixel where it is deterministic and
 in distribution where it is random, odd behaviour included, so that numbers can be compared with published

@@ -1,4 +1,4 @@
-"""Defocus by depth: what is not at the focus distance spreads (000 III-B.2, 001 5.2).
+"""Defocus by depth: what is not at the focus distance spreads (Pezzementi et al. 2018, III-B.2).
 
 Exactly, every pixel is scattered with a kernel of its own. Fast, the pixels are sorted into layers of equal
 blur, each pixel shared between the two layers next to it so that the variance of its kernel is right, and
@@ -55,7 +55,8 @@ def defocus(
 ) -> Image:
     """Spread every pixel by a Gaussian of `blur_radius_px`; output is received colour over received weight.
 
-    Each pixel's kernel has unit weight, and what is spread beyond the border is lost (000 eq. 3 and 4).
+    Each pixel's kernel has unit weight, and what is spread beyond the border is lost
+    (Pezzementi et al. 2018, eq. 3 and 4).
     `kappa` is in pixel metres; `camera_constant` makes it from a lens and a sensor. A radius beyond the
     longer side of the image counts as that side: such a pixel is spread over all of it either way.
 
@@ -100,7 +101,8 @@ def blur_radius_px(depth_m: Depth, *, focus_m: float, kappa: float) -> NDArray[n
 def camera_constant(*, focal_m: float, f_number: float, pixel_m: float) -> float:
     """Return kappa = f^2 / (N gamma), in pixel metres, for a lens and the pitch of a sensor.
 
-    000 prints gamma above the line; metres^2 over metres per pixel gives the unit that its equation 4 needs.
+    Pezzementi et al. 2018 prints gamma above the line; metres^2 over metres per pixel gives the unit that
+    its equation 4 needs.
 
     >>> round(camera_constant(focal_m=2.5e-3, f_number=1.4, pixel_m=1.24e-6), 3)
     3.6

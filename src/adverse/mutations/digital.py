@@ -31,7 +31,7 @@ def identity(image: Image) -> Image:
 
 @mutation(hazards=(COMPRESSED,), strength=Strength("quality", 100, 1, whole=True, exact=False))
 def jpeg(image: Image, *, quality: Quality) -> Image:
-    """Encode as JPEG and decode, the way Pillow does it: chroma at half resolution (000 III-A.4).
+    """Encode as JPEG and decode, as Pillow does: chroma at half resolution (Pezzementi et al. 2018, III-A.4).
 
     OpenCV and Pillow carry the same codec and give the same bytes; OpenCV copies less.
     """
@@ -47,7 +47,7 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
 
 @mutation(hazards=(Hazard("observer", "channels", "part of", "a channel of the image is lost"),))
 def channel_dropout(image: Image, *, channel: Literal["R", "G", "B", "Cb", "Cr"]) -> Image:
-    """Store 0 in one channel of RGB, or of full-range BT.601 YCbCr (000 III-A.6).
+    """Store 0 in one channel of RGB, or of full-range BT.601 YCbCr (Pezzementi et al. 2018, III-A.6).
 
     A dropped Cb or Cr is 0, not the neutral 128, as the paper says. A gray image is taken as R = G = B, and
     stays gray: what is left is the luma of the result.

@@ -1,4 +1,4 @@
-"""Haze by depth: the further away, the more of the haze colour (000 III-B.1, 001 5.2)."""
+"""Haze by depth: the further away, the more of the haze colour (Pezzementi et al. 2018, III-B.1)."""
 
 from __future__ import annotations
 

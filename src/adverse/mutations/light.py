@@ -25,7 +25,7 @@ from adverse.types import Image
     strength=Strength("scale", 1, 0),
 )
 def brightness(image: Image, *, scale: Annotated[NonNegative, unchanged_at(1)]) -> Image:
-    """Multiply every channel by `scale`, saturating at 255 (000 III-A.2).
+    """Multiply every channel by `scale`, saturating at 255 (Pezzementi et al. 2018, III-A.2).
 
     The strength of it that can be searched goes to the dark.
 
@@ -39,9 +39,10 @@ def brightness(image: Image, *, scale: Annotated[NonNegative, unchanged_at(1)]) 
 def alpha_blend(
     image: Image, *, alpha: Annotated[Fraction, unchanged_at(0)], color: Colour = HAZE_COLOUR
 ) -> Image:
-    """Blend with one colour: (1 - alpha) image + alpha colour (000 III-A.3, 001 5.1).
+    """Blend with one colour: (1 - alpha) image + alpha colour (Pezzementi et al. 2018, III-A.3).
 
-    `alpha` is the weight of the colour. 000's text lists the complement; its table and 001 agree with this.
+    `alpha` is the weight of the colour. The text of Pezzementi et al. 2018 lists the
+    complement; its table, and Pezzementi et al. 2021 (5.1), agree with this.
 
     >>> alpha_blend(np.zeros((1, 1, 3), np.uint8), alpha=0.5)
     array([[[102, 104, 106]]], dtype=uint8)

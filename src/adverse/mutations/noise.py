@@ -27,7 +27,7 @@ from adverse.types import Image
 def salt_pepper(
     image: Image, *, fraction: Annotated[Fraction, unchanged_at(0)], rng: np.random.Generator
 ) -> Image:
-    """Set a share of the PIXELS, all channels together, to black or white, half each (000 III-A.5).
+    """Set a share of the PIXELS, all channels together, to black or white (Pezzementi et al. 2018, III-A.5).
 
     The number of pixels is exact: `round(fraction * rows * columns)`, of which half (rounded up) are white.
 
@@ -56,8 +56,8 @@ def signal_noise(
 ) -> Image:
     """Add noise that depends on the signal: P + P^psi N(0, sigma_u^2) + N(0, sigma_w^2).
 
-    On levels 0..255, rounded and saturated (000 III-A.7). The two normal parts are independent, so their sum
-    is one normal value whose variance is the sum of both.
+    On levels 0..255, rounded and saturated (Pezzementi et al. 2018, III-A.7). The two normal parts are
+    independent, so their sum is one normal value whose variance is the sum of both.
 
     >>> rng = np.random.default_rng(0)
     >>> signal_noise(np.full((1, 2), 9, np.uint8), psi=0.5, sigma_u=0, sigma_w=0, rng=rng)

@@ -1,8 +1,7 @@
-"""Fields of independent random values, from the generator a mutation was given.
+"""What mutations share: random fields, how images lie in memory, and the colours to paint with.
 
-How images lie in memory and become whole levels: what OpenCV and the kernels want, and back.
-
-Colours that mutations paint with, for colour and for gray images alike.
+Random values come from the generator a mutation was given; images become what OpenCV and the kernels want,
+and back to whole values from 0 to 255; colours are for colour and for gray images alike.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def truncated(values: NDArray[np.float32], shape: tuple[int, ...]) -> Image:
 
 
 HAZE_COLOUR = (205, 208, 211)
-"""RGB gray of fog (000 III-A.3)."""
+"""RGB gray of fog (Pezzementi et al. 2018, III-A.3)."""
 
 LUMA = (0.299, 0.587, 0.114)
 """BT.601 weights of R, G, B."""

@@ -1,4 +1,4 @@
-"""The eight transformations of the reliability requirements (004): `t.frost(strength=0.3)`.
+"""The eight transformations of the reliability requirements (Hu et al. 2022): `t.frost(strength=0.3)`.
 
 Strength 0 changes nothing and 1 is far beyond what people tolerate, so that any wanted visual change in
 between can be searched for. The paper takes the eight from albumentations and from ImageNet-C and does not

@@ -1,11 +1,9 @@
-"""Weather in the air and on the lens: fog, snow, drops of water and mud.
+"""Weather in the air and on the lens: fog, snow, frost, drops of water and mud.
 
-Frost on the glass before the lens: ice of our own making, laid over the image.
-
-The textures are drawn, not photographed: needles of ice, which are ridges of noise that was stretched in one
-direction, grow in patches of different directions over a cloudy ground. They repeat without a seam, so an
-image of any size can be cut from them. Their mean colours and contrasts are those of the five photographs
-of the reference (002), so the veil has the same strength; the shapes differ.
+The textures of frost are drawn, not photographed: needles of ice, which are ridges of noise that was
+stretched in one direction, grow in patches of different directions over a cloudy ground. They repeat without
+a seam, so an image of any size can be cut from them. Their mean colours and contrasts are those of the five
+photographs of the reference (Michaelis et al. 2019), so the veil has the same strength; the shapes differ.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def requirement_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
         named = "; ".join(f"{one.outcome}: {shown(one.name)}" for one in open_ones[:NAMED])
         more = f"; and {len(open_ones) - NAMED} more" if len(open_ones) > NAMED else ""
         rest = f" {named}{more}." if named else ""
-        lines.append(f"Requirements ({shown(source)}): {counted(found) if found else 'none.'}{rest}")
+        lines.append(f"{shown(source).capitalize()}: {counted(found) if found else 'none.'}{rest}")
     return lines
 
 
@@ -59,5 +59,5 @@ def _table(source: str, found: Sequence[Verdict]) -> Table:
         }
         for one in ordered
     )
-    columns = ("verdict", "requirement", "required", "measured", "why")
-    return Table(f"requirements {source}", f"Requirements: {shown(source)}", columns, rows, data)
+    columns = ("verdict", source.removesuffix("s"), "required", "measured", "why")
+    return Table(f"verdicts {source}", shown(source).capitalize(), columns, rows, data)

@@ -22,7 +22,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts in the order of their rules."""
     table = Table(show_lines=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("requirement", overflow="fold", ratio=1)
+    table.add_column("rule", overflow="fold", ratio=1)
     table.add_column("measured", overflow="fold", justify="right", max_width=20)
     for verdict in verdicts:
         words = Text(shown(verdict.name, longest=300), style="bold")

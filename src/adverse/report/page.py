@@ -38,7 +38,8 @@ from adverse.text import shown
 FILE, TABLES = "report.html", "report_tables"
 """Beside the results rather than among them: no command reads them."""
 UNCHECKED = (
-    "No requirement was checked; adverse check with --save does, and its verdicts are then shown here."
+    "The run was not checked against rules; adverse check RUN RULES --save does that, and its verdicts are "
+    "shown here."
 )
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 

@@ -57,7 +57,7 @@ def quality(summary: Summary) -> list[str]:
                 lines.append(f"{failed}; {_faults_count(summary)}")
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
         lines += _of_retries(summary, sut)
-        if counts["answered_differently_when_asked_twice"]:
+        if counts["nondeterministic"]:
             lines.append(f"{sut}: gave different answers to the same image; its figures are one draw of many")
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     if refused:

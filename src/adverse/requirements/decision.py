@@ -1,17 +1,13 @@
-"""Whether a requirement is met, missed, or cannot be told from the images there are.
+"""Whether a requirement is met, missed, or undecided on the images there are.
 
 The reliability distance is what is required less what is measured; a requirement is met when the distance is
 at most the margin. It PASSES when the upper bound of the distance is at most the margin, FAILS when the lower
-bound is above it, and is INCONCLUSIVE in between: not having seen a fall is not having shown that there is
-none. docs/requirements.md tells why the default rule is `paired` and what `paper` does.
+bound is above it, and is INCONCLUSIVE in between: not having seen a fall does not show that there is none.
 
-Batches of images drawn with replacement, as the weight that each row has in each batch.
-
-`logs` draws whole logs, each image with the mean of its versions: frames of one drive are alike, and a batch
-that draws them one by one would take them for independent. `images` draws images one by one, each with one
-version drawn with it, as the paper does.
-
-The verdicts of one SUT on all its requirements, with the reason where the numbers alone do not say it.
+Bounds come from batches drawn with replacement, each a weight for every row. `logs` draws whole logs, each
+image with the mean of its versions, since frames of one drive are alike. `images` draws images one by one,
+each with one version drawn with it, as the paper does. docs/requirements.md explains why the default rule is
+`paired` and what `paper` does.
 """
 
 from __future__ import annotations
@@ -73,15 +69,15 @@ def batches_of_images(evidence: Evidence, batches: int, images: int, *, seed: in
     rng = generator(seed, "batches of images", str(run))
     sides = (evidence.required, evidence.measured)
     rows = [_rows_by_image(side, len(evidence.log)) for side in sides]
-    pools = [np.flatnonzero(found.number > 0) for found in rows]
+    pools = [np.flatnonzero(index.number > 0) for index in rows]
     parts = []
     for size in _sizes(batches):
         place, which = rng.random((size, images)), rng.random((size, images))
         values = []
-        for side, found, pool in zip(sides, rows, pools, strict=True):
+        for side, index, pool in zip(sides, rows, pools, strict=True):
             drawn = min(images, len(pool))
             image = pool[(place[:, :drawn] * len(pool)).astype(np.int64)]
-            row = found.order[found.start[image] + (which[:, :drawn] * found.number[image]).astype(np.int64)]
+            row = index.order[index.start[image] + (which[:, :drawn] * index.number[image]).astype(np.int64)]
             values.append(side.tally.under(_counts(row, len(side.image))))
         parts.append(values)
     return _joined(parts)
@@ -121,7 +117,7 @@ def _joined(parts: list[list[Array]]) -> Batches:
     return Batches(required, measured)
 
 
-Rule = Literal["paired", "paper"]
+IntervalRule = Literal["paired", "paper"]
 POWER = 0.9
 """How often the minimum detectable effect is detected."""
 FEWEST_IMAGES, FEWEST_LOGS = 20, 5
@@ -131,7 +127,7 @@ NO_EVIDENCE = 0.5
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """How a requirement is checked: n batches of k images (None: as many as there are)."""
 
     batches: int = 1000
@@ -139,11 +135,11 @@ class Plan:
     confidence: float = 0.95
     margin: float = 0.02
     seed: int = 0
-    rule: Rule = "paired"
+    rule: IntervalRule = "paired"
 
     @property
     def risk(self) -> float:
-        """The chance of a wrong PASS, and of a wrong FAIL, that is put up with."""
+        """The accepted chance of a wrong PASS, and of a wrong FAIL."""
         return 1 - self.confidence
 
 
@@ -177,29 +173,33 @@ class Finding:
         return self.required - self.measured
 
 
-def find(evidence: Evidence, plan: Plan, *, run: int = 0) -> Finding:
+def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> Finding:
     """Return what the evidence says; `run` counts repetitions with other random numbers."""
     images, logs = evidence.images, evidence.logs
     if not images:
-        return Finding(0, 0, refused="no image says anything about it")
+        return Finding(0, 0, refused="no image is informative")
     required, measured = whole(evidence)
     if not math.isfinite(required) or not math.isfinite(measured):
         return Finding(images, logs, refused="the measure is not defined on these images")
-    known = Finding(images, logs, required, measured)
+    estimate = Finding(images, logs, required, measured)
     independent = logs if plan.rule == "paired" else images
     if images < FEWEST_IMAGES or independent < FEWEST_LOGS:
         have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
         return replace(
-            known, refused=f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+            estimate, refused=f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
         )
     drawn = len(evidence.log) if plan.images is None else min(plan.images, len(evidence.log))
     draw = batches_of_logs if plan.rule == "paired" else batches_of_images
     values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
     undefined = int((~np.isfinite(values.required) | ~np.isfinite(values.measured)).sum())
     if undefined:
-        return replace(known, refused=f"too few images: not defined in {undefined} of {plan.batches} batches")
+        return replace(
+            estimate, refused=f"too few images: not defined in {undefined} of {plan.batches} batches"
+        )
     if plan.rule == "paper":
-        means = replace(known, required=float(values.required.mean()), measured=float(values.measured.mean()))
+        means = replace(
+            estimate, required=float(values.required.mean()), measured=float(values.measured.mean())
+        )
         error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
         return _bounded(means, error, plan, lambda risk: _normal(risk) * error)
     error = float((values.required - values.measured).std(ddof=1)) * math.sqrt(logs / (logs - 1))
@@ -214,7 +214,7 @@ def find(evidence: Evidence, plan: Plan, *, run: int = 0) -> Finding:
         spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
         return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
 
-    return _bounded(known, error, plan, reach)
+    return _bounded(estimate, error, plan, reach)
 
 
 def unseen(images: float, risk: float) -> float:
@@ -260,12 +260,12 @@ def _alike(together: Batches, singly: Batches, *, at_most: float) -> float:
     return min(max(1.0, *effects), at_most) if effects else at_most
 
 
-def _bounded(known: Finding, error: float, plan: Plan, reach: Callable[[float], float]) -> Finding:
+def _bounded(estimate: Finding, error: float, plan: SamplingPlan, reach: Callable[[float], float]) -> Finding:
     """Add the bounds and p-values that follow from half the interval at any risk."""
-    distance = known.distance or 0.0
+    distance = estimate.distance or 0.0
     half = reach(plan.risk)
     return replace(
-        known,
+        estimate,
         error=error,
         low=distance - half,
         high=distance + half,
@@ -281,8 +281,10 @@ def _p_value(gap: float, reach: Callable[[float], float]) -> float:
         return NO_EVIDENCE
     if reach(SMALLEST_P) <= gap:
         return SMALLEST_P
-    found = optimize.brentq(lambda power: reach(math.exp(power)) - gap, math.log(SMALLEST_P), math.log(0.5))
-    return math.exp(found)
+    log_risk = optimize.brentq(
+        lambda power: reach(math.exp(power)) - gap, math.log(SMALLEST_P), math.log(0.5)
+    )
+    return math.exp(log_risk)
 
 
 def _normal(risk: float) -> float:
@@ -290,31 +292,32 @@ def _normal(risk: float) -> float:
 
 
 TOO_NEAR = 5
-"""Where the bounds would have to be so many times nearer, more images are no advice."""
+"""Where the bounds would have to be this many times nearer, asking for more images is no advice."""
 RUNS = (0, 1)
-"""Every check is done twice with other random batches; only what both find is said."""
+"""Every check is done twice with other random batches; only what both agree on is reported."""
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What was found about a requirement, what follows, and why."""
+class Decision:
+    """The finding about a requirement, its outcome, and the reason for it."""
 
     finding: Finding
     outcome: Outcome
     reason: str = ""
 
 
-def judge(evidence: Sequence[Evidence], plans: Sequence[Plan]) -> list[Judged]:
-    """Judge all requirements of one SUT together, at one confidence: Holm corrects for how many they are."""
-    found = [[find(one, plan, run=run) for one, plan in zip(evidence, plans, strict=True)] for run in RUNS]
-    outcomes = [decide(findings, max(plan.risk for plan in plans)) for findings in found] if plans else []
+def decisions(evidence: Sequence[Evidence], plans: Sequence[SamplingPlan]) -> list[Decision]:
+    """Decide all requirements of one SUT together, at one confidence, corrected for their number (Holm)."""
+    pairs = list(zip(evidence, plans, strict=True))
+    runs = [[find(rows, plan, run=run) for rows, plan in pairs] for run in RUNS]
+    outcomes = [decide(findings, max(plan.risk for plan in plans)) for findings in runs] if plans else []
     return [
-        _judged(finding, plan, first, second, among=len(plans))
-        for finding, plan, first, second in zip(found[0], plans, *outcomes, strict=True)
+        _decision(finding, plan, first, second, among=len(plans))
+        for finding, plan, first, second in zip(runs[0], plans, *outcomes, strict=True)
     ]
 
 
-def images_needed(finding: Finding, plan: Plan) -> int | None:
+def images_needed(finding: Finding, plan: SamplingPlan) -> int | None:
     """Return about how many images would settle it, if the distance stays what it is; None: too many."""
     if finding.distance is None or finding.high is None:
         return None
@@ -323,28 +326,28 @@ def images_needed(finding: Finding, plan: Plan) -> int | None:
     return None if gap < reach / TOO_NEAR else math.ceil(finding.images * (reach / gap) ** 2)
 
 
-def _judged(finding: Finding, plan: Plan, first: Outcome, second: Outcome, *, among: int) -> Judged:
+def _decision(
+    finding: Finding, plan: SamplingPlan, first: Outcome, second: Outcome, *, among: int
+) -> Decision:
     if finding.refused:
-        return Judged(finding, Outcome.INCONCLUSIVE, finding.refused)
+        return Decision(finding, Outcome.INCONCLUSIVE, finding.refused)
     if first != second:
         words = f"n too small: of two sets of {plan.batches} random batches one says {first}, one {second}"
-        return Judged(finding, Outcome.INCONCLUSIVE, words)
+        return Decision(finding, Outcome.INCONCLUSIVE, words)
     if first is not Outcome.INCONCLUSIVE:
-        return Judged(finding, first)
+        return Decision(finding, first)
     p_value = min(finding.p_met, finding.p_missed)
     if p_value <= plan.risk:
         claim = "met" if finding.p_met <= plan.risk else "missed"
-        return Judged(
+        return Decision(
             finding, first, f"{claim} taken alone (p = {p_value:.2g}), not as one of {among} (Holm)"
         )
     needed = images_needed(finding, plan)
     if needed is None:
-        return Judged(
-            finding, first, f"the distance is too near the margin {plan.margin:g} to be told from it"
-        )
+        return Decision(finding, first, f"the distance is too close to the margin {plan.margin:g} to decide")
     there, wanted = f"{finding.images}", f"{needed} images"
     if finding.logs < finding.images:  # more frames of the same logs say little more
         there += f" of {finding.logs}"
         wanted += f" of {math.ceil(finding.logs * needed / finding.images)} logs"
-    more = f"about {wanted} would tell, {there} there are"
-    return Judged(finding, first, f"the bounds hold the margin {plan.margin:g}; {more}")
+    more = f"about {wanted} would decide it, there are {there}"
+    return Decision(finding, first, f"the margin {plan.margin:g} lies between the bounds; {more}")

@@ -1,4 +1,4 @@
-"""Requirements as they are written: a YAML file that names a study, or the study's own `requirements:`."""
+"""The requirements file: YAML that names a study, or the study's own `requirements:`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Kind
 from adverse.plugins import NonNegative, Positive
-from adverse.requirements.decision import Plan, Rule
+from adverse.requirements.decision import IntervalRule, SamplingPlan
 from adverse.strict_yaml import Where, YamlFile, read_yaml, validated
 from adverse.study.spec import StudyFile, read_study
 from adverse.types import Task
@@ -19,8 +19,8 @@ from adverse.visual import Backend
 
 MEASURES: dict[Task, dict[str, str]] = {
     "detection": {
-        "recall": "share of the targets that are found",
-        "f1": "balance of targets found and false alarms",
+        "recall": "share of the targets that are detected",
+        "f1": "balance of recall and precision",
         "ap": "COCO AP of the targets",
         "ap50": "COCO AP50 of the targets",
     },
@@ -29,7 +29,7 @@ MEASURES: dict[Task, dict[str, str]] = {
         "pixel_accuracy": "share of pixels with the right class",
     },
     "classification": {
-        "top1": "share of images whose class is answered",
+        "top1": "share of images whose class is right",
         "top5": "share of images whose class is among the best five",
     },
 }
@@ -61,15 +61,15 @@ class Distribution(_Section):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        told = [value for value in (self.uniform, self.loguniform, self.choice) if value is not None]
-        if len(told) != 1:
+        given = [value for value in (self.uniform, self.loguniform, self.choice) if value is not None]
+        if len(given) != 1:
             raise ValueError("one of uniform: [low, high], loguniform: [low, high], choice: [values]")
-        if self.choice is None and told[0][0] >= told[0][1]:
-            raise ValueError(f"the lower end ({told[0][0]:g}) below the upper one ({told[0][1]:g})")
+        if self.choice is None and given[0][0] >= given[0][1]:
+            raise ValueError(f"the lower end ({given[0][0]:g}) below the upper one ({given[0][1]:g})")
         return self
 
 
-class Required(_Section):
+class Requirement(_Section):
     """One requirement."""
 
     transformation: str
@@ -85,7 +85,7 @@ class Required(_Section):
 class Requirements(_Section):
     """All requirements of a file, and how they are checked."""
 
-    require: Annotated[tuple[Required, ...], Field(min_length=1)]
+    require: Annotated[tuple[Requirement, ...], Field(min_length=1)]
     study: str | None = None
     suts: tuple[str, ...] = ()
     frames: Annotated[int, Field(ge=1)] | None = None
@@ -99,13 +99,13 @@ class Requirements(_Section):
     images: Annotated[int, Field(ge=1)] | None = None
     confidence: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
     margin: NonNegative = 0.02
-    rule: Rule = "paired"
+    rule: IntervalRule = "paired"
     seed: Annotated[int, Field(ge=0)] | None = None
     ranking: bool = False
 
     @field_validator("score")
     @classmethod
-    def _one_level(cls, score: float | None, info: ValidationInfo) -> float | None:
+    def _one_threshold(cls, score: float | None, info: ValidationInfo) -> float | None:
         if score is not None and info.data.get("sensitivity") is not None:
             raise ValueError("sensitivity: or score:, not both")
         return score
@@ -116,7 +116,7 @@ class RequirementsFile:
     """Requirements together with the study they are about and the place they were read from."""
 
     source: YamlFile
-    asked: Requirements
+    requirements: Requirements
     study: StudyFile
 
     def where(self, *place: str | int) -> str:
@@ -131,47 +131,50 @@ class RequirementsFile:
     @property
     def seed(self) -> int:
         """The seed of the batches: the file's own, else the study's."""
-        return self.study.study.seed if self.asked.seed is None else self.asked.seed
+        return self.study.study.seed if self.requirements.seed is None else self.requirements.seed
 
     def names(self) -> list[str]:
-        """Return what each requirement is called, each differently."""
+        """Return a distinct name for each requirement."""
         names: list[str] = []
-        for one in self.asked.require:
-            name = one.name or f"{one.transformation} {one.kind}"
+        for requirement in self.requirements.require:
+            name = requirement.name or f"{requirement.transformation} {requirement.kind}"
             again = 2
             while name in names:
-                name, again = f"{one.name or one.transformation} {one.kind} {again}", again + 1
+                name, again = (
+                    f"{requirement.name or requirement.transformation} {requirement.kind} {again}",
+                    again + 1,
+                )
             names.append(name)
         return names
 
     def measure(self, number: int) -> str:
         """Return what a requirement is measured by, or raise where the task has no such measure."""
-        one, task = self.asked.require[number], self.study.study.task
-        if one.kind == "prediction":
-            if one.measure is not None and one.measure != SIMILARITY[task][0]:
+        requirement, task = self.requirements.require[number], self.study.study.task
+        if requirement.kind == "prediction":
+            if requirement.measure is not None and requirement.measure != SIMILARITY[task][0]:
                 raise self._no_measure(number, [SIMILARITY[task][0]], f"prediction preservation in {task}")
             return SIMILARITY[task][0]
-        if one.measure is not None and one.measure not in MEASURES[task]:
+        if requirement.measure is not None and requirement.measure not in MEASURES[task]:
             raise self._no_measure(number, MEASURES[task], task)
-        return one.measure or next(iter(MEASURES[task]))
+        return requirement.measure or next(iter(MEASURES[task]))
 
-    def plan(self, number: int) -> Plan:
+    def plan(self, number: int) -> SamplingPlan:
         """Return how a requirement is checked."""
-        asked, margin = self.asked, self.asked.require[number].margin
-        return Plan(
-            batches=asked.batches,
-            images=asked.images,
-            confidence=asked.confidence,
-            margin=asked.margin if margin is None else margin,
+        requirements, margin = self.requirements, self.requirements.require[number].margin
+        return SamplingPlan(
+            batches=requirements.batches,
+            images=requirements.images,
+            confidence=requirements.confidence,
+            margin=requirements.margin if margin is None else margin,
             seed=self.seed,
-            rule=asked.rule,
+            rule=requirements.rule,
         )
 
-    def _no_measure(self, number: int, known: Any, of: str) -> StudyError:
+    def _no_measure(self, number: int, measures: Any, of: str) -> StudyError:
         return StudyError(
-            f"there is no measure {self.asked.require[number].measure!r} for {of}",
+            f"there is no measure {self.requirements.require[number].measure!r} for {of}",
             where=self.where("require", number, "measure"),
-            fix=suggestion(str(self.asked.require[number].measure), known),
+            fix=suggestion(str(self.requirements.require[number].measure), measures),
         )
 
 
@@ -188,15 +191,15 @@ def read_requirements(path: Path) -> RequirementsFile:
             wanted="a study with requirements:, or a file with study: and require:",
             fix=f"Write some, as {PAGE} shows.",
         )
-    asked = _validated(source)
-    if asked.study is None:
+    requirements = _validated(source)
+    if requirements.study is None:
         raise StudyError(
-            "the requirements do not say what they are about",
+            "the requirements name no study",
             where=str(path),
             wanted="study: the path of a study file",
-            fix="Add study: study.yaml; it tells the data and the systems.",
+            fix="Add study: study.yaml; it names the data and the systems.",
         )
-    return RequirementsFile(source, asked, read_study(path.resolve().parent / asked.study))
+    return RequirementsFile(source, requirements, read_study(path.resolve().parent / requirements.study))
 
 
 def _below(source: YamlFile, key: str) -> YamlFile:
@@ -229,5 +232,5 @@ def _tuples(value: Any) -> Any:
 
 
 def _fields_at(place: Where) -> list[str]:
-    sections: dict[int, type[BaseModel]] = {0: Requirements, 2: Required}
+    sections: dict[int, type[BaseModel]] = {0: Requirements, 2: Requirement}
     return list(sections.get(len(place), Distribution).model_fields)

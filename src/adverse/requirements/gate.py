@@ -1,6 +1,6 @@
-"""From rules and a run to verdicts: PASS, FAIL, or INCONCLUSIVE where the run cannot say.
+"""Hold a run to rules: the figures that each rule is about, and PASS, FAIL or INCONCLUSIVE for each of them.
 
-The figures of a run that rules ask for, each with its interval or why there is none.
+A figure comes with its interval, or with the reason why there is none.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
-from adverse.requirements.results import rejudged
-from adverse.requirements.rules import COUNTS, PERCENT, RATES, VERDICTS, Rule, read_rules
+from adverse.requirements.results import recheck
+from adverse.requirements.rules import COUNTS, PERCENT, RATES, REQUIREMENTS, Rule, read_rules
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.finished import finished
 from adverse.store.read import Store
@@ -40,8 +40,8 @@ class Figure:
     note: str = ""
 
 
-class Measured:
-    """A finished run, from whose detections figures are worked out: what is written down is not trusted."""
+class RunFigures:
+    """The figures of a finished run, computed from its detections: results on disk are not trusted."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -49,11 +49,11 @@ class Measured:
 
     @cached_property
     def summary(self) -> Summary:
-        """The results, worked out when a rule first asks for them."""
+        """The results, computed when a rule first needs them."""
         return work_out_results(self.store).summary
 
     def figures(self, rule: Rule) -> Iterator[Figure]:
-        """Yield what a rule asks about: one figure for each SUT and level it covers, none left out."""
+        """Yield one figure for each SUT and level that a rule covers, none left out."""
         for sut in rule.sut or self.store.suts:
             if sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
@@ -90,22 +90,22 @@ class Measured:
 
     def _rows(self, measure: str, sut: str) -> list[Mapping[str, Any]]:
         rows = self.summary.data.get(TABLES.get(measure, "rows"), ())
-        known = _column(measure)
-        return [row for row in rows if row["sut"] == sut and known in row]
+        column = _column(measure)
+        return [row for row in rows if row["sut"] == sut and column in row]
 
     def _score(self, rule: Rule, sut: str) -> Figure:
         """Return a score of a segmenter or classifier."""
         of = self._of(sut, None, rule.setting)
         rows = [row for row in self.summary.rows if row["sut"] == sut]
         if rule.setting is None or rule.level is not None:
-            return Figure(of, None, doubt=f"the run is one of {self.store.task}: there is no {rule.measure}")
+            return Figure(of, None, doubt=f"a run of {self.store.task} has no {rule.measure}")
         setting = self._setting(rule.setting)
         row = next((row for row in rows if row["setting"] == setting), None)
         if row is None:
             return Figure(of, None, doubt=self._no_setting(rule.setting))
         flat = {**row, **row["scores"]}
         if rule.measure not in flat:
-            return Figure(of, None, doubt=f"the run is one of {self.store.task}: there is no {rule.words}")
+            return Figure(of, None, doubt=f"a run of {self.store.task} has no {rule.words}")
         return _figure(flat, rule.measure, of)
 
     def _count(self, rule: Rule, sut: str) -> Figure:
@@ -116,7 +116,7 @@ class Measured:
             return Figure(sut, float(counts["fault"]), note=note)
         if rule.measure == "fault_rate":
             if not counts["attempts"]:
-                return Figure(sut, None, doubt="it was asked nothing")
+                return Figure(sut, None, doubt="no image was sent to it")
             return Figure(sut, counts["failed_attempts"] / counts["attempts"])
         refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
         return Figure("", float(len({row["frame"] for row in refused})))
@@ -129,11 +129,11 @@ class Measured:
         row = next(row for row in table.rows if row.sut == sut)
         of = f"{sut} by {table.metric.short}"
         value = getattr(row.whole, PARTS[rule.measure])
-        found: Interval | None = getattr(row.intervals, PARTS[rule.measure]) if row.intervals else None
+        interval: Interval | None = getattr(row.intervals, PARTS[rule.measure]) if row.intervals else None
         if value is None:
             return Figure(of, None, doubt="P is 0, so nothing can be a share of it")
         doubt = "" if table.status == "ok" else f"{table.status}: {TOO_FEW}"
-        ends, note = _of_interval(found, 100)
+        ends, note = _of_interval(interval, 100)
         return Figure(of, 100 * value, ends, doubt, note)
 
     def _benchmark(self, metric: str | None) -> BenchTable:
@@ -159,45 +159,44 @@ def _column(measure: str) -> str:
 def _figure(row: Mapping[str, Any], name: str, of: str) -> Figure:
     """Return a figure from a row of the results, nested or flat, and why it may not decide."""
     if row[name] is None:
-        return Figure(of, None, doubt="insufficient: the data cannot answer this")
+        return Figure(of, None, doubt="insufficient: too little data for this figure")
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
-    found = row.get(f"{name}_interval")
-    if isinstance(found, Mapping):
-        ends, status, why = found["interval"], found["interval_status"], found["why"]
+    interval = row.get(f"{name}_interval")
+    if isinstance(interval, Mapping):
+        ends, status, why = interval["interval"], interval["interval_status"], interval["why"]
     else:
-        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], found, ""
+        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], interval, ""
     if not ends or None in ends:
         return Figure(of, row[name], None, doubt, why or "the run has no intervals")
     note = "rests on fewer than 20 logs" if status == "few logs" else ""
     return Figure(of, row[name], (ends[0], ends[1]), doubt, note)
 
 
-def _of_interval(found: Interval | None, scale: float) -> tuple[tuple[float, float] | None, str]:
-    if found is None or found.low is None or found.high is None:
-        return None, found.why if found else "this metric has no interval"
-    return (scale * found.low, scale * found.high), found.why
+def _of_interval(interval: Interval | None, scale: float) -> tuple[tuple[float, float] | None, str]:
+    if interval is None or interval.low is None or interval.high is None:
+        return None, interval.why if interval else "this metric has no interval"
+    return (scale * interval.low, scale * interval.high), interval.why
 
 
-OWN = "check"
-"""The name under which a run keeps the verdicts of this gate."""
+RULES = "rules"
+"""The name under which a run keeps the verdicts on its rules."""
 BOUNDS = {"lower": "the lower bound of ", "upper": "the upper bound of ", "point": ""}
 
 
-def check(run: Path | Store, rules: Path) -> list[Verdict]:
+def check_run(run: Path | Store, rules: Path) -> list[Verdict]:
     """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers.
 
-    Figures and verdicts are worked out from the detections of the run, whatever its results say.
+    Figures and verdicts are computed from the detections of the run, whatever its results say.
     """
-    told = read_rules(rules)
-    measured = Measured(run if isinstance(run, Store) else finished(run))
-    return [verdict for rule in told for verdict in _verdicts(measured, rule)]
+    figures = RunFigures(run if isinstance(run, Store) else finished(run))
+    return [verdict for rule in read_rules(rules) for verdict in _verdicts(figures, rule)]
 
 
-def _verdicts(measured: Measured, rule: Rule) -> Iterator[Verdict]:
-    if rule.measure == VERDICTS:
-        yield from _others(measured, rule)
+def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
+    if rule.measure == REQUIREMENTS:
+        yield from _requirements(run.store, rule)
         return
-    figures = list(dict.fromkeys(measured.figures(rule)))
+    figures = list(dict.fromkeys(run.figures(rule)))
     for figure in figures:
         what = f"{rule.words} of {figure.of}" if figure.of else rule.words
         limit = f"at least {rule.at_least:g}" if rule.at_least is not None else f"at most {rule.at_most:g}"
@@ -205,11 +204,11 @@ def _verdicts(measured: Measured, rule: Rule) -> Iterator[Verdict]:
         name = words
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
-        yield Verdict(name, words, rule.limit, figure.value, figure.ends, *judge(rule, figure))
+        yield Verdict(name, words, rule.limit, figure.value, figure.ends, *outcome_of(rule, figure))
 
 
-def judge(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
-    """Decide by the cautious end of the interval, or by the figure itself; what is in doubt is open."""
+def outcome_of(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
+    """Decide by the cautious end of the interval, or by the figure itself; doubt makes it INCONCLUSIVE."""
     if figure.doubt or figure.value is None or rule.limit is None:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
@@ -217,9 +216,9 @@ def judge(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
     if figure.ends is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
     low, high = figure.ends
-    both = {_kept(rule, low), _kept(rule, high)}
-    if len(both) == 1:
-        return both.pop(), figure.note
+    at_ends = {_kept(rule, low), _kept(rule, high)}
+    if len(at_ends) == 1:
+        return at_ends.pop(), figure.note
     more = f"; {figure.note}" if figure.note else ""
     return Outcome.INCONCLUSIVE, f"the limit lies within the interval{more}"
 
@@ -229,11 +228,11 @@ def _kept(rule: Rule, value: float) -> Outcome:
     return Outcome.PASS if kept else Outcome.FAIL
 
 
-def _others(measured: Measured, rule: Rule) -> Sequence[Verdict]:
-    """Judge the requirements that the run was made for again; no requirement is no evidence."""
-    found = rejudged(measured.store)
-    if found:
-        return found
-    why = "the run is not that of a requirements check; run adverse requirements check first"
+def _requirements(store: Store, rule: Rule) -> Sequence[Verdict]:
+    """Evaluate the requirements that the run was made for again; no requirement is no evidence."""
+    verdicts = recheck(store)
+    if verdicts:
+        return verdicts
+    why = "the run is not of a requirements check; run adverse requirements check first"
     words = "every requirement passes"
-    return [Verdict(rule.name or VERDICTS, words, None, None, None, Outcome.INCONCLUSIVE, why)]
+    return [Verdict(rule.name or REQUIREMENTS, words, None, None, None, Outcome.INCONCLUSIVE, why)]

@@ -1,9 +1,8 @@
 """What the three tasks measure: how right answers are, and how alike two answers to one frame are.
 
-What a measure is made of, row by row, so that it can be had for any weighting of the rows.
-
-A row is one image as it is, or one changed version of it. A batch of images is a weight for each row, so
-thousands of batches are a product of matrices; nothing is matched or counted twice.
+A measure is kept row by row, so that it can be computed for any weighting of the rows. A row is one image as
+it is, or one changed version of it. A batch of images is a weight for each row, so thousands of batches are a
+product of matrices; nothing is matched or counted twice.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ class Ratio:
     @property
     def informs(self) -> NDArray[np.bool_]:
         """Rows with anything to count."""
-        found: NDArray[np.bool_] = self.whole > 0
-        return found
+        informative: NDArray[np.bool_] = self.whole > 0
+        return informative
 
     def under(self, weights: Array) -> Array:
         """Return the ratio of the weighted sums."""
@@ -86,16 +85,16 @@ class MeanRatio:
 
 
 @dataclass(frozen=True, eq=False)
-class Precision:
+class AveragePrecision:
     """Average precision of detections that were matched once."""
 
     matched: Matched
 
     @property
     def informs(self) -> NDArray[np.bool_]:
-        """Rows with true objects; one with false alarms alone informs too, but proves no finding."""
-        found: NDArray[np.bool_] = self.matched.positives.sum(axis=0) > 0
-        return found
+        """Rows with true objects; one with false positives alone informs too, but proves nothing."""
+        informative: NDArray[np.bool_] = self.matched.positives.sum(axis=0) > 0
+        return informative
 
     def under(self, weights: Array) -> Array:
         """Return the mean average precision."""
@@ -147,8 +146,8 @@ class Rows:
     settings: tuple[str, ...]
 
 
-class Answered(Protocol):
-    """What one SUT answered under all settings of a run."""
+class TaskAnswers(Protocol):
+    """The answers of one SUT under all settings of a run."""
 
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""
@@ -160,7 +159,7 @@ class Answered(Protocol):
         """Return how alike the answers are to those on the frames as they are."""
 
 
-class Detected:
+class DetectorAnswers:
     """A detector. `threshold` is the score from which on a detection counts, unless its AP is asked for."""
 
     def __init__(self, store: Store, sut: str, *, sensitivity: float | None, score: float | None) -> None:
@@ -171,7 +170,7 @@ class Detected:
         self.threshold = np.float32(score if score is not None else -np.inf)
         if score is None and sensitivity is not None:
             self.threshold, self.source = self._standardized(sensitivity)
-        self._counting = {name: _above(one, self.threshold) for name, one in self.answers.items()}
+        self._counting = {name: _above(answers, self.threshold) for name, answers in self.answers.items()}
 
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""
@@ -180,40 +179,40 @@ class Detected:
     def correct(self, measure: str, rows: Rows) -> Tally:
         """Return recall, F1 or average precision."""
         if measure in ("ap", "ap50"):
-            return Precision(self._matched(rows, OVERLAPS if measure == "ap" else np.array([0.5])))
+            return AveragePrecision(self._matched(rows, OVERLAPS if measure == "ap" else np.array([0.5])))
         frames = len(self.store.frames.ids)
         truth = self.store.truth
         real = np.bincount(truth.frame[~truth.ignore], minlength=frames).astype(np.float64)
-        found, false = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
+        hits, false = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
         for number, setting in enumerate(rows.settings):
             mine = rows.setting == number
             judged = judge(self._counting[setting], truth)
             frame = judged.answers.frame[judged.row]
-            for outcome, counts in ((HIT, found), (FALSE, false)):
+            for outcome, counts in ((HIT, hits), (FALSE, false)):
                 counts[mine] = np.bincount(frame[judged.outcome == outcome], minlength=frames)[
                     rows.frame[mine]
                 ]
         if measure == "recall":
-            return Ratio(found, real[rows.frame])
-        return Ratio(2 * found, real[rows.frame] + found + false)
+            return Ratio(hits, real[rows.frame])
+        return Ratio(2 * hits, real[rows.frame] + hits + false)
 
     def alike(self, rows: Rows) -> Tally:
         """Return the F1 of the boxes that match those found on the frame as it is."""
         frames = len(self.store.frames.ids)
         plain = self._counting[self.baseline]
-        known = _as_truth(plain)
-        before = np.bincount(known.frame, minlength=frames).astype(np.float64)
+        reference = _as_truth(plain)
+        before = np.bincount(reference.frame, minlength=frames).astype(np.float64)
         same, after = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
         for number, setting in enumerate(rows.settings):
             mine = rows.setting == number
             answers = self._counting[setting]
             frame = np.repeat(answers.frame, np.diff(answers.offsets))
-            hit = match(answers, known).outcome == HIT
+            hit = match(answers, reference).outcome == HIT
             same[mine] = np.bincount(frame[hit], minlength=frames)[rows.frame[mine]]
             after[mine] = np.bincount(frame, minlength=frames)[rows.frame[mine]]
         return Ratio(2 * same, before[rows.frame] + after)
 
-    def _standardized(self, level: float) -> tuple[np.float32, str]:
+    def _standardized(self, rate: float) -> tuple[np.float32, str]:
         """Return the threshold that costs so many false positives per un-mutated validation image."""
         judged = judge(self.answers[self.baseline], self.store.truth)
         test = self.store.frames.test
@@ -221,8 +220,8 @@ class Detected:
         ran = np.zeros(len(test), np.bool_)
         ran[judged.answers.frame[np.isin(judged.answers.status, (OK, FAULT))]] = True
         counted = (test if source == "test" else ~test) & ran
-        found = standardize(false_scores(judged, counted), int(counted.sum()), np.array([level]))
-        return found.thresholds[0], source
+        standard = standardize(false_scores(judged, counted), int(counted.sum()), np.array([rate]))
+        return standard.thresholds[0], source
 
     def _matched(self, rows: Rows, overlaps: NDArray[np.float64]) -> Any:
         """Match all rows at once, each as an image of its own."""
@@ -237,7 +236,7 @@ class Detected:
             boxes.append(answers.boxes[place].astype(np.float64))
             labels.append(answers.labels[place])
             scores.append(answers.scores[place].astype(np.float64))
-        found = FoundObjects(
+        detections = FoundObjects(
             np.concatenate(images), np.concatenate(boxes), np.concatenate(labels), np.concatenate(scores)
         )
         true = TrueObjects(
@@ -248,10 +247,10 @@ class Detected:
             truth.ignore[objects],
             truth.crowd[objects] & truth.ignore[objects],
         )
-        return matched_coco(true, found.ordered(), len(rows.frame), classes, overlaps)
+        return matched_coco(true, detections.ordered(), len(rows.frame), classes, overlaps)
 
 
-class Classified:
+class ClassifierAnswers:
     """A classifier; an answer that did not come is wrong, and like no other."""
 
     def __init__(self, store: Store, sut: str) -> None:
@@ -282,12 +281,12 @@ class Classified:
     @cached_property
     def _best(self) -> dict[str, dict[int, list[str]]]:
         return {
-            setting: dict(zip(one.frame.tolist(), one.best, strict=True))
-            for setting, one in self.ranked.items()
+            setting: dict(zip(ranking.frame.tolist(), ranking.best, strict=True))
+            for setting, ranking in self.ranked.items()
         }
 
 
-class Segmented:
+class SegmenterAnswers:
     """A segmenter; where there is no answer no pixel is right."""
 
     def __init__(self, store: Store, sut: str) -> None:
@@ -306,8 +305,8 @@ class Segmented:
         counts = np.zeros((len(rows.frame), classes, classes + 1), np.int64)
         for number, setting in enumerate(rows.settings):
             mine = rows.setting == number
-            known = self.counts[setting]
-            counts[mine] = known.counts[_places(known.frame, rows.frame[mine])]
+            stored = self.counts[setting]
+            counts[mine] = stored.counts[_places(stored.frame, rows.frame[mine])]
         right, union = iou_parts(counts)
         if measure == "mean_iou":
             return MeanRatio(right, union)
@@ -337,13 +336,13 @@ class Segmented:
         return self.store.label_maps(self.sut)
 
 
-def answered(store: Store, sut: str, *, sensitivity: float | None, score: float | None) -> Answered:
-    """Return what a SUT answered, by the run's task."""
+def task_answers(store: Store, sut: str, *, sensitivity: float | None, score: float | None) -> TaskAnswers:
+    """Return the answers of a SUT, by the run's task."""
     if store.task == "segmentation":
-        return Segmented(store, sut)
+        return SegmenterAnswers(store, sut)
     if store.task == "classification":
-        return Classified(store, sut)
-    return Detected(store, sut, sensitivity=sensitivity, score=score)
+        return ClassifierAnswers(store, sut)
+    return DetectorAnswers(store, sut, sensitivity=sensitivity, score=score)
 
 
 def _above(answers: Answers, threshold: np.float32) -> Answers:
@@ -395,9 +394,9 @@ def _members(
     return number, order[first[number] + inside]
 
 
-def _places(known: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    order = np.argsort(known, kind="stable")
-    return order[np.searchsorted(known[order], wanted)]
+def _places(frames: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    order = np.argsort(frames, kind="stable")
+    return order[np.searchsorted(frames[order], wanted)]
 
 
 def _pairs(rows: Rows) -> list[tuple[int, int]]:

@@ -1,9 +1,8 @@
-"""What a check leaves in its folder: every number as JSON, and the verdicts for the gate and the report.
+"""What a requirements check writes: every number as JSON, and the verdicts for the gate and the report.
 
-Where two orders of the same systems differ: by reliability distance, and by accuracy on a battery.
-
-004 (table 2) finds gaps this way: a system that is lower by reliability than by the benchmark is less
-reliable than the benchmark says.
+Among the numbers are ranking gaps, the pairs of systems whose order by reliability distance differs from that
+by accuracy on a battery: a system that is lower by reliability is less reliable than the benchmark says (Hu
+et al. 2022, table 2).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import yaml
 from adverse.errors import StoreError, StudyError
 from adverse.humans.thresholds import Threshold
 from adverse.requirements.file import Requirements, RequirementsFile
-from adverse.requirements.run import Check, Checked, Reach, judge_run
+from adverse.requirements.run import RequirementResult, RequirementsCheck, VersionStats, evaluate
 from adverse.requirements.verdicts import Verdict, write_verdicts
 from adverse.requirements.versions import Versions
 from adverse.store.folder import RunFolder
@@ -85,17 +84,17 @@ def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Se
     """
     _check(names, distances, accuracies)
     swaps, agreed, apart, ties, equal = [], 0, 0, [0, 0], 0
-    for one, other in itertools.combinations(range(len(names)), 2):
-        by_accuracy = _sign(accuracies[one] - accuracies[other])
-        by_distance = _sign(distances[other] - distances[one])
+    for first, second in itertools.combinations(range(len(names)), 2):
+        by_accuracy = _sign(accuracies[first] - accuracies[second])
+        by_distance = _sign(distances[second] - distances[first])
         ties[0] += by_accuracy == 0
         ties[1] += by_distance == 0
         equal += by_accuracy * by_distance == 0
         agreed += by_accuracy * by_distance > 0
         if by_accuracy * by_distance < 0:
             apart += 1
-            first, second = (one, other) if by_accuracy > 0 else (other, one)
-            swaps.append(Swap(names[first], names[second]))
+            better, worse = (first, second) if by_accuracy > 0 else (second, first)
+            swaps.append(Swap(names[better], names[worse]))
     pairs = math.comb(len(names), 2)
     spread = math.sqrt((pairs - ties[0]) * (pairs - ties[1]))
     return RankingGap(
@@ -139,69 +138,69 @@ def _listed(names: list[str]) -> str:
 
 
 NAME = "requirements"
-FORMAT = 2
+FORMAT = 3
 KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 
 
-def as_verdict(one: Checked) -> Verdict:
+def as_verdict(result: RequirementResult) -> Verdict:
     """Return the verdict: the margin is what is required, the distance what is measured."""
-    finding = one.judged.finding
+    finding = result.decision.finding
     ends = None if finding.low is None or finding.high is None else (finding.low, finding.high)
     return Verdict(
-        name=f"{one.sut}: {one.name}",
-        requirement=one.words,
-        required=one.plan.margin,
+        name=f"{result.sut}: {result.name}",
+        requirement=result.words,
+        required=result.plan.margin,
         measured=finding.distance,
         interval=ends,
-        outcome=one.judged.outcome,
-        reason=one.judged.reason,
+        outcome=result.decision.outcome,
+        reason=result.decision.reason,
     )
 
 
-def as_data(check: Check) -> dict[str, Any]:
+def as_data(check: RequirementsCheck) -> dict[str, Any]:
     """Return all of a check as plain data."""
-    asked = check.file.asked
+    requirements = check.file.requirements
     return {
         "format": FORMAT,
         "study": check.file.study.study.name,
         "task": check.file.study.study.task,
         "seed": check.file.seed,
-        "rule": asked.rule,
-        "confidence": asked.confidence,
-        "batches": asked.batches,
-        "images_per_batch": asked.images,
+        "rule": requirements.rule,
+        "confidence": requirements.confidence,
+        "batches": requirements.batches,
+        "images_per_batch": requirements.images,
         "faults": check.faults,
         "score_thresholds": {
             sut: {"score": score if np.isfinite(score) else None, "chosen_on": source}
             for sut, (score, source) in check.score_thresholds.items()
         },
-        "results": [as_row(one) for one in check.results],
+        "results": [as_row(result) for result in check.results],
         "rankings": _rankings(check),
-        "asked": asked.model_dump(mode="json"),
-        "made": [asdict(one) for one in check.versions],
+        "requirements": requirements.model_dump(mode="json"),
+        "versions": [asdict(versions) for versions in check.versions],
     }
 
 
-def _rankings(check: Check) -> list[dict[str, Any]]:
+def _rankings(check: RequirementsCheck) -> list[dict[str, Any]]:
     """Return, for each requirement with a battery, the two orders of the SUTs that have both scores."""
-    found = []
+    rankings = []
     for name in check.file.names():
         scored = [
-            (one.sut, distance, one.battery_mean)
-            for one in check.results
-            if one.name == name and (distance := one.judged.finding.distance) is not None
-            if one.battery_mean is not None
+            (result.sut, distance, result.battery_mean)
+            for result in check.results
+            if result.name == name and (distance := result.decision.finding.distance) is not None
+            if result.battery_mean is not None
         ]
         if len(scored) < FEWEST_RANKED:
             continue
         suts, distances, means = zip(*scored, strict=True)
         gap = ranking_gap(suts, distances, means)
-        found.append(
+        rankings.append(
             {
                 "requirement": name,
-                "battery": next(one.battery for one in check.results if one.name == name),
+                "battery": next(result.battery for result in check.results if result.name == name),
                 "tau": gap.tau,
                 "words": gap.words,
                 "places": [
@@ -216,75 +215,77 @@ def _rankings(check: Check) -> list[dict[str, Any]]:
                 ],
             }
         )
-    return found
+    return rankings
 
 
-def as_row(one: Checked) -> dict[str, Any]:
+def as_row(result: RequirementResult) -> dict[str, Any]:
     """Return one result as plain data."""
-    finding = one.judged.finding
+    finding = result.decision.finding
     return {
-        "sut": one.sut,
-        "requirement": one.name,
-        "words": one.words,
-        "kind": one.kind,
-        "measure": one.measure,
-        "transformation": one.transformation,
-        "threshold": one.threshold.tolerated_to,
-        "backend": one.threshold.backend,
-        "threshold_source": one.threshold.source,
-        "outcome": str(one.judged.outcome),
-        "reason": one.judged.reason,
+        "sut": result.sut,
+        "requirement": result.name,
+        "words": result.words,
+        "kind": result.kind,
+        "measure": result.measure,
+        "transformation": result.transformation,
+        "threshold": result.threshold.tolerated_to,
+        "backend": result.threshold.backend,
+        "threshold_source": result.threshold.source,
+        "outcome": str(result.decision.outcome),
+        "reason": result.decision.reason,
         "required": finding.required,
         "measured": finding.measured,
         "distance": finding.distance,
         "low": finding.low,
         "high": finding.high,
-        "margin": one.plan.margin,
+        "margin": result.plan.margin,
         "detectable": finding.detectable,
         "standard_error": finding.error,
         "p_met": finding.p_met,
         "p_missed": finding.p_missed,
         "images": finding.images,
         "logs": finding.logs,
-        **_reach("versions", one.within),
-        **(_reach("barely", one.barely) if one.barely is not None else {}),
-        "battery": one.battery,
-        "battery_mean": one.battery_mean,
+        **_version_stats("versions", result.within),
+        **(_version_stats("barely", result.barely) if result.barely is not None else {}),
+        "battery": result.battery,
+        "battery_mean": result.battery_mean,
     }
 
 
-def save(check: Check) -> tuple[Path, Path]:
+def save(check: RequirementsCheck) -> tuple[Path, Path]:
     """Write all of a check into its folder, seal it, and return the files: all numbers, and the verdicts."""
     text = json.dumps(as_data(check), indent=1, allow_nan=False) + "\n"
     (path,) = check.store.write({f"results/{NAME}.json": text.encode()})
-    return path, write_verdicts(check.store, NAME, [as_verdict(one) for one in check.results])
+    return path, write_verdicts(check.store, NAME, [as_verdict(result) for result in check.results])
 
 
 def is_check(run: Path) -> bool:
-    """Tell whether a folder is that of a requirements check."""
+    """Return whether a folder holds a requirements check."""
     return (RunFolder(run).results / f"{NAME}.json").exists()
 
 
-def rejudged(store: Store) -> list[Verdict]:
-    """Judge the answers of a check again by its requirements; none where the run is not that of a check.
+def recheck(store: Store) -> list[Verdict]:
+    """Return the verdicts of a check computed anew from its answers; none where the run is not a check.
 
-    Nothing is run, and no plug-in is loaded: which setting is a version of what is written in the results.
+    Nothing is run, and no plug-in is loaded: the results say which setting is a version of what.
     """
     if store.result(f"{NAME}.json") is None:
         return []
     data = read(store)
-    told: Any = yaml.safe_load(store.folder.study.read_text())
+    study: Any = yaml.safe_load(store.folder.study.read_text())
     place = store.folder.results / f"{NAME}.json"
     try:
-        asked = Requirements.model_validate_json(json.dumps(data["asked"]))
+        requirements = Requirements.model_validate_json(json.dumps(data["requirements"]))
         versions = [
-            Versions(Threshold(**one["threshold"]), *(tuple(one[kind]) for kind in KINDS_OF_VERSIONS))
-            for one in data["made"]
+            Versions(Threshold(**row["threshold"]), *(tuple(row[kind]) for kind in KINDS_OF_VERSIONS))
+            for row in data["versions"]
         ]
     except (ValueError, KeyError, TypeError) as error:
         raise _unreadable(place, error) from error
-    file = RequirementsFile(YamlFile(place, data["asked"], {}), asked, study_from(told, store.folder.path))
-    return [as_verdict(one) for one in judge_run(file, store, versions).results]
+    file = RequirementsFile(
+        YamlFile(place, data["requirements"], {}), requirements, study_from(study, store.folder.path)
+    )
+    return [as_verdict(result) for result in evaluate(file, store, versions).results]
 
 
 def read(store: Store) -> dict[str, Any]:
@@ -304,11 +305,11 @@ def _unreadable(path: Path, error: Exception) -> StoreError:
         "the results of a requirements check cannot be read",
         where=str(path),
         got=f"{type(error).__name__}: {error}",
-        fix="Run adverse requirements check again: what was answered is kept.",
+        fix="Run adverse requirements check again; finished work is kept.",
     )
 
 
-def _reach(name: str, reach: Reach) -> dict[str, Any]:
+def _version_stats(name: str, reach: VersionStats) -> dict[str, Any]:
     seen = reach.visual_change
     return {
         name: reach.versions,

@@ -12,14 +12,14 @@ from adverse.strict_yaml import Where, YamlFile, read_yaml, tuples, validated
 from adverse.study.spec import IN_CONTEXT, LEVELS
 
 PAGE = "docs/gate.md"
-KIND = "requirements"
+KIND = "rules"
 KINDS = {"image": ("ROC_A", "ROC_B"), **dict.fromkeys(IN_CONTEXT, ("annotated", "localized"))}
 PERCENT = ("P", "mPC", "rPC")
 """In percent, as the literature and `adverse bench-table` have them; everything else is from 0 to 1."""
 COUNTS = ("faults", "quarantined")
 RATES = ("fault_rate",)
 """From 0 to 1, without an interval."""
-VERDICTS = "requirements"
+REQUIREMENTS = "requirements"
 NEEDS: dict[str, tuple[str, ...]] = {
     "area": ("level", "setting"),
     "robustness": ("level", "setting"),
@@ -28,9 +28,9 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "expected_area": ("level",),
     "adr": ("setting",),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
-    **dict.fromkeys((*PERCENT, *COUNTS, *RATES, VERDICTS), ()),
+    **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
-"""What can be measured, and which keys say of what."""
+"""The measures, and the keys that each one needs."""
 MORE: dict[str, tuple[str, ...]] = dict.fromkeys(PERCENT, ("metric",))
 WORDS = {
     "mean_area": "mean area over mutations",
@@ -42,7 +42,7 @@ WORDS = {
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
     "share": "share of the un-mutated score",
-    "faults": "number of images that fail even when asked again",
+    "faults": "number of images that fail even after retries",
     "fault_rate": "share of attempts that failed, retried ones included,",
     "quarantined": "number of frames that could not be used",
 }
@@ -81,9 +81,9 @@ class Rule(BaseModel):
     @field_validator("level")
     @classmethod
     def _level(cls, level: str | None) -> str | None:
-        known = [*LEVELS, *(f"{name}/{kind}" for name, kinds in KINDS.items() for kind in kinds)]
-        if level is not None and level not in known:
-            raise ValueError(f"there is no level {level!r}. {suggestion(level, known)}")
+        names = [*LEVELS, *(f"{name}/{kind}" for name, kinds in KINDS.items() for kind in kinds)]
+        if level is not None and level not in names:
+            raise ValueError(f"there is no level {level!r}. {suggestion(level, names)}")
         return level
 
     @property
@@ -93,7 +93,7 @@ class Rule(BaseModel):
 
     @property
     def judged_by(self) -> Bound:
-        """The value that must keep the limit: the cautious end of the interval unless told otherwise."""
+        """The value that must keep the limit: the cautious end of the interval by default."""
         if self.bound is not None:
             return self.bound
         if self.measure in (*COUNTS, *RATES):
@@ -117,7 +117,7 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
     source = read_yaml(path, kind=KIND, example=f"{PAGE} shows one")
     if not isinstance(source.data, dict):
         raise StudyError(
-            "a requirements file is a mapping",
+            "a rules file is a mapping",
             where=str(path),
             got=type(source.data).__name__,
             wanted="rules: and a list of rules below it",
@@ -144,9 +144,9 @@ def _check(source: YamlFile, number: int, rule: Rule) -> None:
         if there and key not in (*needed, *MORE.get(rule.measure, ())):
             allowed = [*needed, *MORE.get(rule.measure, ()), "name", "sut", "at_least", "at_most", "bound"]
             raise StudyError(
-                f"{rule.measure} is not by {key}",
+                f"{rule.measure} takes no {key}",
                 where=source.where(("rules", number, key)),
-                fix=f"Take {key}: out; {rule.measure} knows {', '.join(allowed)}.",
+                fix=f"Remove {key}:; {rule.measure} takes {', '.join(allowed)}.",
             )
     _check_limit(source, number, rule)
 
@@ -158,11 +158,11 @@ def _example(key: str) -> str:
 def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
     limits = [name for name in ("at_least", "at_most") if getattr(rule, name) is not None]
     where = source.where(("rules", number))
-    if rule.measure == VERDICTS:
+    if rule.measure == REQUIREMENTS:
         wrong = [*limits, *(["bound"] if rule.bound else []), *(["sut"] if rule.sut else [])]
         if wrong:
-            fix = f"Take {wrong[0]}: out; it asks that every verdict in the run passes."
-            raise StudyError(f"{VERDICTS} has no {wrong[0]}", where=where, fix=fix)
+            fix = f"Take {wrong[0]}: out; it means that every requirement passes."
+            raise StudyError(f"{REQUIREMENTS} has no {wrong[0]}", where=where, fix=fix)
         return
     if len(limits) != 1:
         raise StudyError(

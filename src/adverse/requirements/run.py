@@ -1,12 +1,9 @@
-"""Check the requirements of a file: run the SUTs on the versions, then judge what they answered.
+"""Check a requirements file: run the SUTs on changed versions of the frames, then evaluate the answers.
 
-The run is a run like any other, in a folder of its own: decoded once, each version made once and shown to
-every SUT, faults isolated, resumable. Judging is a pure function of that folder.
-
-From the answers of a finished check to the evidence on each requirement.
-
-Only images that could be used as they are and in at least one version count, the same on both sides; a SUT
-that failed on a version answered wrongly there, or found nothing.
+The run is a run like any other, in a folder of its own: frames are decoded once, each version is made once
+and shown to every SUT, faults are isolated, and it can be resumed. Evaluation is a pure function of that
+folder. Only images that could be used as they are and in at least one version count, the same on both sides;
+a SUT that failed on a version answered wrongly there, or detected nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Threshold
 from adverse.plugins import Registry
-from adverse.requirements.decision import Judged, Plan, judge
+from adverse.requirements.decision import Decision, SamplingPlan, decisions
 from adverse.requirements.file import (
     AT_A_SCORE,
     MEASURES,
@@ -33,7 +30,15 @@ from adverse.requirements.file import (
     Requirements,
     RequirementsFile,
 )
-from adverse.requirements.measures import Answered, Detected, Evidence, Rows, Side, Tally, answered
+from adverse.requirements.measures import (
+    DetectorAnswers,
+    Evidence,
+    Rows,
+    Side,
+    Tally,
+    TaskAnswers,
+    task_answers,
+)
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
 from adverse.store.finished import finished
 from adverse.store.read import QUARANTINED, Store
@@ -43,8 +48,8 @@ from adverse.study.spec import StudyFile
 
 
 @dataclass(frozen=True, eq=False)
-class Reach:
-    """How the drawing of versions went: how many there are, what they look like, and what was refused why."""
+class VersionStats:
+    """How making versions went: how many there are, their visual change, and what was refused and why."""
 
     versions: int
     tries: int
@@ -57,13 +62,13 @@ class Reach:
         return self.refused.total()
 
 
-class Answers:
-    """The answers of one SUT in the run of a check, by setting."""
+class SutEvidence:
+    """The evidence of one SUT in the run of a check: its answers by setting."""
 
-    def __init__(self, store: Store, sut: str, answered: Answered) -> None:
+    def __init__(self, store: Store, sut: str, answers: TaskAnswers) -> None:
         self.store = store
         self.sut = sut
-        self.answered = answered
+        self.answers = answers
         self.baseline = store.run.baseline.id
 
     @cached_property
@@ -75,32 +80,32 @@ class Answers:
         """Return what is required and what is measured, row by row."""
         within = self._rows(versions.within)
         if kind == "correctness":
-            measured = self.answered.correct(measure, within)
+            measured = self.answers.correct(measure, within)
             originals = np.unique(within.frame)
             plain = Rows(originals, np.zeros(len(originals), np.int64), (self.baseline,))
-            return self._paired(self.answered.correct(measure, plain), plain, measured, within)
+            return self._paired(self.answers.correct(measure, plain), plain, measured, within)
         barely = self._rows(versions.barely)
-        return self._paired(self.answered.alike(barely), barely, self.answered.alike(within), within)
+        return self._paired(self.answers.alike(barely), barely, self.answers.alike(within), within)
 
     def mean(self, measure: str, settings: tuple[str, ...]) -> float | None:
         """Return the mean of a measure over settings, each over all usable frames; None: not defined."""
         values = []
         for setting in settings:
             rows = self._rows((setting,))
-            tally = self.answered.correct(measure, rows)
+            tally = self.answers.correct(measure, rows)
             values.append(float(tally.under(np.ones((1, len(rows.frame))))[0]))
         return float(np.mean(values)) if values and np.isfinite(values).all() else None
 
-    def reach(self, settings: tuple[str, ...]) -> Reach:
-        """Return how the drawing of versions went."""
+    def version_stats(self, settings: tuple[str, ...]) -> VersionStats:
+        """Return how making the versions went."""
         table = self.store.told(self.sut, settings).to_pylist()
         frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
         rows = [row for row in table if row["frame"] in frames]
-        told = [dict(row["told"] or ()) for row in rows]
+        records = [dict(row["told"] or ()) for row in rows]
         refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
-        reached = [one["visual_change"] for one in told if "visual_change" in one]
-        tries = sum(int(one.get("tries", 0)) for one in told)
-        return Reach(len(rows) - refused.total(), tries, np.array(reached, np.float64), refused)
+        reached = [record["visual_change"] for record in records if "visual_change" in record]
+        tries = sum(int(record.get("tries", 0)) for record in records)
+        return VersionStats(len(rows) - refused.total(), tries, np.array(reached, np.float64), refused)
 
     def _rows(self, settings: tuple[str, ...]) -> Rows:
         """Return a row for every usable frame and setting that could be had, frame by frame."""
@@ -118,7 +123,7 @@ class Answers:
         )
 
     def _ran(self, setting: str) -> NDArray[np.bool_]:
-        frame, status = self.answered.status(setting)
+        frame, status = self.answers.status(setting)
         mask = np.zeros(len(self.store.frames.ids), np.bool_)
         mask[frame[status != QUARANTINED]] = True
         return mask
@@ -138,12 +143,12 @@ def _kind_of(reason: str) -> str:
 
 
 SENSITIVITY = 0.1
-"""False positives per un-mutated image at which detections count, unless told otherwise."""
+"""False positives per un-mutated image at which detections count, by default."""
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
-    """One requirement of one SUT: what it asks for, what was found, and how its versions were made."""
+class RequirementResult:
+    """One requirement of one SUT: what it demands, the decision, and how its versions were made."""
 
     name: str
     sut: str
@@ -151,154 +156,159 @@ class Checked:
     measure: str
     transformation: str
     threshold: Threshold
-    plan: Plan
-    judged: Judged
-    within: Reach
-    barely: Reach | None
+    plan: SamplingPlan
+    decision: Decision
+    within: VersionStats
+    barely: VersionStats | None
     battery: str | None
     battery_mean: float | None
     words: str
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
-    """All that a check came to, and what it rests on."""
+class RequirementsCheck:
+    """The results of a check, and what they rest on."""
 
     file: RequirementsFile
     store: Store
     versions: list[Versions]
-    results: tuple[Checked, ...]
+    results: tuple[RequirementResult, ...]
     faults: dict[str, int]
     score_thresholds: dict[str, tuple[float, str]]
 
 
 def run_check(
     file: RequirementsFile, out: Path, engine: Engine, *, watch: Watcher, stop: Stop, fresh: bool = False
-) -> Check | None:
-    """Run what is not done yet of a check and judge it; None when it was interrupted."""
+) -> RequirementsCheck | None:
+    """Run what is left of a check and evaluate it; None when it was interrupted."""
     study, versions = derived(file)
     ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
     if ran.problem is not None:
         raise ran.problem
     if ran.status != "complete":
         return None
-    return judge_run(file, finished(out, results=False), versions)
+    return evaluate(file, finished(out, results=False), versions)
 
 
 def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
-    """Return the study that answers a requirements file, and the versions of each requirement."""
-    study, asked = file.study.study, file.asked
-    known = [sut.name for sut in study.suts]
-    for number, name in enumerate(asked.suts):
-        if name not in known:
+    """Return the study that a requirements check runs, and the versions of each requirement."""
+    study, requirements = file.study.study, file.requirements
+    names = [sut.name for sut in study.suts]
+    for number, name in enumerate(requirements.suts):
+        if name not in names:
             raise StudyError(
                 f"the study has no SUT {name!r}",
                 where=file.where("suts", number),
-                fix=suggestion(name, known),
+                fix=suggestion(name, names),
             )
     made = copy.copy(file.study)
     made.study = study.model_copy(update={"plugins": (*study.plugins, str(PLUGIN))})
     registry = plugins.load(made.plugin_files)
     versions = _versions(file, registry)
-    settings = [(*one.within, *one.barely, *one.battery) for one in versions]
-    segmented = study.task == "segmentation" and any(one.barely for one in versions)
+    settings = [(*group.within, *group.barely, *group.battery) for group in versions]
+    segmented = study.task == "segmentation" and any(group.barely for group in versions)
     made.study = made.study.model_copy(
         update={
-            "suts": tuple(sut for sut in study.suts if not asked.suts or sut.name in asked.suts),
+            "suts": tuple(
+                sut for sut in study.suts if not requirements.suts or sut.name in requirements.suts
+            ),
             "mutations": tuple(dict.fromkeys(name for group in settings for name in group)),
             "levels": ("image",),
             "robot": None,
             "robustness": study.robustness.model_copy(update={"conditions": {}}),
             "keep_label_maps": study.keep_label_maps or segmented,
-            "data": study.data.model_copy(update={"test_frames": asked.frames or study.data.test_frames}),
+            "data": study.data.model_copy(
+                update={"test_frames": requirements.frames or study.data.test_frames}
+            ),
             "requirements": None,
         }
     )
     return made, versions
 
 
-def judge_run(file: RequirementsFile, store: Store, versions: list[Versions]) -> Check:
-    """Judge every SUT of a finished run on all requirements."""
-    numbers = range(len(file.asked.require))
+def evaluate(file: RequirementsFile, store: Store, versions: list[Versions]) -> RequirementsCheck:
+    """Evaluate every SUT of a finished run on all requirements."""
+    numbers = range(len(file.requirements.require))
     plans = [file.plan(number) for number in numbers]
     measures = [file.measure(number) for number in numbers]
-    results: list[Checked] = []
+    results: list[RequirementResult] = []
     thresholds: dict[str, tuple[float, str]] = {}
     for sut in store.suts:
-        level = _level(file.asked)
-        found = answered(store, sut, sensitivity=level, score=file.asked.score)
-        if isinstance(found, Detected):
-            thresholds[sut] = (float(found.threshold), found.source)
-        answers = Answers(store, sut, found)
-        kinds = [one.kind for one in file.asked.require]
-        evidence = [answers.evidence(*one) for one in zip(kinds, measures, versions, strict=True)]
-        for number, judged in enumerate(judge(evidence, plans)):
-            results.append(_checked(file, number, answers, versions[number], judged))
-    return Check(file, store, versions, tuple(results), _faults(store), thresholds)
+        answers = task_answers(
+            store, sut, sensitivity=_sensitivity(file.requirements), score=file.requirements.score
+        )
+        if isinstance(answers, DetectorAnswers):
+            thresholds[sut] = (float(answers.threshold), answers.source)
+        collected = SutEvidence(store, sut, answers)
+        kinds = [requirement.kind for requirement in file.requirements.require]
+        evidence = [collected.evidence(*row) for row in zip(kinds, measures, versions, strict=True)]
+        for number, decision in enumerate(decisions(evidence, plans)):
+            results.append(_result(file, number, collected, versions[number], decision))
+    return RequirementsCheck(file, store, versions, tuple(results), _faults(store), thresholds)
 
 
-def _checked(
-    file: RequirementsFile, number: int, answers: Answers, versions: Versions, judged: Judged
-) -> Checked:
-    one, measure, plan = file.asked.require[number], file.measure(number), file.plan(number)
+def _result(
+    file: RequirementsFile, number: int, evidence: SutEvidence, versions: Versions, decision: Decision
+) -> RequirementResult:
+    requirement, measure, plan = file.requirements.require[number], file.measure(number), file.plan(number)
     first = next(iter(MEASURES[file.study.study.task]))
-    accuracy = measure if one.kind == "correctness" else first
-    return Checked(
+    accuracy = measure if requirement.kind == "correctness" else first
+    return RequirementResult(
         name=file.names()[number],
-        sut=answers.sut,
-        kind=one.kind,
+        sut=evidence.sut,
+        kind=requirement.kind,
         measure=measure,
-        transformation=one.transformation,
+        transformation=requirement.transformation,
         threshold=versions.threshold,
         plan=plan,
-        judged=judged,
-        within=answers.reach(versions.within),
-        barely=answers.reach(versions.barely) if versions.barely else None,
+        decision=decision,
+        within=evidence.version_stats(versions.within),
+        barely=evidence.version_stats(versions.barely) if versions.barely else None,
         battery=versions.battery[0].partition("(")[0] if versions.battery else None,
-        battery_mean=answers.mean(accuracy, versions.battery),
-        words=_words(file, number, versions, answers.sut),
+        battery_mean=evidence.mean(accuracy, versions.battery),
+        words=_words(file, number, versions, evidence.sut),
     )
 
 
 def _words(file: RequirementsFile, number: int, versions: Versions, sut: str) -> str:
     """Return a requirement as a sentence that a reviewer reads."""
-    one, plan, task = file.asked.require[number], file.plan(number), file.study.study.task
+    requirement, plan, task = file.requirements.require[number], file.plan(number), file.study.study.task
     threshold = versions.threshold
     limit = threshold.tolerated_to
     measure = file.measure(number)
-    drawn = " drawn from its distribution" if one.parameters else ""
-    change = f"{one.transformation}{drawn} up to visual change {limit:g} by {threshold.backend}"
+    drawn = " drawn from its distribution" if requirement.parameters else ""
+    change = f"{requirement.transformation}{drawn} up to visual change {limit:g} by {threshold.backend}"
     change += f" ({threshold.words})"
     fall = "does not fall" if plan.margin == 0 else f"falls by at most {plan.margin:g}"
     sure = f"with {100 * plan.confidence:g} % confidence"
-    if one.kind == "correctness":
-        at = _at(file.asked, measure)
+    if requirement.kind == "correctness":
+        at = _at(file.requirements, measure)
         return f"{measure}{at} of {sut} {fall} under {change}, {sure}"
     alike = SIMILARITY[task][1]
-    barely = f"for barely changed images (up to {file.asked.barely * limit:.3g})"
+    barely = f"for barely changed images (up to {file.requirements.barely * limit:.3g})"
     return f"{alike} of {sut} {fall} under {change} from what it is {barely}, {sure}"
 
 
-def _at(asked: Requirements, measure: str) -> str:
+def _at(requirements: Requirements, measure: str) -> str:
     if measure not in AT_A_SCORE:
         return ""
     return (
-        f" from score {asked.score:g}"
-        if asked.score is not None
-        else f" at {_level(asked):g} alarms per image"
+        f" from score {requirements.score:g}"
+        if requirements.score is not None
+        else f" at {_sensitivity(requirements):g} false positives per image"
     )
 
 
-def _level(asked: Requirements) -> float | None:
-    if asked.score is not None:
+def _sensitivity(requirements: Requirements) -> float | None:
+    if requirements.score is not None:
         return None
-    return SENSITIVITY if asked.sensitivity is None else asked.sensitivity
+    return SENSITIVITY if requirements.sensitivity is None else requirements.sensitivity
 
 
 def _versions(file: RequirementsFile, registry: Registry) -> list[Versions]:
-    for number in range(len(file.asked.require)):
+    for number in range(len(file.requirements.require)):
         file.measure(number)  # raises where there is no such measure
-    return [versions_of(file, number, registry) for number in range(len(file.asked.require))]
+    return [versions_of(file, number, registry) for number in range(len(file.requirements.require))]
 
 
 def _faults(store: Store) -> dict[str, int]:

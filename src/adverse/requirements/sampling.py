@@ -1,30 +1,21 @@
-"""Versions of an image whose visual change is what was asked for: by search, or by drawing again.
-
-Mutations made of a transformation and a wanted visual change: what requirements are checked with.
-
-A plug-in file that a check adds to its study: `up_to` gives a version of this very frame whose visual change
-lies within a range. What cannot be reached in so many tries refuses the frame, with the reason; what was
-reached is told beside the answer.
-"""
+"""Versions of an image with a wanted visual change: by search for a strength, or by drawing options."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import Field
 
 from adverse.errors import MutationError
 from adverse.mutations.settings import apply_step
-from adverse.plugins import Fraction, Registry, mutation
+from adverse.plugins import Registry
 from adverse.seeds import generator
 from adverse.types import Depth, Image
 from adverse.visual import Backend, Reference
-from adverse.visual.strength import DRAWS, Searchable, Transformation, read_transformation
+from adverse.visual.strength import DRAWS, Searchable, Transformation
 
 Range = tuple[float, float]
 SEEN = 1e-6
@@ -40,8 +31,8 @@ REASONS = {
 """Why a search ends without what it looks for, by how its reason begins."""
 
 
-class Given(NamedTuple):
-    """What a version is made of; `told` takes up what was done."""
+class VersionInput(NamedTuple):
+    """What a version is made from; `told` records what was done."""
 
     image: Image
     rng: np.random.Generator
@@ -51,8 +42,8 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """What is asked for: a transformation, the range of visual change, and how often it may be tried.
+class VersionSampler:
+    """Makes versions by a transformation, within a range of visual change, in a given number of tries.
 
     Without `parameters` a place in the range is drawn evenly and the strength searched for; where the visual
     change jumps over the range, the least beyond it is taken, up to `beyond`. With them, options are drawn
@@ -66,13 +57,13 @@ class Drawing:
     parameters: Mapping[str, Mapping[str, Any]]
     beyond: float = 0.0
 
-    def draw(self, given: Given) -> Image:
+    def draw(self, given: VersionInput) -> Image:
         """Return a version of an image, or raise MutationError when the tries are used up."""
         if self.parameters:
             return self._redrawn(given)
         return self._searched(given)
 
-    def _searched(self, given: Given) -> Image:
+    def _searched(self, given: VersionInput) -> Image:
         rng, told = given.rng, given.told
         low, high = self.wanted
         aim = float(rng.uniform(low, high))
@@ -91,26 +82,26 @@ class Drawing:
                 backend=self.backend,
                 registry=given.registry,
             )
-            found = searchable.find(aim, within=within, tries=self.tries)
-            told["tries"] = told.get("tries", 0) + found.tries
-            if not found.reached and self.beyond > high:
-                found = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
-            if found.reached:
-                told["visual_change"] = found.visual_change
-                told[found.option] = found.value
-                return found.image
-            reason = found.reason or ""
+            search = searchable.find(aim, within=within, tries=self.tries)
+            told["tries"] = told.get("tries", 0) + search.tries
+            if not search.reached and self.beyond > high:
+                search = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
+            if search.reached:
+                told["visual_change"] = search.visual_change
+                told[search.option] = search.value
+                return search.image
+            reason = search.reason or ""
             if not searchable.random:
                 break
         what = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)
         raise self._unreached(what, reason)
 
-    def _redrawn(self, given: Given) -> Image:
+    def _redrawn(self, given: VersionInput) -> Image:
         image, rng, told = given.image, given.rng, given.told
         reference = Reference(image, backend=self.backend)
         seen = []
         for number in range(self.tries):
-            options = {name: value_of(one, rng) for name, one in self.parameters.items()}
+            options = {name: value_of(distribution, rng) for name, distribution in self.parameters.items()}
             stream = generator(int(rng.integers(2**62)), "draw")
             wanted: dict[str, Any] = {
                 "depth_m": given.depth_m,
@@ -138,13 +129,13 @@ class Drawing:
         )
 
 
-def value_of(told: Mapping[str, Any], rng: np.random.Generator) -> float:
+def value_of(distribution: Mapping[str, Any], rng: np.random.Generator) -> float:
     """Draw an option from its distribution.
 
     >>> value_of({"choice": [3]}, generator(0, ""))
     3.0
     """
-    ((kind, values),) = told.items()
+    ((kind, values),) = distribution.items()
     if kind == "choice":
         return float(values[int(rng.integers(len(values)))])
     low, high = values
@@ -153,71 +144,7 @@ def value_of(told: Mapping[str, Any], rng: np.random.Generator) -> float:
     return float(rng.uniform(low, high))
 
 
-def value_within(told: Mapping[str, Any]) -> float:
+def value_within(distribution: Mapping[str, Any]) -> float:
     """Return a value that an option may get from its distribution."""
-    ((_, values),) = told.items()
+    ((_, values),) = distribution.items()
     return float(values[0])
-
-
-Tries = Annotated[int, Field(ge=1)]
-
-
-@mutation
-def up_to(
-    image: Image,
-    *,
-    transformation: str,
-    lowest: Fraction,
-    highest: Fraction,
-    tries: Tries,
-    made_by: str,
-    backend: Backend,
-    parameters: str = "{}",
-    version: int = 0,
-    beyond: Fraction = 0.0,
-    rng: np.random.Generator,
-    registry: Registry,
-    told: dict[str, float],
-) -> Image:
-    """Change an image by a transformation so that its visual change lies within a range."""
-    del made_by, version  # they only tell versions apart
-    drawing = _drawing(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
-    return drawing.draw(Given(image, rng, registry, None, told))
-
-
-@mutation
-def up_to_with_depth(
-    image: Image,
-    *,
-    transformation: str,
-    lowest: Fraction,
-    highest: Fraction,
-    tries: Tries,
-    made_by: str,
-    backend: Backend,
-    parameters: str = "{}",
-    version: int = 0,
-    beyond: Fraction = 0.0,
-    depth_m: Depth,
-    rng: np.random.Generator,
-    registry: Registry,
-    told: dict[str, float],
-) -> Image:
-    """Change an image by a transformation that needs depth, so that its visual change lies within a range."""
-    del made_by, version
-    drawing = _drawing(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
-    return drawing.draw(Given(image, rng, registry, depth_m, told))
-
-
-def _drawing(
-    transformation: str,
-    wanted: tuple[float, float, float],
-    tries: int,
-    backend: Backend,
-    parameters: str,
-    registry: Registry,
-) -> Drawing:
-    distributions = json.loads(parameters)
-    some = {name: value_within(told) for name, told in distributions.items()}
-    found = read_transformation(transformation, registry, drawn=some)
-    return Drawing(found, wanted[:2], tries, backend, distributions, wanted[2])

@@ -1,11 +1,8 @@
-"""A requirement and what became of it, and the files that machines and reviewers read it from.
+"""Verdicts: a rule or requirement, what was measured, and the outcome; and the files they are written to.
 
-A verdict is never rounded up: what could not be decided is INCONCLUSIVE, and says why.
-
-Verdicts that commands leave in a run folder, for its report.
-
-They lie in verdicts/, one file for each command that judges, sealed with the state of the run that it judged.
-The gate does not read them: it works them out again.
+A verdict is never rounded up: what could not be decided is INCONCLUSIVE, and says why. Commands keep theirs
+in verdicts/ of the run folder, one file each, sealed with the state of the run they are about. Only the
+report reads them; the gate computes its verdicts anew.
 """
 
 from __future__ import annotations
@@ -88,7 +85,7 @@ def from_json(text: str, *, where: str) -> list[Verdict]:
             "this is not a list of verdicts",
             where=where,
             got=f"{type(error).__name__}: {error}",
-            fix="Have it written again by the command that checks the requirements.",
+            fix="Run the command that writes it again: adverse check or adverse requirements check.",
         ) from error
 
 
@@ -104,9 +101,9 @@ def _read(row: dict[str, Any]) -> Verdict:
 
 
 def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
-    """Return JUnit XML: a failure where a requirement fails, an error where it could not be decided.
+    """Return JUnit XML: a failure where a rule fails, an error where it could not be decided.
 
-    An open requirement is not 'skipped': CI systems show skipped tests as fine.
+    A rule left open is not 'skipped': CI systems show skipped tests as fine.
     """
     count = Counter(verdict.outcome for verdict in verdicts)
     totals = {
@@ -122,7 +119,7 @@ def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
         )
         text = _printable(f"{verdict.requirement}; {numbers(verdict)}. {verdict.reason}".strip())
         if verdict.outcome is Outcome.FAIL:
-            ET.SubElement(case, "failure", {"message": text, "type": "requirement"}).text = text
+            ET.SubElement(case, "failure", {"message": text, "type": "rule"}).text = text
         elif verdict.outcome is Outcome.INCONCLUSIVE:
             ET.SubElement(case, "error", {"message": text, "type": "inconclusive"}).text = text
         else:
@@ -135,10 +132,10 @@ def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
     """Return a Markdown summary, worst first, as a pull request shows it."""
     count = Counter(verdict.outcome for verdict in verdicts)
     words = ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
-    lines = [f"## {_cell(title)}", "", words or "No requirement was checked.", ""]
+    lines = [f"## {_cell(title)}", "", words or "No rule was checked.", ""]
     if verdicts:
         lines += [
-            "| verdict | requirement | required | measured | interval | why |",
+            "| verdict | rule | required | measured | interval | why |",
             "|---|---|---|---|---|---|",
         ]
     for verdict in sorted(verdicts, key=lambda v: WORST_FIRST.index(v.outcome)):
@@ -203,14 +200,14 @@ def _cell(text: str) -> str:
 def read_verdicts(store: Store) -> dict[str, list[Verdict]]:
     """Return all verdicts on a run by the name of their file, in the order of names; each must be sealed."""
     seals = read_seals(store.folder)
-    found = {}
+    verdicts = {}
     for path in sorted(store.folder.verdicts.glob("*.json")):
         name = f"{path.parent.name}/{path.name}"
         broken = broken_seal(store.folder, name, seals.get(name), store.state)
         if broken is not None:
             raise broken
-        found[path.stem] = from_json(path.read_text("utf-8"), where=str(path))
-    return found
+        verdicts[path.stem] = from_json(path.read_text("utf-8"), where=str(path))
+    return verdicts
 
 
 def write_verdicts(store: Store, name: str, verdicts: Sequence[Verdict]) -> Path:

@@ -14,11 +14,11 @@ from adverse.errors import StudyError
 from adverse.humans.thresholds import Threshold, threshold
 from adverse.mutations.settings import expand
 from adverse.plugins import Registry
-from adverse.requirements.file import Required, RequirementsFile
+from adverse.requirements.file import Requirement, RequirementsFile
 from adverse.requirements.sampling import value_within
 from adverse.visual.strength import Transformation, read_transformation, strength_of
 
-PLUGIN = Path(__file__).with_name("sampling.py")
+PLUGIN = Path(__file__).with_name("up_to.py")
 SEARCH = (*sorted(Path(visual.__file__).parent.glob("*.py")), Path(marks.__file__))
 """The code that decides, with the mutation's own, which strength a visual change is given by."""
 
@@ -49,14 +49,15 @@ class Versions:
 
 def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Versions:
     """Work out the settings of one requirement."""
-    asked, one = file.asked, file.asked.require[number]
+    requirements, requirement = file.requirements, file.requirements.require[number]
     where = file.where("require", number)
-    told = {
-        name: value.model_dump(exclude_none=True) for name, value in sorted((one.parameters or {}).items())
+    distributions = {
+        name: value.model_dump(exclude_none=True)
+        for name, value in sorted((requirement.parameters or {}).items())
     }
-    drawn = {name: value_within(distribution) for name, distribution in told.items()}
+    drawn = {name: value_within(distribution) for name, distribution in distributions.items()}
     transformation = read_transformation(
-        one.transformation, registry, where=f"{where}.transformation", drawn=drawn
+        requirement.transformation, registry, where=f"{where}.transformation", drawn=drawn
     )
     if not transformation.needs <= {"depth_m", "rng"}:
         raise StudyError(
@@ -64,39 +65,43 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
             where=f"{where}.transformation",
             got=f"it needs {', '.join(sorted(transformation.needs - {'depth_m', 'rng'}))}",
             wanted="a mutation of the image, or of the image and its depth",
-            fix="Name another one.",
+            fix="Name another requirement.",
         )
-    if one.kind == "prediction":
+    if requirement.kind == "prediction":
         strength_of(
             transformation.plugin, registry, where=f"{where}.transformation"
         )  # for the barely changed
     limit = threshold(
-        one.threshold,
+        requirement.threshold,
         transformation.name,
-        one.kind,
-        backend=asked.backend,
+        requirement.kind,
+        backend=requirements.backend,
         where=f"{where}.threshold",
         base=file.folder,
     )
     highest = limit.tolerated_to
 
     def setting(low: float, high: float, **options: Any) -> str:
-        entry = _entry(file, one, transformation, low, high, {"backend": limit.backend, **options})
+        entry = _entry(file, requirement, transformation, low, high, {"backend": limit.backend, **options})
         return expand(entry, registry, where=where)[0].id
 
-    if one.parameters:
-        words = json.dumps(told, sort_keys=True)
-        within = [setting(0.0, highest, parameters=words, version=v) for v in range(asked.versions)]
+    if requirement.parameters:
+        words = json.dumps(distributions, sort_keys=True)
+        within = [setting(0.0, highest, parameters=words, version=v) for v in range(requirements.versions)]
     else:
-        share = highest / asked.versions
-        within = [setting(v * share, (v + 1) * share) for v in range(asked.versions)]
-    barely = [setting(0.0, asked.barely * highest, beyond=highest)] if one.kind == "prediction" else []
+        share = highest / requirements.versions
+        within = [setting(v * share, (v + 1) * share) for v in range(requirements.versions)]
+    barely = (
+        [setting(0.0, requirements.barely * highest, beyond=highest)]
+        if requirement.kind == "prediction"
+        else []
+    )
     return Versions(limit, tuple(within), tuple(barely), _battery(file, number, transformation, registry))
 
 
 def _entry(
     file: RequirementsFile,
-    one: Required,
+    requirement: Requirement,
     transformation: Transformation,
     low: float,
     high: float,
@@ -104,10 +109,10 @@ def _entry(
 ) -> dict[str, Any]:
     code = digest(transformation.plugin.code, *(path.read_bytes() for path in SEARCH), size=4)
     options = {
-        "transformation": one.transformation,
+        "transformation": requirement.transformation,
         "lowest": round(low, 6),
         "highest": round(high, 6),
-        "tries": file.asked.tries,
+        "tries": file.requirements.tries,
         "made_by": code,
         **more,
     }
@@ -118,9 +123,9 @@ def _entry(
 def _battery(
     file: RequirementsFile, number: int, transformation: Transformation, registry: Registry
 ) -> tuple[str, ...]:
-    one = file.asked.require[number]
-    name = one.battery or BATTERIES.get(transformation.name)
-    if not file.asked.ranking or name is None:
+    requirement = file.requirements.require[number]
+    name = requirement.battery or BATTERIES.get(transformation.name)
+    if not file.requirements.ranking or name is None:
         return ()
     where = file.where("require", number, "battery")
     return tuple(expand({name: {"severity": s}}, registry, where=where)[0].id for s in SEVERITIES)

@@ -1,4 +1,4 @@
-"""Localizer: from a box and its depth to a place in the world (001, section 6.1.1).
+"""Localizer: from a box and its depth to a place in the world (Pezzementi et al. 2021, section 6.1.1).
 
 The depth of a box is read where the depth map is (`adverse.depth.boxes`); here it becomes the point on the
 ray through the box centre, and by the frame's pose a point in the world.

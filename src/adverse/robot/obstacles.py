@@ -1,4 +1,4 @@
-"""Obstacle map: how far along its path the vehicle is from violating a radius (001, section 6.2.2).
+"""Obstacle map: how far the vehicle is from violating a radius (Pezzementi et al. 2021, section 6.2.2).
 
 The *pathified distance* of a point is the arc length from the vehicle to the first place of the forward path
 within the radius of it: 0 when already inside, infinite when never. The path is met exactly, segment by

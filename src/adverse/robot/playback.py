@@ -1,4 +1,4 @@
-"""Closed-loop control by log playback (001, section 6.3), one-dimensional along the path.
+"""Closed-loop control by log playback (Pezzementi et al. 2021, section 6.3), one-dimensional along the path.
 
 An image becomes visible when the vehicle passes the place where it was taken. The nearest obstacle of the
 last image passed sets the safe speed, from which full braking stops in time; it stays where it is on the

@@ -14,8 +14,8 @@ class Robot:
     """What closed-loop control needs to know of a vehicle.
 
     Nobody within `control_radius_m` of the path may be approached without stopping; `safety_radius_m` is the
-    part of it that must never be entered while moving. The paper's vehicle (001, section 6.3) is the default
-    for the rest. `stop_cost_s` is what a needless stop costs beyond the time it takes (nu).
+    part of it that must never be entered while moving. The vehicle of Pezzementi et al. 2021 (6.3)
+    is the default for the rest. `stop_cost_s` is what a needless stop costs beyond the time it takes (nu).
     """
 
     control_radius_m: float
@@ -53,7 +53,7 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
         "step_s": 0.05,
     }
 }
-"""Vehicles by name (001, section 6.3: 15 ft/s^2 of legally required braking, 5 ft/s^2 of acceleration)."""
+"""Vehicles by name (Pezzementi et al. 2021, 6.3: 15 ft/s^2 of required braking, 5 ft/s^2 of acceleration)."""
 
 
 def read_robot(section: Mapping[str, Any], *, where: str = "robot") -> Robot:

@@ -1,4 +1,4 @@
-"""Trajectory: where the vehicle went, and would have gone on (001, section 6.2.1).
+"""Trajectory: where the vehicle went, and would have gone on (Pezzementi et al. 2021, section 6.2.1).
 
 The polyline of the camera's positions on the ground plane, extended 10 m in the direction of travel at its
 end. Later steps lock the vehicle to this path and vary only its speed. Recorded positions are noisy, and a

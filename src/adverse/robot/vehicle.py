@@ -20,7 +20,10 @@ ON_CURVE = 1e-12
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def safe_speed(distance: float, down: float, top: float) -> float:
-    """Return the fastest speed from which full braking (`down` < 0) stops within a distance (001, eq. 7)."""
+    """Return the fastest speed from which full braking (`down` < 0) stops within a distance.
+
+    Pezzementi et al. 2021, equation 7.
+    """
     if distance <= TOUCHING_M:
         return 0.0
     return min(math.sqrt(-2.0 * down * distance), top)

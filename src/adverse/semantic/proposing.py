@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from adverse.errors import MutationError, suggestion
 from adverse.semantic.checks import INDEX_CHECKS, PLACE_CHECKS, Asked, Place
-from adverse.semantic.moving import moved
 from adverse.semantic.options import DEPTH_CHECKS, Cell, Options
 from adverse.semantic.painting import Patch, acting
+from adverse.semantic.placing import moved
 from adverse.semantic.recipes import Number, Recipe, Rejected
 from adverse.semantic.resources import Entity, Resources
 from adverse.semantic.scenes import Scene, Thing

@@ -9,7 +9,7 @@ inputs.parquet      every input file and its hash
 journal             one line for each finished unit; what is in it survives a power cut
 detections/         one Parquet file for each finished unit
 results/            curves, tables, summary.json; a pure function of the above
-verdicts/           what commands that judge the run by requirements came to
+verdicts/           verdicts of adverse check (rules.json) and adverse requirements check (requirements.json)
 logs/               what SUTs printed
 seals.json          the hashes of results, verdicts and report, and the state of the run they were made from
 file-hashes.json    a memory of hashes, safe to delete
@@ -113,7 +113,7 @@ OURS = {
     "results": r"(curves|exact|outcomes|required|troubles)\.parquet|(summary|requirements)\.json|drive\.svg"
     r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|required|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
-    "verdicts": r"(check|requirements)\.json",
+    "verdicts": r"(rules|requirements)\.json",
     "logs": r"worker-\d+\.log",
 }
 """The names of the files that we write, by sub-folder; tables of the report are found by their seals."""

@@ -180,10 +180,10 @@ def made_by(folder: RunFolder, name: str) -> str:
         return f"adverse report {run}"
     if name.startswith(f"results/{BENCHMARK}."):
         return f"adverse bench-table {run} --save"
-    if name == "verdicts/check.json":
-        return f"adverse check {run} REQUIREMENTS --save"
+    if name == "verdicts/rules.json":
+        return f"adverse check {run} RULES --save"
     if name.startswith("verdicts/") or "requirements" in name:
-        return f"adverse requirements check STUDY --out {run}"
+        return f"adverse requirements check FILE --out {run}"
     if name.startswith("results/drive."):
         return f"adverse drive {run}"
     return f"adverse analyze {run}"

@@ -185,10 +185,10 @@ def kind_of(error: BaseException) -> type[SutError]:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
 
 
 def _failed(error: BaseException, name: str) -> SutError:

@@ -1,9 +1,7 @@
-"""A program beside us as a system under test; whatever happens to it happens to it alone.
+"""A system under test in a process of its own, so that a crash, a hang or a leak costs one answer.
 
-Crash, hang, garbage and too much memory each end that life of the program, with all it started, and
-become one SutError that says what happened. The next question starts it anew.
-
-Any adapter in a process of its own: a crash, a hang or a leak then costs one answer.
+Crash, hang, garbage and too much memory each end that life of the program, with everything it started, and
+become one SutError that says what happened. The next request starts it anew.
 """
 
 from __future__ import annotations

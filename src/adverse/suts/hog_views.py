@@ -1,16 +1,11 @@
 """A HOG detector of several views: people upright, bent, sitting or cut off have a window each.
 
 Every view is a linear classifier over the cells of its window, and four more linear functions say where in
-the window the person is (as in Felzenszwalb et al. 2010, section 7).
-
-What a HOG detector has learnt: the shape of its window and features, and the weights of its linear SVM.
-
-What a HOG detector sees: for every cell of an image, edges by direction and the share of each colour.
-
-The edges are OpenCV's HOG blocks (Dalal, Triggs 2005), folded to one vector for each cell (Felzenszwalb et
-al. 2010, section 6): the mean of its four normalized histograms, and how strong each of the four is. All
-are given as square roots, so that a little of something where there was none says more than a little more
-of much (the Hellinger kernel of Vedaldi, Zisserman 2012).
+the window the person is (as in Felzenszwalb et al. 2010, section 7). A cell has edges by direction and the
+share of each colour. The edges are OpenCV's HOG blocks (Dalal, Triggs 2005), folded to one vector for each
+cell (Felzenszwalb et al. 2010, section 6): the mean of its four normalized histograms, and how strong each of
+the four is. All are given as square roots, so that a little of something where there was none says more than
+a little more of much (the Hellinger kernel of Vedaldi, Zisserman 2012).
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ and outputs are brought to and from real numbers by the scale and zero point tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,14 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
-from adverse.plugins import Fraction, Positive, sut
+from adverse.plugins import sut
 from adverse.suts import onnx_shape
-from adverse.suts.classes import class_names
-from adverse.suts.decoders import Output, Style, Unit
+from adverse.suts.decoders import Output, Style
 from adverse.suts.dense import DenseStyle
-from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.network import (
+    COCO_DECODING,
+    STRETCHED,
+    DecodingOptions,
+    InputOptions,
+    network_system,
+)
 from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
 from adverse.types import System
 
 ONNX_TYPES = {np.float32: "tensor(float)", np.uint8: "tensor(uint8)", np.int8: "tensor(float)"}
@@ -36,20 +41,8 @@ def litert_model(
     model: Path,
     decoder: Style | DenseStyle,
     *,
-    classes: str | list[str] = "coco-80",
-    resize: Resize = "stretch",
-    anchor: Anchor = "centre",
-    pad: Byte = 114,
-    interpolation: Interpolation = "linear",
-    channels: Channels = "rgb",
-    scale: Positive | None = None,
-    mean: Triple = (0.0, 0.0, 0.0),
-    std: Triple = (1.0, 1.0, 1.0),
-    outputs: list[str] | None = None,
-    box_unit: Unit | None = None,
-    score_threshold: float = 0.001,
-    nms_iou: Fraction | None = None,
-    max_detections: Count = 300,
+    inputs: InputOptions = STRETCHED,
+    decoding: DecodingOptions = COCO_DECODING,
 ) -> System:
     """Run a TensorFlow Lite model; the options are those of the onnx adapter.
 
@@ -58,12 +51,14 @@ def litert_model(
     """
     network = LiteRtNetwork(_interpreter(model), str(model))
     names = network.output_names
-    if outputs is None and decoder == "ssd" and POSTPROCESS in names:
-        outputs = [POSTPROCESS + tail for tail in POSTPROCESS_ORDER if POSTPROCESS + tail in names]
+    if decoding.outputs is None and decoder == "ssd" and POSTPROCESS in names:
+        ordered = [POSTPROCESS + tail for tail in POSTPROCESS_ORDER if POSTPROCESS + tail in names]
+        decoding = replace(decoding, outputs=ordered)
     return network_system(
         network,
-        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
-        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        decoder,
+        inputs,
+        decoding,
         where=str(model),
     )
 
@@ -75,13 +70,13 @@ class LiteRtNetwork:
         self._interpreter = interpreter
         inputs = interpreter.get_input_details()
         self.port: Port = onnx_shape.input_port(
-            [_Input(one["name"], one["shape"].tolist(), _type(one["dtype"])) for one in inputs],
+            [_Input(entry["name"], entry["shape"].tolist(), _type(entry["dtype"])) for entry in inputs],
             where,
             size=None,
             layout=None,
         )
         self._input = inputs[0]
-        self._outputs = {one["name"]: one for one in interpreter.get_output_details()}
+        self._outputs = {entry["name"]: entry for entry in interpreter.get_output_details()}
         self.output_names = list(self._outputs)
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from adverse.errors import SutError
+from adverse.plugins import Fraction, Positive
 from adverse.suts import onnx_shape
+from adverse.suts.classes import class_names
 from adverse.suts.decoders import DECODERS, Candidates, Head, Output, Style, Unit
 from adverse.suts.dense import DenseStyle, class_scores, label_map
 from adverse.suts.nms import Finish
@@ -44,17 +46,20 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class Shown:
-    """How images are shown to a model; `scale` is 1/255 where it is None and the model takes floats."""
+class InputOptions:
+    """How an image becomes the input of a model: the options that all adapters of networks share.
 
-    resize: Resize
-    anchor: Anchor
-    pad: int
-    interpolation: Interpolation
-    channels: Channels
-    scale: float | None
-    mean: Triple
-    std: Triple
+    Values are (pixel * scale - mean) / std; without a `scale`, it is 1/255 for models that take floats.
+    """
+
+    resize: Resize = "letterbox"
+    anchor: Anchor = "centre"
+    pad: Byte = 114
+    interpolation: Interpolation = "linear"
+    channels: Channels = "rgb"
+    scale: Positive | None = None
+    mean: Triple = (0.0, 0.0, 0.0)
+    std: Triple = (1.0, 1.0, 1.0)
 
     def preprocess(self, port: Port, where: str) -> Preprocess:
         """Return how images become the input of a port."""
@@ -80,41 +85,57 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Meant:
-    """What the outputs of a model mean; None stands for what the decoder does by itself."""
+class DecodingOptions:
+    """What the outputs of a model mean: the options that all adapters of networks share.
 
-    decoder: Style | DenseStyle
-    classes: tuple[str, ...]
-    outputs: list[str] | None
-    box_unit: Unit | None
-    score_threshold: float
-    nms_iou: float | None
-    max_detections: int
+    `outputs` names the outputs in the decoder's order where their names do not tell; `box_unit` and `nms_iou`
+    are the decoder's own unless given.
+    """
+
+    classes: str | list[str] = "coco-80"
+    outputs: list[str] | None = None
+    box_unit: Unit | None = None
+    score_threshold: float = 0.001
+    nms_iou: Fraction | None = None
+    max_detections: Count = 300
 
 
-def network_system(network: Network, shown: Shown, meant: Meant, *, where: str) -> NetworkSystem:
-    """Put a system together and try it on a grey image, so that what does not fit is found at once."""
-    runner = Runner(network, shown.preprocess(network.port, where))
+LETTERBOXED = InputOptions()
+STRETCHED = InputOptions(resize="stretch")
+COCO_DECODING = DecodingOptions()
+
+
+def network_system(
+    network: Network,
+    decoder: Style | DenseStyle,
+    inputs: InputOptions,
+    decoding: DecodingOptions,
+    *,
+    where: str,
+) -> NetworkSystem:
+    """Put a system together and try it on a grey image, so that what does not fit shows at once."""
+    runner = Runner(network, inputs.preprocess(network.port, where))
+    classes = class_names(decoding.classes)
     system: NetworkSystem
-    if meant.decoder == "segmentation":
-        only = onnx_shape.only_output(network.output_names, meant.outputs, where)
-        system = NetworkSegmenter(meant.classes, runner, only)
-    elif meant.decoder == "classification":
-        only = onnx_shape.only_output(network.output_names, meant.outputs, where)
-        system = NetworkClassifier(meant.classes, runner, only)
+    if decoder == "segmentation":
+        only = onnx_shape.only_output(network.output_names, decoding.outputs, where)
+        system = NetworkSegmenter(classes, runner, only)
+    elif decoder == "classification":
+        only = onnx_shape.only_output(network.output_names, decoding.outputs, where)
+        system = NetworkClassifier(classes, runner, only)
     else:
-        style = DECODERS[meant.decoder]
-        roles = onnx_shape.assign_outputs(style, network.output_names, meant.outputs, where)
-        in_pixels = (meant.box_unit or style.unit) == "pixels"
-        head = Head(len(meant.classes), (1, 1) if in_pixels else network.port.size)
-        overlap = style.nms_iou if meant.nms_iou is None else meant.nms_iou
-        finish = Finish(meant.score_threshold, overlap, meant.max_detections)
-        system = NetworkDetector(meant.classes, runner, Reader(style, roles, head), finish)
+        style = DECODERS[decoder]
+        roles = onnx_shape.assign_outputs(style, network.output_names, decoding.outputs, where)
+        in_pixels = (decoding.box_unit or style.unit) == "pixels"
+        head = Head(len(classes), (1, 1) if in_pixels else network.port.size)
+        overlap = style.nms_iou if decoding.nms_iou is None else decoding.nms_iou
+        finish = Finish(decoding.score_threshold, overlap, decoding.max_detections)
+        system = NetworkDetector(classes, runner, Reader(style, roles, head), finish)
     system.try_out()
     return system
 
 
-class Ran(NamedTuple):
+class BatchRun(NamedTuple):
     """What a model gave for a batch: its outputs, how many images it was fed, and where each one lies."""
 
     outputs: list[Output]
@@ -134,7 +155,7 @@ class Runner:
         """The input's (width, height)."""
         return self._preprocess.size
 
-    def batches(self, images: Sequence[Image], names: list[str]) -> Iterator[Ran]:
+    def batches(self, images: Sequence[Image], names: list[str]) -> Iterator[BatchRun]:
         """Run all images, in one batch if the model allows it."""
         step = self._network.port.batch or max(len(images), 1)
         for start in range(0, len(images), step):
@@ -144,12 +165,12 @@ class Runner:
         """Return an image to try the model out on before a study starts."""
         return np.full((self.size[1], self.size[0], 3), 128, np.uint8)
 
-    def _run(self, images: Sequence[Image], names: list[str]) -> Ran:
+    def _run(self, images: Sequence[Image], names: list[str]) -> BatchRun:
         values, placements = self._preprocess.batch(images)
         missing = (self._network.port.batch or len(images)) - len(images)
         if missing:  # a model with a fixed batch must be fed a full one
             values = np.concatenate([values, np.repeat(values[-1:], missing, axis=0)])
-        return Ran(self._network.run(values, names), len(values), placements)
+        return BatchRun(self._network.run(values, names), len(values), placements)
 
 
 class NetworkDetector:

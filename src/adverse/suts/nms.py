@@ -1,9 +1,8 @@
-"""Non-maximum suppression within each class, whose result depends on nothing but the set of boxes.
+"""From the candidates of a detector to its detections: threshold, back to the image, clipping, NMS.
 
-Candidates are taken by falling score; equal scores by class, then by coordinates. So neither the order
-in which a model lists its boxes nor the threads that found them can change an answer.
-
-What happens to the candidates of every detector: threshold, back to the image, clipping, NMS.
+Non-maximum suppression is within each class, and its result depends on nothing but the set of boxes:
+candidates are taken by falling score; equal scores by class, then by coordinates. So neither the order in
+which a model lists its boxes nor the threads that found them can change an answer.
 """
 
 from __future__ import annotations

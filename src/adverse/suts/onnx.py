@@ -12,14 +12,20 @@ from typing import Any
 from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
-from adverse.plugins import Fraction, Positive, sut
+from adverse.plugins import sut
 from adverse.suts import onnx_shape
-from adverse.suts.classes import class_names
-from adverse.suts.decoders import Output, Style, Unit
+from adverse.suts.decoders import Output, Style
 from adverse.suts.dense import DenseStyle
-from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.network import (
+    COCO_DECODING,
+    LETTERBOXED,
+    Count,
+    DecodingOptions,
+    InputOptions,
+    network_system,
+)
 from adverse.suts.onnx_files import external_files
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
+from adverse.suts.preprocess import Layout
 from adverse.types import System
 
 
@@ -33,22 +39,10 @@ def onnx_model(
     model: Path,
     decoder: Style | DenseStyle,
     *,
-    classes: str | list[str] = "coco-80",
-    resize: Resize = "letterbox",
-    anchor: Anchor = "centre",
-    pad: Byte = 114,
-    interpolation: Interpolation = "linear",
     size: tuple[Count, Count] | None = None,
-    channels: Channels = "rgb",
     layout: Layout | None = None,
-    scale: Positive | None = None,
-    mean: Triple = (0.0, 0.0, 0.0),
-    std: Triple = (1.0, 1.0, 1.0),
-    outputs: list[str] | None = None,
-    box_unit: Unit | None = None,
-    score_threshold: float = 0.001,
-    nms_iou: Fraction | None = None,
-    max_detections: Count = 300,
+    inputs: InputOptions = LETTERBOXED,
+    decoding: DecodingOptions = COCO_DECODING,
 ) -> System:
     """Run an ONNX model: `decoder` says what its outputs mean, `classes` what its labels mean.
 
@@ -64,8 +58,9 @@ def onnx_model(
     network = open_model(model, size=size, layout=layout)
     return network_system(
         network,
-        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
-        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        decoder,
+        inputs,
+        decoding,
         where=str(model),
     )
 
@@ -85,7 +80,7 @@ class OnnxNetwork:
     ) -> None:
         self._session = session
         self.port = onnx_shape.input_port(session.get_inputs(), where, size=size, layout=layout)
-        self.output_names: list[str] = [one.name for one in session.get_outputs()]
+        self.output_names: list[str] = [output.name for output in session.get_outputs()]
         self.metadata: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:

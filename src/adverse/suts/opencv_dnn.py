@@ -1,6 +1,6 @@
 """Models that OpenCV's dnn module reads: TensorFlow graphs, Darknet, Caffe and ONNX, on the CPU, one thread.
 
-OpenCV 5 left the readers of Darknet and Caffe out; who needs them is told to stay with OpenCV 4.
+OpenCV 5 has no readers for Darknet and Caffe; the error about them says to stay with OpenCV 4.
 """
 
 from __future__ import annotations
@@ -14,14 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
-from adverse.plugins import Fraction, Positive, sut
-from adverse.suts.classes import class_names
-from adverse.suts.decoders import DECODERS, Output, Style, Unit
+from adverse.plugins import sut
+from adverse.suts.decoders import DECODERS, Output, Style
 from adverse.suts.dense import DenseStyle
-from adverse.suts.network import Byte, Count, Meant, Shown, Triple, network_system
+from adverse.suts.network import (
+    COCO_DECODING,
+    STRETCHED,
+    Count,
+    DecodingOptions,
+    InputOptions,
+    network_system,
+)
 from adverse.suts.onnx_files import external_files
 from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Resize
 from adverse.suts.score_cuts import uncut
 from adverse.types import System
 
@@ -43,7 +48,7 @@ IMPORTERS = {
 WEIGHTS_FIRST = frozenset({"readNetFromTensorflow"})
 """The others take the description first."""
 JOINED = "+"
-ONE_ROLE = frozenset(name for name, one in DECODERS.items() if len(one.forms) == len(one.forms[0]) == 1)
+ONE_ROLE = frozenset(name for name, style in DECODERS.items() if len(style.forms) == len(style.forms[0]) == 1)
 """Decoders of one output; where a model has several, they are its parts."""
 
 
@@ -60,20 +65,8 @@ def opencv_dnn(
     size: tuple[Count, Count],
     *,
     config: Path | None = None,
-    classes: str | list[str] = "coco-80",
-    resize: Resize = "stretch",
-    anchor: Anchor = "centre",
-    pad: Byte = 114,
-    interpolation: Interpolation = "linear",
-    channels: Channels = "rgb",
-    scale: Positive = 1 / 255,
-    mean: Triple = (0.0, 0.0, 0.0),
-    std: Triple = (1.0, 1.0, 1.0),
-    outputs: list[str] | None = None,
-    box_unit: Unit | None = None,
-    score_threshold: float = 0.001,
-    nms_iou: Fraction | None = None,
-    max_detections: Count = 300,
+    inputs: InputOptions = STRETCHED,
+    decoding: DecodingOptions = COCO_DECODING,
 ) -> System:
     """Run a model through OpenCV: a TensorFlow .pb, Darknet .weights, .caffemodel or .onnx file.
 
@@ -82,12 +75,13 @@ def opencv_dnn(
     that a model gives as several outputs of the same width are read as one. A score cut in the description
     is lowered to `score_threshold`.
     """
-    joined = decoder in ONE_ROLE and outputs is None
+    joined = decoder in ONE_ROLE and decoding.outputs is None
     port = Port("image", np.dtype(np.float32), "nchw", size, 1)
     return network_system(
-        OpenCvNetwork(load_net(model, config, score_threshold), port, joined=joined),
-        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
-        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        OpenCvNetwork(load_net(model, config, decoding.score_threshold), port, joined=joined),
+        decoder,
+        inputs,
+        decoding,
         where=str(model),
     )
 
@@ -131,7 +125,7 @@ def load_net(model: Path, config: Path | None, score_threshold: float) -> Any:
             "OpenCV has no reader for such a model",
             where=str(model),
             got=model.suffix or "no ending",
-            wanted=", ".join(f"{ending} ({one.kind})" for ending, one in IMPORTERS.items()),
+            wanted=", ".join(f"{ending} ({reader.kind})" for ending, reader in IMPORTERS.items()),
             fix="Export the model as ONNX, or use the adapter made for it.",
         )
     if importer.config is not None and config is None:

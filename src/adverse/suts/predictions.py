@@ -2,11 +2,9 @@
 
     [{"image_id": 7, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]
 
-An image without an entry has no detections, as COCO has it. An entry that is no detection (a NaN score,
-three numbers for a box) spoils the answer for its image only. Whether the files belong to the data of a study
-is checked before it starts (recorded_check.py).
-
-Paths with {mutation} in them: one file for each setting of a study.
+A path with {mutation} in it stands for one file per setting. An image without an entry has no detections, as
+COCO has it. An entry that is no detection (a NaN score, three numbers for a box) spoils the answer for its
+image only. Whether the files belong to the data of a study is checked before it starts (recorded_check.py).
 """
 
 from __future__ import annotations

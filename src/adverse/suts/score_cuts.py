@@ -1,14 +1,10 @@
-"""Score cuts inside an ONNX model: the thresholds of its NonMaxSuppression nodes.
+"""Score cuts inside a model, below which no curve can go: found, and lowered where that is possible.
 
-A curve cannot go below such a cut, so a study says that it is there. The file is read as what it is, a
-protocol buffer, by the few fields that matter; nothing is loaded or run.
-
-Score cuts that are written in the description of a model: found, and lowered to the adapter's own.
-
-OpenCV drops what a Darknet [yolo] layer scores below 0.2 unless its `thresh` says otherwise, and what a
-DetectionOutput layer scores below its `confidence_threshold`. A curve cannot go below such a cut. Greedy NMS
-by falling score does not let a weaker box change a stronger one, so lowering a cut adds detections and alters
-none.
+An ONNX model has them in its NonMaxSuppression nodes; the file is read as what it is, a protocol buffer, by
+the few fields that matter, and a study reports them. Nothing is loaded or run. OpenCV drops what a Darknet
+[yolo] layer scores below 0.2 unless its `thresh` says otherwise, and what a DetectionOutput layer scores
+below its `confidence_threshold`; these are lowered to the adapter's own. Greedy NMS by falling score does not
+let a weaker box change a stronger one, so lowering a cut adds detections and alters none.
 """
 
 from __future__ import annotations

@@ -14,16 +14,23 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 
 from adverse.errors import SutError
-from adverse.plugins import Fraction, Positive, sut
+from adverse.plugins import Positive, sut
 from adverse.suts import onnx_shape, open_inference
 from adverse.suts.ask import METHODS, task_of
-from adverse.suts.classes import class_names
-from adverse.suts.decoders import Output, Style, Unit
+from adverse.suts.decoders import Output, Style
 from adverse.suts.dense import DenseStyle
 from adverse.suts.http_client import HttpClient
-from adverse.suts.network import Byte, Count, Meant, NetworkSystem, Shown, Triple, network_system
+from adverse.suts.network import (
+    COCO_DECODING,
+    LETTERBOXED,
+    Count,
+    DecodingOptions,
+    InputOptions,
+    NetworkSystem,
+    network_system,
+)
 from adverse.suts.onnx_shape import Port
-from adverse.suts.preprocess import Anchor, Channels, Interpolation, Layout, Resize
+from adverse.suts.preprocess import Layout
 
 
 def _without_password(url: str) -> str:
@@ -63,22 +70,10 @@ def served_model(
     use_environment: bool = False,
     token_from: str | None = None,
     binary: bool | None = None,
-    classes: str | list[str] = "coco-80",
-    resize: Resize = "letterbox",
-    anchor: Anchor = "centre",
-    pad: Byte = 114,
-    interpolation: Interpolation = "linear",
     size: tuple[Count, Count] | None = None,
-    channels: Channels = "rgb",
     layout: Layout | None = None,
-    scale: Positive | None = None,
-    mean: Triple = (0.0, 0.0, 0.0),
-    std: Triple = (1.0, 1.0, 1.0),
-    outputs: list[str] | None = None,
-    box_unit: Unit | None = None,
-    score_threshold: float = 0.001,
-    nms_iou: Fraction | None = None,
-    max_detections: Count = 300,
+    inputs: InputOptions = LETTERBOXED,
+    decoding: DecodingOptions = COCO_DECODING,
 ) -> Served:
     """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
 
@@ -102,7 +97,10 @@ def served_model(
     if binary is None:
         binary = open_inference.has_binary(client.get("/v2").body)
     port = onnx_shape.input_port(
-        [_Input(one.name, one.shape, ONNX_TYPES.get(one.datatype, one.datatype)) for one in declared.inputs],
+        [
+            _Input(tensor.name, tensor.shape, ONNX_TYPES.get(tensor.datatype, tensor.datatype))
+            for tensor in declared.inputs
+        ],
         where,
         size=size,
         layout=layout,
@@ -114,9 +112,10 @@ def served_model(
             fix="Serve it with the binary tensor extension, or as float32.",
         )
     built = network_system(
-        ServedNetwork(client, path, port, [one.name for one in declared.outputs], where, binary=binary),
-        Shown(resize, anchor, pad, interpolation, channels, scale, mean, std),
-        Meant(decoder, class_names(classes), outputs, box_unit, score_threshold, nms_iou, max_detections),
+        ServedNetwork(client, path, port, [tensor.name for tensor in declared.outputs], where, binary=binary),
+        decoder,
+        inputs,
+        decoding,
         where=where,
     )
     return Served(built, client)

@@ -1,9 +1,8 @@
-"""The words of the command protocol, version 1; see docs/command-protocol.md.
+"""The messages of the command protocol, version 1; see docs/command-protocol.md.
 
-Requests are one JSON line followed by raw pixels, replies one JSON line with a mark in front, so that
-whatever else a program prints can be told apart. float32 values survive: JSON carries their exact repr.
-
-Tell a program's replies from whatever else it prints on the same stream.
+Requests are one JSON line followed by raw pixels, replies one JSON line with a mark in front, so that they
+can be told from whatever else a program prints on the same stream. float32 values survive: JSON carries their
+exact repr.
 """
 
 from __future__ import annotations

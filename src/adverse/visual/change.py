@@ -1,4 +1,4 @@
-"""Visual change: how much worse a person sees a changed image, from 0 to 1 (004, definition 1).
+"""Visual change: how much worse a person sees a changed image, from 0 to 1 (Hu et al. 2022, definition 1).
 
 dv = 0 where nobody sees the change (VSNR infinite) or the image got better (VIF above 1), else 1 - VIF.
 """

@@ -44,7 +44,7 @@ def luminance(image: NDArray[Any], *, where: str = "image") -> Luminance:
 
 
 def check_reference(reference: Luminance, *, measure: str, least_px: int) -> None:
-    """Refuse a reference that a measure says nothing about: too small for its scales, or all of one level."""
+    """Refuse a reference that a measure says nothing about: too small for its scales, or all of one value."""
     rows, columns = reference.shape
     if min(rows, columns) < least_px:
         raise DataError(

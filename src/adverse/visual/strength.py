@@ -1,18 +1,15 @@
-"""The strength that gives a wanted visual change on an image, and strengths that cover a range of it evenly.
-
-Visual change grows with strength, more or less: it is 0 up to the strength that somebody sees, then jumps,
-then grows to its end. So a search brackets the wanted change and halves the bracket; what it cannot reach it
-says, with the nearest it found. Random mutations draw the same numbers at every strength of a search: the
-same noise, amplified; the same colours, further. Some draws only improve an image (more contrast); then the
-next one is taken, a few times.
-
-Which option of a mutation is its strength, and between which values it can be searched.
+"""The strength of a mutation that gives a wanted visual change on an image.
 
 A strength goes from 0, where the image stays as it is, to 1, far beyond what people tolerate. A mutation says
 what its strength is (`adverse.marks.Strength`); one that does not has a strength if its signature says so: an
-option that changes nothing at 0 and has a largest value.
+option that changes nothing at 0 and has a largest value. A transformation is a mutation whose strength is
+left open, with its other options as given.
 
-A transformation: a mutation whose strength is left open, with its other options as given.
+Visual change grows with strength, more or less: it is 0 up to the strength that somebody sees, then jumps,
+then grows to its end. So a search brackets the wanted change and halves the bracket; what it cannot reach it
+reports, with the nearest value. Random mutations draw the same numbers at every strength of a search: the
+same noise, amplified; the same colours, further. Some draws only improve an image (more contrast); then the
+next one is taken, a few times.
 """
 
 from __future__ import annotations
@@ -36,8 +33,8 @@ from adverse.visual import Backend, Reference
 
 def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None) -> Strength:
     """Return the strength of a mutation, or say which mutations have one."""
-    found = known_strength(plugin)
-    if found is None:
+    strength = known_strength(plugin)
+    if strength is None:
         names = [other.name for other in registry.all("mutation") if known_strength(other)]
         raise StudyError(
             f"{plugin.name} has no strength that could be searched for",
@@ -45,7 +42,7 @@ def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None)
             wanted="a mutation with an option that makes it stronger little by little",
             fix=suggestion(plugin.name, names),
         )
-    return found
+    return strength
 
 
 def known_strength(plugin: Plugin) -> Strength | None:
@@ -61,7 +58,7 @@ def known_strength(plugin: Plugin) -> Strength | None:
 
 
 TOLERANCE = 0.01
-"""How near a visual change counts as the wanted one: the width of a bin of people's answers (004)."""
+"""How near a visual change counts as the wanted one: a bin of people's answers (Hu et al. 2022)."""
 
 TRIES = 24
 DRAWS = 4
@@ -73,7 +70,7 @@ NARROW = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundStrength:
     """What a search found: the nearest change, whether it is near enough, and if not, why."""
 
     mutation: str
@@ -96,8 +93,8 @@ class Coverage:
     """Changes that cover 0 to `up_to`, one for each of equal parts, and the parts that none fell into."""
 
     up_to: float
-    found: tuple[Found, ...]
-    missed: tuple[Found, ...]
+    found: tuple[FoundStrength, ...]
+    missed: tuple[FoundStrength, ...]
     tries: int
     rejected: int
     """Tries that are not among those found."""
@@ -163,7 +160,9 @@ class Searchable:
         self._changes.insert(place, change)
         return change
 
-    def find(self, wanted: float, *, within: tuple[float, float] | None = None, tries: int = TRIES) -> Found:
+    def find(
+        self, wanted: float, *, within: tuple[float, float] | None = None, tries: int = TRIES
+    ) -> FoundStrength:
         """Return the strength whose visual change is the wanted one, or within a range around it.
 
         Without `within`, it may be off by 0.01.
@@ -182,7 +181,7 @@ class Searchable:
             self.change(strength)
         place, reached = self._nearest_change(wanted, low, high)
         strength = self._strengths[place]
-        return Found(
+        return FoundStrength(
             mutation=self._plugin.name,
             option=self.strength.option,
             value=self.strength.value(strength),
@@ -222,7 +221,9 @@ class Searchable:
         return (low + high) / 2, None
 
 
-def find_strength(image: Image, mutation: str, wanted: float, *, draws: int = DRAWS, **how: Any) -> Found:
+def find_strength(
+    image: Image, mutation: str, wanted: float, *, draws: int = DRAWS, **how: Any
+) -> FoundStrength:
     """Return the strength of a mutation that gives a wanted visual change on an image.
 
     `how` is what `Searchable` takes: other options of the mutation, seed and key of its random numbers,
@@ -238,7 +239,7 @@ def find_strength(image: Image, mutation: str, wanted: float, *, draws: int = DR
         results.append(searchable.find(wanted))
         if results[-1].reached:
             break
-    return min(results, key=lambda one: abs(one.visual_change - wanted))
+    return min(results, key=lambda result: abs(result.visual_change - wanted))
 
 
 def cover(
@@ -263,24 +264,24 @@ def cover(
     edges = np.linspace(0, up_to, count + 1)
     near = up_to / count / 4
     aims = rng.uniform(edges[:-1], edges[1:])
-    results: dict[int, Found] = {}
+    results: dict[int, FoundStrength] = {}
     done = 0
     for searchable in _draws(image, mutation, draws, how):
         for part, aim in enumerate(aims.tolist()):
             if part not in results or not results[part].reached:
                 within = max(aim - near, float(edges[part])), min(aim + near, float(edges[part + 1]))
-                found = searchable.find(aim, within=within, tries=tries)
-                results[part] = min(results.get(part, found), found, key=lambda one: not one.reached)
+                result = searchable.find(aim, within=within, tries=tries)
+                results[part] = min(results.get(part, result), result, key=lambda other: not other.reached)
         done += searchable.tries
         if all(one.reached for one in results.values()):
             break
-    found_ones = tuple(one for one in results.values() if one.reached)
+    reached = tuple(result for result in results.values() if result.reached)
     return Coverage(
         up_to=up_to,
-        found=found_ones,
-        missed=tuple(one for one in results.values() if not one.reached),
+        found=reached,
+        missed=tuple(result for result in results.values() if not result.reached),
         tries=done,
-        rejected=done - len({(one.draw, one.value) for one in found_ones if one.changed}),
+        rejected=done - len({(one.draw, one.value) for one in reached if one.changed}),
     )
 
 

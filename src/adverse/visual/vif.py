@@ -1,4 +1,4 @@
-"""VIF: visual information fidelity in the wavelet domain (Sheikh and Bovik 2006), the measure of 004.
+"""VIF: visual information fidelity in the wavelet domain (Sheikh and Bovik 2006), used by Hu et al. 2022.
 
 Natural images are modelled, in each band of a steerable pyramid, as blocks of 3 x 3 coefficients with one
 covariance and a local scale (a Gaussian scale mixture); a change as a local gain plus noise. Both are seen

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from adverse.visual.luminance import Luminance, check_reference, check_sizes, luminance
 
 PIXEL_GAIN, GAMMA = 0.02874, 2.2
-"""Luminance of level v: (PIXEL_GAIN v) ** GAMMA, an sRGB display without black offset."""
+"""Luminance of pixel value v: (PIXEL_GAIN v) ** GAMMA, an sRGB display without black offset."""
 
 DPI, DISTANCE_IN = 96, 19.1
 """Pixels of the display per inch, and the distance it is seen from in inches."""
@@ -89,7 +89,7 @@ class VsnrReference:
         return _decibels(self._contrast, disturbance)
 
     def _error(self, changed: Luminance) -> Luminance:
-        """Return the change alone, around the reference's mean level, as far as a display can show it."""
+        """Return the change alone, around the reference's mean value, as far as a display can show it."""
         error: Luminance = np.clip(changed - self._values + self._mean_level, 0, 255)
         return error
 

