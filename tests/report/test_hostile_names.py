@@ -31,7 +31,7 @@ from adverse.report.page import render
 from adverse.report.pictures import Looker
 from adverse.report.terminal import tables
 from adverse.requirements.verdicts import Outcome, Verdict, to_junit, to_markdown
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.text import HIDDEN
 from adverse.types import Image
 from html_reading import read

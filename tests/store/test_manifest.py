@@ -9,7 +9,7 @@ import pytest
 
 from adverse.errors import StoreError
 from adverse.store import manifest
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.run import run_study

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from adverse.data.write import write_image
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 from adverse.study.engines import Stop
 from adverse.study.engines.inline import InlineEngine
 from adverse.study.run import run_study

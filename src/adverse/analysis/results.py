@@ -26,8 +26,7 @@ from adverse.curves.ranking import Ranking, changes, rank
 from adverse.errors import DataError, StoreError
 from adverse.levels.image import positive_logs
 from adverse.processes import all_cores
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import drop_derived
 

@@ -43,7 +43,7 @@ def check(
     from adverse.requirements.gate import check as work_out
     from adverse.requirements.verdicts import write_verdicts
     from adverse.store.durable import write_file
-    from adverse.store.finished import finished
+    from adverse.store.read import finished
 
     store = finished(folder)
     found = work_out(store, requirements)

@@ -18,7 +18,7 @@ from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from adverse.fuzz.outcome import Outcome
+    from adverse.fuzz.outcome import CampaignOutcome
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML), with its fuzz: section.")]
 RunPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
@@ -251,7 +251,7 @@ def show(folder: Path, against: Path | None) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _refused(outcome: Outcome) -> Sequence[str]:
+def _refused(outcome: CampaignOutcome) -> Sequence[str]:
     """Say what kept candidates from becoming tests, the most frequent reasons of each mutation."""
     found: dict[str, list[str]] = {}
     row: dict[str, Any]

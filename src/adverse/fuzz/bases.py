@@ -13,7 +13,7 @@ from typing import Any
 
 from adverse.errors import DataError
 from adverse.fuzz.job import Before
-from adverse.fuzz.plan import Campaign
+from adverse.fuzz.plan import CampaignPlan
 from adverse.fuzz.scoring import Score
 
 Row = Mapping[str, Any]
@@ -61,7 +61,7 @@ class Pruned:
         }
 
 
-def pruned(rows: Sequence[Row], campaign: Campaign) -> Pruned:
+def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> Pruned:
     """Choose the bases from the rows of all frames, in their order."""
     suts = [task.name for task in campaign.job.suts]
     scores = {name: [_percent(row, name) for row in rows] for name in suts}

@@ -17,16 +17,16 @@ from scipy import special
 
 from adverse.curves.interval import Interval, given, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import Case, Outcome, rate
+from adverse.fuzz.outcome import CampaignOutcome, Case, rate
 
 METHOD = "linearised"
 SAME = ("key", "seed", "asked")
 
 
-def compare(guided: Outcome, unguided: Outcome) -> list[dict[str, Any]]:
+def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[dict[str, Any]]:
     """Return for each SUT: rates per 1,000 tests, their difference with its interval, what is distinct."""
     for name in SAME:
-        if guided.manifest[name] != unguided.manifest[name]:
+        if getattr(guided.campaign, name) != getattr(unguided.campaign, name):
             raise StoreError(
                 "these two campaigns cannot be compared",
                 got=f"they differ in their {'data, SUTs, options or seed' if name == 'key' else name}",

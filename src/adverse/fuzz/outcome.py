@@ -1,10 +1,8 @@
-"""What a campaign came to, worked out from its log alone.
+"""What a campaign came to, worked out from its log alone: counts, overlap, and how fast it finds things.
 
-How fast a campaign finds things: what is known after n tests, averaged over all orders of the tests.
-
-The mean over all permutations has a closed form (rarefaction, Hurlbert 1971): a thing that k of the N tests
-show is still unknown after n with probability C(N-k, n) / C(N, n). Averages over some permutations, as the
-paper plots them, are the witness.
+The mean of what is known after n tests, over all orders of the tests, has a closed form (rarefaction,
+Hurlbert 1971): a thing that k of the N tests show is still unknown after n with probability
+C(N-k, n) / C(N, n). Averages over some permutations, as published curves are drawn, check it.
 """
 
 from __future__ import annotations
@@ -22,15 +20,14 @@ from scipy.special import gammaln
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
-from adverse.fuzz.folder import CampaignFolder, other_version
-from adverse.fuzz.plan import VERSION
+from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
 from adverse.fuzz.rounds import Rounds
 from adverse.fuzz.scoring import BINS, bin_of
-from adverse.fuzz.work import DUPLICATE
+from adverse.fuzz.worker import DUPLICATE
 from adverse.seeds import generator
 
 PERMUTATIONS = 10
-"""As many as the paper averages."""
+"""As many orders as published curves average."""
 POINTS = 60
 
 
@@ -116,10 +113,10 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CampaignOutcome:
     """The tests of a campaign by SUT, in their order, and what was refused on the way."""
 
-    manifest: Mapping[str, Any]
+    campaign: FinishedCampaign
     tests: Mapping[str, tuple[Case, ...]]
     refused: Counter[str]
     refused_by_mutation: Mapping[str, Counter[str]]
@@ -129,7 +126,7 @@ class Outcome:
     @property
     def suts(self) -> list[str]:
         """The SUTs, in the study's order."""
-        return list(self.manifest["suts"])
+        return list(self.campaign.suts)
 
     @property
     def count(self) -> int:
@@ -151,7 +148,7 @@ class Outcome:
         """Return for each SUT and mutation: tests, inconsistencies by bin, faults, rate with its interval."""
         made = []
         for sut in self.suts:
-            for mutation in (*self.manifest["mutations"], ALL):
+            for mutation in (*self.campaign.mutations, ALL):
                 mine = [test for test in self.tests[sut] if mutation in (ALL, test.mutation)]
                 bins = Counter(test.bin for test in mine)
                 scored = [test for test in mine if test.drop is not None]
@@ -204,7 +201,7 @@ class Outcome:
             }
             for kind, found in kinds.items():
                 exact = expected(found, at)
-                some = permuted(found, at, seed=int(self.manifest["seed"]))
+                some = permuted(found, at, seed=self.campaign.seed)
                 made += [
                     {"sut": sut, "of": kind, "tests": int(n), "expected": float(e), "permuted": float(p)}
                     for n, e, p in zip(at, exact, some, strict=True)
@@ -215,7 +212,7 @@ class Outcome:
         """Return how often each check refused a candidate, by mutation, the most frequent first."""
         return [
             {"mutation": mutation, "reason": reason, "refused": count}
-            for mutation in self.manifest["mutations"]
+            for mutation in self.campaign.mutations
             for reason, count in sorted(
                 (+self.refused_by_mutation.get(mutation, Counter())).items(),
                 key=lambda item: (-item[1], item[0]),
@@ -223,31 +220,31 @@ class Outcome:
         ]
 
 
-def read_outcome(folder: CampaignFolder) -> Outcome:
+def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     """Work out the outcome of a campaign: the one door for whoever shows what it found.
 
     It must be finished, and its log must give the tests that it gave when it was.
     """
-    manifest = folder.finished_manifest()
-    if manifest.get("version") != VERSION:
-        raise other_version(folder, manifest)
-    done = {(unit.phase, unit.id): unit.rows for unit in folder.units()[0]}
-    bandit = Bandit(manifest["classes"], manifest["seed"]) if manifest["guided"] else None
-    rounds = Rounds(manifest["mutations"], manifest["bases"], manifest["seed"], bandit)
-    wanted = manifest["asked"]
+    campaign = folder.finished()
+    rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
+    bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
+    rounds = Rounds(campaign.mutations, campaign.bases, campaign.seed, bandit)
+    wanted = campaign.asked
     while len(rounds.tests) < wanted and not rounds.spent(wanted):
         names = [unit.id for unit in rounds.next_round()]
-        rounds.take([done["tests", name] for name in names if ("tests", name) in done], wanted)
-    if rounds.digest() != manifest["results"]:
+        rounds.take([rows["tests", name] for name in names if ("tests", name) in rows], wanted)
+    if rounds.digest() != campaign.results:
         raise StoreError(
             "the log of the campaign was changed",
             where=str(folder.log),
             got=f"{len(rounds.tests)} tests with hash {rounds.digest()}",
-            wanted=f"{manifest['tests']} tests with hash {manifest['results']}",
+            wanted=f"{campaign.tests} tests with hash {campaign.results}",
             fix="Restore it from a copy, or run the same adverse fuzz command again.",
         )
-    tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in manifest["suts"]}
-    return Outcome(manifest, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests))
+    tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in campaign.suts}
+    return CampaignOutcome(
+        campaign, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests)
+    )
 
 
 def rate(tests: Sequence[Case]) -> Interval:

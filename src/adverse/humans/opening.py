@@ -18,7 +18,7 @@ from adverse.humans.records import Records, State, without
 from adverse.humans.study_file import HumanStudyFile
 from adverse.serving import Door, open_door
 from adverse.store.durable import storage_errors, write_file
-from adverse.store.lock import locked
+from adverse.store.owned_folder import locked
 
 DOOR = "door.json"
 

@@ -28,10 +28,9 @@ from adverse.report.terminal import quality
 from adverse.report.tradeoffs import MARKED, figures
 from adverse.report.visual import visual_change_table
 from adverse.requirements.verdicts import read_verdicts
-from adverse.store.finished import finished
-from adverse.store.folder import BENCHMARK
-from adverse.store.read import Store
-from adverse.store.seals import drop_derived, read_seals
+from adverse.store.folder import BENCHMARK, read_seals
+from adverse.store.read import Store, finished
+from adverse.store.seals import drop_derived
 from adverse.study.spec import LEVELS
 from adverse.text import shown
 

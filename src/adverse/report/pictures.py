@@ -25,8 +25,9 @@ from adverse.errors import AdverseError, PluginError, StoreError, StudyError
 from adverse.mutations.settings import parse
 from adverse.plugins import Registry
 from adverse.store.read import Store
-from adverse.study.plan import Job, job_of, read_dataset
-from adverse.study.prepare import Prepared, Version
+from adverse.study.frame_versions import FrameVersion, FrameVersions
+from adverse.study.job import StudyJob
+from adverse.study.plan import job_of, read_dataset
 from adverse.study.spec import StudyFile, study_from
 from adverse.study.stages import NOTHING_TO_AVOID
 from adverse.types import Dataset, Frame, Image
@@ -88,7 +89,7 @@ class Looker:
             return plugins.load()
 
     @cached_property
-    def job(self) -> Job:
+    def job(self) -> StudyJob:
         """What the workers of the run were told."""
         return job_of(self._file, self.dataset, ())
 
@@ -102,7 +103,7 @@ class Looker:
         """Return a frame under a setting, pixel by pixel as the SUTs saw it."""
         return np.asarray(self.version(frame_id, setting).image)
 
-    def version(self, frame_id: str, setting: str) -> Version:
+    def version(self, frame_id: str, setting: str) -> FrameVersion:
         """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
         frame = self._frames.get(frame_id)
         if frame is None or setting not in self.store.groups:
@@ -113,7 +114,7 @@ class Looker:
             )
         with self._naming_what_is_withheld(setting):
             chosen = parse(setting, self.registry)
-        prepared = Prepared(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
+        prepared = FrameVersions(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
         version = prepared.version(chosen)
         if version.image is None:
             raise StoreError("the frame cannot be shown", where=f"frame {frame_id!r}", got=version.refused)

@@ -35,10 +35,9 @@ from adverse.requirements.file import (
 )
 from adverse.requirements.measures import Answered, Detected, Evidence, Rows, Side, Tally, answered
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
-from adverse.store.finished import finished
-from adverse.store.read import QUARANTINED, Store
+from adverse.store.read import QUARANTINED, Store, finished
 from adverse.study.engines import Engine, Stop
-from adverse.study.run import Watcher, run_study
+from adverse.study.run import RunWatcher, run_study
 from adverse.study.spec import StudyFile
 
 
@@ -173,7 +172,7 @@ class Check:
 
 
 def run_check(
-    file: RequirementsFile, out: Path, engine: Engine, *, watch: Watcher, stop: Stop, fresh: bool = False
+    file: RequirementsFile, out: Path, engine: Engine, *, watch: RunWatcher, stop: Stop, fresh: bool = False
 ) -> Check | None:
     """Run what is not done yet of a check and judge it; None when it was interrupted."""
     study, versions = derived(file)

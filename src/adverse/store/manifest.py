@@ -6,7 +6,6 @@ finds a change of a single byte and says where it is. What is worked out from th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adverse.content import digest, file_sha256
-from adverse.errors import StoreError
-from adverse.store.durable import write_file
+from adverse.content import file_sha256
 from adverse.store.folder import RunFolder
 
 NAMED = 3
@@ -28,28 +25,11 @@ FORMAT = 3
 
 
 def write_manifest(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest with the hashes of the folder's files and of itself."""
-    body = {key: value for key, value in manifest.items() if key not in ("files", "digest")}
-    body["format"] = FORMAT
+    """Write the manifest of a run with the hashes of the files that results are made from."""
     sealed = _sealed_files(folder, running=manifest["status"] == "running")
-    body["files"] = {str(path.relative_to(folder.path)): file_sha256(path) for path in sealed}
-    body["digest"] = _own_digest(body)
-    write_file(folder.manifest, json.dumps(body, indent=2, default=str).encode() + b"\n")
-
-
-def read_manifest(folder: RunFolder) -> dict[str, Any]:
-    """Read the manifest, or say that it is damaged."""
-    try:
-        manifest = json.loads(folder.manifest.read_bytes())
-        if manifest["digest"] == _own_digest({k: v for k, v in manifest.items() if k != "digest"}):
-            return dict(manifest)
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise StoreError(
-        "the manifest was changed after it was written",
-        where=str(folder.manifest),
-        fix="Restore it from a copy, or run again with --fresh.",
-    )
+    files = {str(path.relative_to(folder.path)): file_sha256(path) for path in sealed}
+    body = {key: value for key, value in manifest.items() if key != "files"}
+    folder.write_manifest({**body, "format": FORMAT, "files": files})
 
 
 def read_inputs(folder: RunFolder) -> dict[str, str]:
@@ -117,10 +97,6 @@ def _sealed_files(folder: RunFolder, *, running: bool) -> list[Path]:
     if not running:
         files += [folder.cells, folder.journal]
     return [path for path in files if path.is_file()]
-
-
-def _own_digest(body: Mapping[str, Any]) -> str:
-    return digest(json.dumps(body, sort_keys=True, default=str))
 
 
 def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:

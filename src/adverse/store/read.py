@@ -1,7 +1,8 @@
 """A run folder as arrays: all that the quick half ever reads.
 
-Reads the Parquet files through DuckDB, one SUT at a time, in the order of the frames table, so that
-nothing downstream depends on how the work was cut or in which order it finished.
+Whoever makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
+not as it was written. Parquet files are read through DuckDB, one SUT at a time, in the order of the frames
+table, so that nothing downstream depends on how the work was cut or in which order it finished.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.errors import StoreError
-from adverse.store.folder import RunFolder
-from adverse.store.manifest import FORMAT, read_manifest
+from adverse.content import ChangedError
+from adverse.errors import IncompleteError, StoreError
+from adverse.store.folder import RunFolder, read_seals
+from adverse.store.manifest import FORMAT
 from adverse.store.records import SCHEMA
 from adverse.store.run import Run, run_of
-from adverse.store.seals import broken_seal, read_seals, state_of, write_derived
+from adverse.store.seals import broken_seal, state_of, verify, write_derived
 from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
@@ -109,7 +111,7 @@ class Store:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.manifest = read_manifest(folder)
+        self.manifest = folder.read_manifest()
         if self.manifest.get("format") != FORMAT:
             raise StoreError(
                 "the run was made by another version of adverse",
@@ -522,3 +524,49 @@ def _positions(column: Any, values: tuple[str, ...]) -> NDArray[np.int64]:
         found = found.combine_chunks()
     filled: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return filled
+
+
+def finished(path: Path, *, results: bool = True) -> Store:
+    """Open a finished run, or raise: for a file that changed, a run that is not finished, an older state.
+
+    Every file that results are made from is hashed, once. So is what was worked out from them, which must
+    also be of the state that the run is in now; without `results`, for those who make it anew, it may be not.
+    """
+    folder = RunFolder(path)
+    manifest = folder.read_manifest()
+    if manifest["status"] == "incomplete" and manifest["changed"]:
+        changed = {Path(name): found for name, found in manifest["changed"].items()}
+        raise ChangedError(changed, where=path)
+    if manifest["status"] != "complete":
+        outages = manifest.get("outages", {}).items()
+        unasked = [f"SUT {sut!r} could not be asked about {facts['images']} images" for sut, facts in outages]
+        raise IncompleteError(
+            "the run is not finished, and half of it would give half-true numbers",
+            where=str(path),
+            got=", ".join(unasked) or _older_results(folder),
+            fix="Run the study again with the same command: it goes on where it stopped.",
+        )
+    for problem in verify(folder, inputs=False, results=results).problems:
+        raise problem  # what was changed by hand must not be sealed anew under our name
+    store = Store(folder)
+    _refuse_mixed(store)
+    return store
+
+
+def _older_results(folder: RunFolder) -> str | None:
+    """Say of results that are there that they are not of this run."""
+    there = (folder.results / "summary.json").exists()
+    return "results that were made before the run was started again" if there else None
+
+
+def _refuse_mixed(store: Store) -> None:
+    """Raise where results of one frame come from different pixels: their difference says nothing."""
+    mixed = store.frames_of_two_images()
+    if mixed:
+        raise StoreError(
+            "answers about one frame are about two images",
+            where=f"{store.folder.path}, frame {mixed[0]!r}",
+            got=f"{len(mixed)} frame{'s' if len(mixed) > 1 else ''} with more than one hash of the pixels",
+            wanted="all settings and SUTs of a frame on the same image",
+            fix="Run the study again with --fresh.",
+        )

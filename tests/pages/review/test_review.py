@@ -111,7 +111,7 @@ def test_a_reviewer_votes_with_keys_alone(page: tuple[Page, list[str]], address:
     press(opened, "u")
     name = "Ann <b>t</b>"
     assert Votes(fuzzed / "votes").latest() == {order[0]: {name: "true"}, order[1]: {name: "unsure"}}
-    assert [vote.says for vote in Votes(fuzzed / "votes").all] == ["true", "false", "unsure"]
+    assert [vote.says for vote in Votes(fuzzed / "votes").entries] == ["true", "false", "unsure"]
     opened.goto(opened.url.partition("/review")[0] + "/results")
     assert "1 reviewer" in opened.content()
     assert opened.locator("b").count() == 0, "a name is text"

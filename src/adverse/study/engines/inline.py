@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from adverse.study.engines import Job, Result, Stop, U, Watcher
+from adverse.study.engines import Result, Stop, U, Watcher, Work
 from adverse.study.stages import NOTHING_TO_AVOID
 
 
@@ -18,10 +18,12 @@ class InlineEngine:
     name = "inline"
     workers = 0
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
         del watch
-        worker = job.worker(lambda _stage: None)
+        worker = work.worker(lambda _stage: None)
         waiting = units if isinstance(units, deque) else deque(units)
         try:
             while waiting and not (stop.soft or stop.hard):
