@@ -98,7 +98,11 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
     The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
     with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
     """
-    store = finished(path, results=False)
+    return analyze_store(finished(path, results=False), workers=workers, exact=exact)
+
+
+def analyze_store(store: Store, *, workers: int | None = None, exact: bool = False) -> Summary:
+    """Do the same for a run that is open already."""
     worked = work_out_results(store, workers=workers, exact=exact)
     drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in worked.files])
     store.write({f"results/{name}": data for name, data in worked.files.items()})
