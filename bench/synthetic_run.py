@@ -25,7 +25,6 @@ from adverse.seeds import generator
 from adverse.store.durable import write_file
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.manifest import write_manifest
 from adverse.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
 from adverse.store.run import setting_entry
 from adverse.study.provenance import CELLS, INPUTS, frames_table, truth_table
@@ -102,7 +101,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY)
             keys, of_setting, of_sut = (list(column) for column in zip(*keyed, strict=True))
             cells.append(pa.table([keys, of_setting, of_sut, [file] * len(keys)], schema=CELLS))
     write_file(folder.cells, table_bytes(pa.concat_tables(cells).combine_chunks()))
-    write_manifest(folder, {**_manifest(names, size, seed), "status": "complete"})
+    folder.write_manifest({**_manifest(names, size, seed), "status": "complete"})
 
 
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:

@@ -16,8 +16,7 @@ from typing import Any
 from adverse.analysis.results import analyze
 from adverse.study import frame_versions, sut_queue
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study

@@ -10,8 +10,7 @@ from typing import Any
 from adverse.analysis.results import Summary, analyze
 from adverse.strict_yaml import read_yaml
 from adverse.study.engines import Engine, Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 

@@ -14,7 +14,7 @@ from adverse.analysis.results import analyze
 from adverse.data.write import write_image
 from adverse.errors import DataError, IncompleteError
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.run import StudyRun, run_study
 from adverse.study.spec import study_from
 from study.test_determinism import Quiet

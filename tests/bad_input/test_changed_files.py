@@ -19,7 +19,6 @@ from onnx import TensorProto, helper, numpy_helper
 from adverse.content import file_sha256
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.manifest import write_manifest
 from adverse.store.records import table_bytes
 
 from .cases import CANNOT_RUN, INCOMPLETE, PASS
@@ -238,5 +237,5 @@ def test_analysis_refuses_a_frame_of_two_images(coco: GoodStudy) -> None:
     folder.journal.unlink()
     for entry in sealed:
         journal.append(entry)
-    write_manifest(folder, folder.read_manifest())
+    folder.write_manifest(folder.read_manifest())
     coco.adverse("analyze").expect(CANNOT_RUN, "two images", repr(rows["frame"][0].as_py()))

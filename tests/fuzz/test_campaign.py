@@ -31,8 +31,7 @@ from adverse.fuzz.run import CampaignRun, run_campaign
 from adverse.report.fuzz import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.spec import read_study
 from bad_input.command import adverse_here
 from small_campaign import write_campaign

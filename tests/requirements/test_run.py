@@ -24,7 +24,7 @@ from adverse.requirements.run import run_check
 from adverse.requirements.verdicts import Outcome, read_verdicts
 from adverse.store.read import finished
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.types import Image
 
 FRAMES = 40

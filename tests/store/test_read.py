@@ -10,7 +10,7 @@ import pytest
 from adverse.data.write import write_image
 from adverse.store.read import Store, finished
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from study.test_determinism import Quiet

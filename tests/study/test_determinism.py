@@ -11,8 +11,7 @@ import pytest
 
 from adverse.analysis.results import analyze
 from adverse.study.engines import Engine, Result, Stop, U, Watcher, Work
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import StudyRun, run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study

@@ -104,8 +104,7 @@ def run(
     from adverse.fuzz.folder import UNGUIDED
     from adverse.processes import all_cores
     from adverse.study.engines import Stop
-    from adverse.study.engines.inline import InlineEngine
-    from adverse.study.engines.local import LocalEngine
+    from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.spec import read_study
 
     file = read_study(study)

@@ -53,8 +53,7 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
     from adverse.requirements.run import run_check
     from adverse.requirements.verdicts import exit_code
     from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.inline import InlineEngine
-    from adverse.study.engines.local import LocalEngine
+    from adverse.study.engines.local import InlineEngine, LocalEngine
 
     file = read_requirements(study)
     folder = out or file.study.folder / "runs" / f"{file.study.study.name}-requirements"

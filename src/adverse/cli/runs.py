@@ -135,8 +135,7 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
     """Run a study with progress, print its tables, and return the exit code."""
     from adverse.processes import all_cores
     from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.inline import InlineEngine
-    from adverse.study.engines.local import LocalEngine
+    from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.run import run_study
 
     console = Console()

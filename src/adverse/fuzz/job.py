@@ -15,6 +15,8 @@ from adverse.semantic import Options
 from adverse.study.job import StudyJob, SutTask
 from adverse.types import Dataset, Frame
 
+DUPLICATE = "duplicate"
+"""Why a draw is no test: the same picture was drawn before."""
 Row = Mapping[str, Any]
 Before = tuple[Score, Score | None]
 """The score of a base un-mutated, and the published scorer's."""

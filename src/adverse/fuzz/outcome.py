@@ -21,9 +21,9 @@ from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
+from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.rounds import Rounds
 from adverse.fuzz.scoring import BINS, bin_of
-from adverse.fuzz.worker import DUPLICATE
 from adverse.seeds import generator
 
 PERMUTATIONS = 10

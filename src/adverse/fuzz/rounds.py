@@ -15,8 +15,7 @@ from typing import Any
 
 from adverse.content import digest
 from adverse.fuzz.bandit import Arm, Bandit
-from adverse.fuzz.job import TestUnit, packed_keys
-from adverse.fuzz.worker import DUPLICATE
+from adverse.fuzz.job import DUPLICATE, TestUnit, packed_keys
 from adverse.seeds import generator
 
 ROUND = 512

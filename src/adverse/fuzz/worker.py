@@ -20,7 +20,16 @@ from adverse.content import Changed, ChangedError, PlannedFiles
 from adverse.errors import DataError, MutationError, one_line
 from adverse.fuzz.bandit import GRID, Arm
 from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
-from adverse.fuzz.job import BaseUnit, Before, FuzzJob, FuzzRecords, TestUnit, key_number, unpacked_keys
+from adverse.fuzz.job import (
+    DUPLICATE,
+    BaseUnit,
+    Before,
+    FuzzJob,
+    FuzzRecords,
+    TestUnit,
+    key_number,
+    unpacked_keys,
+)
 from adverse.fuzz.scored_sut import SceneScore, ScoredSut, answer_file, instances_png, png
 from adverse.fuzz.scoring import INCONSISTENT, drop_of
 from adverse.plugins import Registry
@@ -79,7 +88,6 @@ def _size(scene: Scene | str) -> int:
     return int(scene.image.nbytes + scene.labels.nbytes + scene.instances.nbytes + depth)
 
 
-DUPLICATE = "duplicate"
 UNCHANGED = "nothing changed"
 
 

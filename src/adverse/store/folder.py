@@ -1,7 +1,7 @@
 """The run folder: the seam between the slow half and the quick one, readable without our code.
 
 .adverse            the mark of a folder that adverse made; written first
-manifest.json       provenance: versions, hashes, counts, settings
+manifest.json       provenance: versions, settings, the hash of every file that results are made from
 study.yaml          the study as resolved, every default spelt out
 frames.parquet      every frame: log, split, pose, camera
 truth.parquet       every true object
@@ -22,12 +22,19 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.owned_folder import OwnedFolder, digest_of
 
+FORMAT = 3
+"""Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
     ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
     r"|(report|requirements)\.html|requirements\.csv",
@@ -75,6 +82,23 @@ class RunFolder(OwnedFolder):
     def subfolders(self) -> tuple[Path, ...]:
         """Return the folders that are there from the start."""
         return self.detections, self.results, self.logs
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest with the hashes of the files that results are made from, and of itself."""
+        sealed = [self.study, self.frames, self.truth, self.inputs]
+        if manifest["status"] != "running":  # while units are done, the journal still grows
+            sealed += [self.cells, self.journal]
+        files = {path.name: file_sha256(path) for path in sealed if path.is_file()}
+        body = {key: value for key, value in manifest.items() if key != "files"}
+        super().write_manifest({**body, "format": FORMAT, "files": files})
+
+    def read_inputs(self) -> dict[str, str]:
+        """Return the hash of every input file by its path; nothing where the table cannot be read."""
+        try:
+            table = pq.read_table(self.inputs).to_pydict()
+        except (OSError, pa.ArrowException):
+            return {}
+        return dict(zip(table["path"], table["sha256"], strict=True))
 
     def own_files(self) -> dict[str, str]:
         """Return the names of the files that adverse writes, as a pattern for each sub-folder."""

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from adverse.content import ChangedError
 from adverse.errors import IncompleteError, StoreError
-from adverse.store.folder import RunFolder, read_seals
-from adverse.store.manifest import FORMAT
+from adverse.store.folder import FORMAT, RunFolder, read_seals
 from adverse.store.records import SCHEMA
-from adverse.store.run import Run, run_of
+from adverse.store.run import Run, differences, run_of
 from adverse.store.seals import broken_seal, state_of, verify, write_derived
 from adverse.types import Task
 
@@ -111,12 +110,12 @@ class Store:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.manifest = folder.read_manifest()
-        if self.manifest.get("format") != FORMAT:
+        self._manifest = folder.read_manifest()
+        if self._manifest.get("format") != FORMAT:
             raise StoreError(
                 "the run was made by another version of adverse",
                 where=str(folder.manifest),
-                got=f"format {self.manifest.get('format')}",
+                got=f"format {self._manifest.get('format')}",
                 wanted=f"format {FORMAT}",
                 fix="Run the study again in the same folder: what is still good is used again.",
             )
@@ -132,7 +131,7 @@ class Store:
     @cached_property
     def state(self) -> str:
         """What the run is now, as what is worked out from it is sealed with."""
-        return state_of(self.folder, self.manifest)
+        return state_of(self.folder, self._manifest)
 
     def result(self, name: str) -> Path | None:
         """Return a file of the results, as it was written from this state of the run; None: never written."""
@@ -157,7 +156,11 @@ class Store:
     @cached_property
     def run(self) -> Run:
         """What was run, on what, and how it is to be judged."""
-        return run_of(self.manifest, where=str(self.folder.manifest))
+        return run_of(self._manifest, where=str(self.folder.manifest))
+
+    def changes_since(self, earlier: Store) -> list[str]:
+        """Say what is different from an earlier run."""
+        return differences(earlier._manifest, self._manifest)
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ from adverse.errors import AdverseError, StoreError
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.folder import BENCHMARK, RunFolder, Seal, read_seals
 from adverse.store.journal import RunJournal
-from adverse.store.manifest import read_inputs
 from adverse.store.owned_folder import digest_of
 
 DECIDES = ("format", "adverse", "data", "suts", "settings", "statistics")
@@ -175,7 +174,7 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> V
         problems.append(error)
     if inputs:
         expected |= {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
-        expected |= {Path(path): wanted for path, wanted in read_inputs(folder).items()}
+        expected |= {Path(path): wanted for path, wanted in folder.read_inputs().items()}
         systems = manifest["suts"].values()
         expected |= {Path(file["path"]): file["sha256"] for sut in systems for file in sut["files"].values()}
     problems += _wrong(expected)

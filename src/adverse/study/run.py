@@ -17,13 +17,11 @@ from adverse.errors import IncompleteError
 from adverse.store.durable import write_file
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.manifest import (
+from adverse.store.owned_folder import FileHashes
+from adverse.store.run import (
     differences,
     input_differences,
-    read_inputs,
-    write_manifest,
 )
-from adverse.store.owned_folder import FileHashes
 from adverse.store.seals import drop_of_other_states, state_of
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.job import UnitRecords, WorkUnit
@@ -95,7 +93,7 @@ def run_study(
                 "changed": {str(path): sha256 for path, sha256 in sorted(changed.items())},
                 "outages": outages.facts(),
             }
-            write_manifest(folder, {**manifest, **facts})
+            folder.write_manifest({**manifest, **facts})
             if status == "complete":
                 drop_of_other_states(folder, state_of(folder, folder.read_manifest()))
     problem: IncompleteError | None = ChangedError(changed, where=out) if changed else None
@@ -170,7 +168,7 @@ def _prepare(
     hashes.remember()
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     if folder.manifest.exists():
-        before = read_inputs(folder)
+        before = folder.read_inputs()
         now = {str(path): sha256 for path, sha256 in plan.inputs.items()}
         changed = input_differences(before, now) if before else []
         for difference in [*changed, *differences(folder.read_manifest(), manifest)]:
@@ -180,7 +178,7 @@ def _prepare(
     write_file(folder.frames, frames_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.truth, truth_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.inputs, inputs_table(plan.inputs))
-    write_manifest(folder, {**manifest, "status": "running"})
+    folder.write_manifest({**manifest, "status": "running"})
     return plan, journal, manifest
 
 

@@ -24,7 +24,7 @@ from adverse.pages.review import routes_of
 from adverse.report.fuzz import reviewed_table, write_fuzz_page
 from adverse.serving import Door, application, open_door
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from small_campaign import write_campaign
 

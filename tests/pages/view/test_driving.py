@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 from adverse.analysis.loop import drive_log
 from adverse.analysis.results import analyze
 from adverse.store.folder import RunFolder
-from adverse.store.manifest import write_manifest
 from adverse.store.read import finished
 from synthetic_run import Size, write_run
 
@@ -93,7 +92,7 @@ def test_a_robot_that_may_stop_later_is_judged_by_that(
     folder = RunFolder(tmp_path / "run")
     manifest = folder.read_manifest()
     manifest["statistics"]["robot"]["stop_tolerance_m"] = 1.0
-    write_manifest(folder, manifest)
+    folder.write_manifest(manifest)
     analyze(folder.path, workers=1)
     guest = guest_of(folder.path)
     level, right, late = "loop/annotated", 0, 0

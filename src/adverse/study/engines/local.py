@@ -1,7 +1,7 @@
-"""Worker processes on this machine.
+"""Engines on this machine: worker processes, or this very process.
 
 A SUT runs inside its worker, where asking it costs nothing extra. If a worker dies, hangs or eats the
-memory while a SUT has the word, the worker is replaced, that SUT runs in a process of its own from then
+memory while a SUT is asked, the worker is replaced, that SUT runs in a process of its own from then
 on, and the unit is done again from its start; there, the suspect frame is tried once more alone and then
 recorded as the SUT's fault. What took the worker down counts as the first attempt, unless it was the machine
 (a kill from outside, no memory). Everything else goes on meanwhile.
@@ -26,7 +26,7 @@ import psutil
 from adverse.errors import AdverseError
 from adverse.processes import ONE_THREAD, our_environment, our_module
 from adverse.study.engines import Result, Stop, U, Watcher, Work
-from adverse.study.stages import SIZE_BYTES, Avoid, Board, Stage
+from adverse.study.stages import NOTHING_TO_AVOID, SIZE_BYTES, Avoid, Board, Stage
 
 UNITS_AHEAD = 2
 """Units a worker holds: the one it does, and the next, so that it never waits for us."""
@@ -55,6 +55,27 @@ class LocalEngine:
     ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
         yield from _Crew(self, work, units, watch, stop).run()
+
+
+class InlineEngine:
+    """Does units one after the other."""
+
+    name = "inline"
+    workers = 0
+
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
+        """Do the units, yielding each when it is finished."""
+        del watch
+        worker = work.worker(lambda _stage: None)
+        waiting = units if isinstance(units, deque) else deque(units)
+        try:
+            while waiting and not (stop.soft or stop.hard):
+                unit = waiting.popleft()
+                yield unit, worker.do(unit, isolate=frozenset(), avoid=NOTHING_TO_AVOID)
+        finally:
+            worker.close()
 
 
 class _Process:
