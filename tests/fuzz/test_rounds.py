@@ -9,10 +9,10 @@ import pytest
 
 from adverse.errors import DataError
 from adverse.fuzz.bases import pruned
+from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.job import TestUnit as Unit
 from adverse.fuzz.plan import CampaignPlan
 from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds
-from adverse.fuzz.worker import DUPLICATE
 
 PICTURES = 1 << 100
 

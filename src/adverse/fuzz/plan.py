@@ -53,8 +53,8 @@ class CampaignPlan:
     def classes(self) -> dict[str, tuple[str, ...]]:
         """The classes that each mutation can be asked to change."""
         options = self.job.options
-        known = {"change_color": options.recoloured, "remove_object": options.removed}
-        return {kind: known.get(kind, ()) for kind in self.mutations}
+        changed = {"change_color": options.recoloured, "remove_object": options.removed}
+        return {kind: changed.get(kind, ()) for kind in self.mutations}
 
 
 def plan_campaign(
@@ -115,15 +115,15 @@ def _scorer(file: StudyFile) -> Scorer:
             wanted="segmentation or detection",
             fix="Set task: in the study.",
         )
-    known = SCORERS[task]
-    if asked is not None and asked not in known:
+    scorers = SCORERS[task]
+    if asked is not None and asked not in scorers:
         raise StudyError(
             f"{asked} does not score a {task} study",
             where=file.where("fuzz", "scorer"),
-            wanted=" or ".join(known),
-            fix=f"Set scorer: {known[0]}, or leave it out.",
+            wanted=" or ".join(scorers),
+            fix=f"Set scorer: {scorers[0]}, or leave it out.",
         )
-    return asked or known[0]
+    return asked or scorers[0]
 
 
 def _mutations(file: StudyFile) -> tuple[str, ...]:
@@ -140,13 +140,13 @@ def _mutations(file: StudyFile) -> tuple[str, ...]:
 
 def _options(file: StudyFile) -> Options:
     given = file.study.fuzz.options
-    known = [f.name for f in fields(Options)]
+    names = [f.name for f in fields(Options)]
     for name in given:
-        if name not in known:
+        if name not in names:
             raise StudyError(
                 f"there is no fuzz option {name!r}",
                 where=file.where("fuzz", "options", name),
-                fix=suggestion(name, known),
+                fix=suggestion(name, names),
             )
     try:
         return TypeAdapter(Options).validate_python(given)
@@ -194,8 +194,8 @@ def _judged_as(file: StudyFile, dataset: Dataset) -> Dataset:
 
 
 def _sources(frame: Frame) -> list[Source]:
-    found = (frame.image, frame.labels, frame.instances, frame.depth_m)
-    return [source for source in found if source is not None]
+    sources = (frame.image, frame.labels, frame.instances, frame.depth_m)
+    return [source for source in sources if source is not None]
 
 
 def _frame_parts(frame: Frame, inputs: Mapping[Any, str]) -> list[str]:

@@ -65,18 +65,18 @@ def run_campaign(
         manifest = _begin(folder, campaign, guided=guided)
         doing = _Doing(folder, campaign, engine, watch, stop)
         status: Status = "interrupted"
-        found = 0
+        tests_made = 0
         try:
             kept = doing.bases()
             status, rounds = doing.tests(kept, tests, guided=guided)
-            found = len(rounds.tests)
+            tests_made = len(rounds.tests)
             facts = {
                 "pruned": kept.facts(),
                 "bases": list(kept.places),
                 "resources": doing.resources_key,
                 "results": rounds.digest(),
             }
-            folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": found})
+            folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": tests_made})
         except _InterruptedError:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
         except ChangedError as error:
@@ -84,7 +84,7 @@ def run_campaign(
             hashes.forget(error.files)
             hashes.remember()
             raise ChangedError(error.files, where=out) from error
-    return CampaignRun(folder, status, found)
+    return CampaignRun(folder, status, tests_made)
 
 
 class _Doing:

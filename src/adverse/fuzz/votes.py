@@ -67,10 +67,10 @@ class Votes(Journal[Vote]):
 
     def latest(self) -> dict[str, dict[str, Says]]:
         """Return what each reviewer says last, by failure: {key: {reviewer: says}}."""
-        found: dict[str, dict[str, Says]] = {}
+        words: dict[str, dict[str, Says]] = {}
         for vote in self.entries:
-            found.setdefault(vote.key, {})[vote.reviewer] = vote.says
-        return found
+            words.setdefault(vote.key, {})[vote.reviewer] = vote.says
+        return words
 
 
 def verdict(votes: Mapping[str, Says]) -> Says | None:
@@ -93,7 +93,7 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, An
     """
     latest = votes.latest()
     worst = _worst_bins(outcome)
-    made = []
+    rows = []
     for sut in outcome.suts:
         for name in (*BINS, "all"):
             failed = [test for test in outcome.tests[sut] if test.bin and name in ("all", test.bin)]
@@ -104,12 +104,12 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, An
             wrong = Counter((test.log, worst[test.key]) for test in sure if said[test.key] == "false")
             logs = sorted({test.log for test in failed})
             sizes = Counter(worst[test.key] for test in failed)
-            found = stratified(
+            interval = stratified(
                 np.array([[wrong[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
                 np.array([[trials[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
                 [sizes[part] for part in BINS],
             )
-            made.append(
+            rows.append(
                 {
                     "sut": sut,
                     "bin": name,
@@ -118,14 +118,14 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, An
                     "false": words["false"],
                     "unsure": words["unsure"],
                     "not_reviewed": words[None],
-                    "false_positive_rate": found.value,
-                    "low": found.low,
-                    "high": found.high,
-                    "interval": found.status,
-                    "why": found.why or None,
+                    "false_positive_rate": interval.value,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "interval": interval.status,
+                    "why": interval.why or None,
                 }
             )
-    return made
+    return rows
 
 
 def review_order(outcome: CampaignOutcome) -> list[str]:
@@ -155,7 +155,7 @@ def _worst_bins(outcome: CampaignOutcome) -> dict[str, str]:
 
 def failing(outcome: CampaignOutcome, key: str) -> Sequence[tuple[str, Case]]:
     """Return the SUTs that a test fails, and the test as each of them saw it."""
-    found = []
+    cases = []
     for sut in outcome.suts:
-        found += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.bin]
-    return found
+        cases += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.bin]
+    return cases

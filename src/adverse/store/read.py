@@ -235,15 +235,15 @@ class Store:
         cells = self._cells.filter(pc.equal(self._cells["setting"], baseline))
         cells = cells.filter(pc.equal(cells["sut"], self.suts[0]))
         table = self._select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
-        found = np.full(len(self.truth.frame), np.nan, np.float32)
+        depths = np.full(len(self.truth.frame), np.nan, np.float32)
         if table is None:
-            return found
+            return depths
         rows = _positions(table["frame"], self.frames.ids).tolist()
         by_frame = dict(zip(rows, table["truth_depths"].to_pylist(), strict=True))
         for row, (frame, place) in enumerate(zip(self.truth.frame, self.truth.place, strict=True)):
             if int(frame) in by_frame:
-                found[row] = by_frame[int(frame)][place]
-        return found
+                depths[row] = by_frame[int(frame)][place]
+        return depths
 
     def answers(
         self,
@@ -265,8 +265,8 @@ class Store:
         if frames is not None:
             table = table.filter(pc.is_in(table["frame"], value_set=pa.array(frames, pa.string())))
         setting = table["setting"].combine_chunks()
-        known = self.targets if classes is None else classes
-        return {name: self._answers(table.filter(pc.equal(setting, name)), known) for name in wanted}
+        wanted_classes = self.targets if classes is None else classes
+        return {name: self._answers(table.filter(pc.equal(setting, name)), wanted_classes) for name in wanted}
 
     def detections(self, sut: str, setting: str) -> pa.Table:
         """Return what a SUT said under a setting, of all classes: frame, status, boxes, scores, labels."""
@@ -299,11 +299,11 @@ class Store:
 
     def ranked(self, sut: str) -> dict[str, Ranked]:
         """Return what a classifier said, by setting."""
-        found = {}
+        by_setting = {}
         for setting, table in self._rows(sut, "ranked"):
             best = [row or [] for row in table["ranked"].to_pylist()]
-            found[setting] = Ranked(*self._frame_and_status(table), best)
-        return found
+            by_setting[setting] = Ranked(*self._frame_and_status(table), best)
+        return by_setting
 
     def _rows(self, sut: str, column: str) -> Iterator[tuple[str, pa.Table]]:
         """Yield one table for each setting, in the order of the frames."""
@@ -435,18 +435,21 @@ class Store:
                 groups = pq.read_metadata(self.folder.detections / file)
             except (OSError, pa.ArrowException):
                 continue  # who reads the file itself says what is wrong with it
-            known = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
-            if known and all(one is not None and one.has_min_max for one in known):
-                spans[file] = (min(one.min for one in known), max(one.max for one in known))
+            statistics = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
+            if statistics and all(column is not None and column.has_min_max for column in statistics):
+                spans[file] = (
+                    min(column.min for column in statistics),
+                    max(column.max for column in statistics),
+                )
         return spans
 
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
         """Return the cells whose files can hold one of some frames: few of many, where logs are long."""
-        known = sorted(frames)
+        wanted = sorted(frames)
         kept = [
             file
             for file in dict.fromkeys(cells["file"].to_pylist())
-            if file not in self._spans or _between(known, *self._spans[file])
+            if file not in self._spans or _between(wanted, *self._spans[file])
         ]
         return cells.filter(pc.is_in(cells["file"], value_set=pa.array(kept, pa.string())))
 
@@ -495,10 +498,10 @@ class Store:
         )
 
 
-def _between(known: Sequence[str], first: str, last: str) -> bool:
+def _between(ordered: Sequence[str], first: str, last: str) -> bool:
     """Tell whether one of some sorted names lies between two others."""
-    at = bisect_left(known, first)
-    return at < len(known) and known[at] <= last
+    at = bisect_left(ordered, first)
+    return at < len(ordered) and ordered[at] <= last
 
 
 def _vectors(column: Any, width: int) -> NDArray[np.float64]:
@@ -522,10 +525,10 @@ def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _positions(column: Any, values: tuple[str, ...]) -> NDArray[np.int64]:
     """Return the position of each entry in `values`, -1 where it is not there."""
-    found = pc.index_in(column, value_set=pa.array(values, pa.string()))
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    filled: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = pc.index_in(column, value_set=pa.array(values, pa.string()))
+    if isinstance(positions, pa.ChunkedArray):
+        positions = positions.combine_chunks()
+    filled: NDArray[np.int64] = pc.fill_null(positions, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return filled
 
 
@@ -538,7 +541,7 @@ def finished(path: Path, *, results: bool = True) -> Store:
     folder = RunFolder(path)
     manifest = folder.read_manifest()
     if manifest["status"] == "incomplete" and manifest["changed"]:
-        changed = {Path(name): found for name, found in manifest["changed"].items()}
+        changed = {Path(name): sha256 for name, sha256 in manifest["changed"].items()}
         raise ChangedError(changed, where=path)
     if manifest["status"] != "complete":
         outages = manifest.get("outages", {}).items()

@@ -132,8 +132,8 @@ def run_of(manifest: Mapping[str, Any], *, where: str) -> Run:
 
 
 def _run(manifest: Mapping[str, Any]) -> Run:
-    study, data, told = manifest["study"], manifest["data"], manifest["statistics"]
-    grid = told["sensitivity"]
+    study, data, statistics = manifest["study"], manifest["data"], manifest["statistics"]
+    grid = statistics["sensitivity"]
     return Run(
         name=str(study["name"]),
         task=study["task"],
@@ -144,16 +144,16 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             RunSut(name, entry["fingerprint"], entry.get("options", {}))
             for name, entry in manifest["suts"].items()
         ),
-        levels=tuple(told["levels"]),
-        targets=tuple(told["targets"]),
-        robot=told["robot"],
+        levels=tuple(statistics["levels"]),
+        targets=tuple(statistics["targets"]),
+        robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
         exact=bool(grid["exact"]),
-        fpr_max=float(told["fpr_max"]),
-        bootstrap=int(told["bootstrap"]),
-        conditions=dict(told["conditions"]),
-        quarantine_budget=float(told["quarantine_budget"]),
-        visual_change=told["visual_change"],
+        fpr_max=float(statistics["fpr_max"]),
+        bootstrap=int(statistics["bootstrap"]),
+        conditions=dict(statistics["conditions"]),
+        quarantine_budget=float(statistics["quarantine_budget"]),
+        visual_change=statistics["visual_change"],
         warnings=tuple(manifest["warnings"]),
         data=RunData(
             format=data["format"],
@@ -191,7 +191,7 @@ def _provenance(manifest: Mapping[str, Any]) -> Provenance:
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Say in words what changed between two runs in one folder; what did not run is not in it."""
-    found = []
+    changes = []
     for what, path in (
         ("the seed", ("study", "seed")),
         ("the annotations", ("data", "annotations")),
@@ -200,17 +200,17 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         ("library versions", ("environment", "libraries")),
     ):
         if _at(old, path) != _at(new, path):
-            found.append(f"{what} changed")
+            changes.append(f"{what} changed")
     for noun, key in (("SUT", "suts"), ("mutation", "settings")):
         before, after = old.get(key, {}), new.get(key, {})
-        found += [f"{noun} {name} is new" for name in after if name not in before]
-        found += [f"{noun} {name} is gone" for name in before if name not in after]
-        found += [
+        changes += [f"{noun} {name} is new" for name in after if name not in before]
+        changes += [f"{noun} {name} is gone" for name in before if name not in after]
+        changes += [
             f"{noun} {name} changed"
             for name in after
             if name in before and _without_names(before[name]) != _without_names(after[name])
         ]
-    return found
+    return changes
 
 
 def input_differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:

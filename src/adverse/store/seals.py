@@ -5,9 +5,8 @@ is another one, or that nobody sealed, is not read. Neither is one that was made
 than manifest, tables and detections now describe: its figures are true, but of another run.
 
 A seal shows a change, not a forgery: who edits a file can write its hash anew. What must not rest on
-that, the gate works out again from the detections (docs/gate.md).
-
-Re-check every hash of a run folder, and of its inputs, and name what changed.
+that, the gate works out again from the detections (docs/gate.md). `verify` checks every hash of a run folder,
+and of its inputs, and names what changed.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ TABLES = ("frames.parquet", "truth.parquet", "inputs.parquet", "cells.parquet", 
 def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
     """Return the hash of all that results are made from; the same however the work was cut or ordered."""
     study = {key: value for key, value in manifest["study"].items() if key not in ("file", "folder")}
-    told = {"study": study, **{key: manifest.get(key) for key in DECIDES}}
+    description = {"study": study, **{key: manifest.get(key) for key in DECIDES}}
     tables = {name: manifest["files"].get(name) for name in TABLES}
     used = set(pq.read_table(folder.cells, columns=["file"])["file"].to_pylist())
-    detections = {one.file: one.sha256 for one in RunJournal(folder.journal).entries if one.file in used}
-    whole = [told, tables, detections]
+    detections = {unit.file: unit.sha256 for unit in RunJournal(folder.journal).entries if unit.file in used}
+    whole = [description, tables, detections]
     return digest(json.dumps(whole, sort_keys=True, default=str))
 
 
@@ -90,8 +89,8 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
     `state` is that of the run; None: the run is not finished, so that whatever there is was made before.
     """
     path = folder.path / name
-    found = content_hash(path)
-    if seal is None and found == MISSING and not path.is_symlink():
+    sha256 = content_hash(path)
+    if seal is None and sha256 == MISSING and not path.is_symlink():
         return None
     again = f"Have it made again: {made_by(folder, name)}."
     if seal is None:
@@ -101,11 +100,11 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
             got="a file that is not in seals.json",
             fix=f"Delete it. {again}",
         )
-    if found != seal.sha256:
+    if sha256 != seal.sha256:
         return StoreError(
-            "a file is gone" if found == MISSING else "a file was changed",
+            "a file is gone" if sha256 == MISSING else "a file was changed",
             where=str(path),
-            got="nothing there" if found == MISSING else f"sha256 {found}",
+            got="nothing there" if sha256 == MISSING else f"sha256 {sha256}",
             wanted=f"sha256 {seal.sha256}",
             fix=again,
         )
@@ -180,8 +179,8 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> V
     problems += _wrong(expected)
     files = len(sealed) + len(expected)
     if results:
-        found = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
-        files, problems = files + found.files, [*problems, *found.problems]
+        derived = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
+        files, problems = files + derived.files, [*problems, *derived.problems]
     return Verified(files, tuple(problems))
 
 
@@ -199,14 +198,14 @@ def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> 
 def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
     problems: list[AdverseError] = []
     for path, wanted in expected.items():
-        found = content_hash(path)
-        if found != wanted:
-            missing = found == MISSING
+        sha256 = content_hash(path)
+        if sha256 != wanted:
+            missing = sha256 == MISSING
             problems.append(
                 StoreError(
                     "a file is gone" if missing else "a file was changed",
                     where=str(path),
-                    got="nothing there" if missing else f"sha256 {found}",
+                    got="nothing there" if missing else f"sha256 {sha256}",
                     wanted=f"sha256 {wanted}",
                     fix="Restore it from a copy, or run the study again: only what changed is re-run.",
                 )

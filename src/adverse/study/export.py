@@ -138,15 +138,15 @@ def _tasks(dataset: Dataset, job: StudyJob, suffix: str) -> Iterator[Task]:
 def _done(target: Path) -> dict[str, str]:
     """Return the key of each file that is finished; a line cut short by a crash does not count."""
     journal = target / JOURNAL
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for line in journal.read_text().splitlines() if journal.exists() else ():
         try:
             entry = json.loads(line)
         except ValueError:
             continue
         if (target / entry["file"]).is_file():
-            found[entry["file"]] = entry["key"]
-    return found
+            keys[entry["file"]] = entry["key"]
+    return keys
 
 
 def _made(

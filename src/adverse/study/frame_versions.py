@@ -157,10 +157,10 @@ class _DecodedFrame:
 
     def depth(self, policy: Policy) -> Depth | None:
         if self._depth is None and self.frame.depth_m is not None:
-            found = usable(self.frame.depth_m(), policy, where=f"depth file {self.frame.depth_m.path}")
-            self._depth = found.depth_m
-            if found.invalid_share:
-                share = f"depth invalid at {found.invalid_share:.2%} of pixels: {policy}"
+            checked = usable(self.frame.depth_m(), policy, where=f"depth file {self.frame.depth_m.path}")
+            self._depth = checked.depth_m
+            if checked.invalid_share:
+                share = f"depth invalid at {checked.invalid_share:.2%} of pixels: {policy}"
                 self.notes_with_depth = f"{self.notes}, {share}" if self.notes else share
         return self._depth
 

@@ -50,12 +50,12 @@ class LoadedSut:
             return self._classified(answer if isinstance(answer, ClassScores) else None)
         return self._detected(version, answer if isinstance(answer, Detections) else Detections.none())
 
-    def _detected(self, version: FrameVersion, found: Detections) -> dict[str, Any]:
-        known = [row for row, label in enumerate(found.labels.tolist()) if label in self.names]
-        labels = tuple(self.names[int(found.labels[row])] for row in known)
-        depths, truth_depths = self._depths(version, found.boxes[known], labels)
+    def _detected(self, version: FrameVersion, answer: Detections) -> dict[str, Any]:
+        rows = [row for row, label in enumerate(answer.labels.tolist()) if label in self.names]
+        labels = tuple(self.names[int(answer.labels[row])] for row in rows)
+        depths, truth_depths = self._depths(version, answer.boxes[rows], labels)
         return {
-            "detections": Detections(found.boxes[known], found.scores[known], found.labels[known]),
+            "detections": Detections(answer.boxes[rows], answer.scores[rows], answer.labels[rows]),
             "labels": labels,
             "depths": depths,
             "truth_depths": truth_depths,
@@ -138,9 +138,9 @@ class LoadedSut:
                 )
         there = job.pixel_classes.values() if job.task == "segmentation" else job.categories
         named = {label: task.class_map.get(name, name) for label, name in enumerate(classes)}
-        known = {label: name for label, name in named.items() if not there or name in there}
+        names = {label: name for label, name in named.items() if not there or name in there}
         wanted = job.targets if job.task == "detection" else tuple(there)
-        if not set(known.values()) & set(wanted):
+        if not set(names.values()) & set(wanted):
             raise StudyError(
                 f"SUT {task.name!r} can never answer {' or '.join(wanted[:8])}",
                 where=f"SUT {task.name!r}",
@@ -148,4 +148,4 @@ class LoadedSut:
                 wanted=f"at least one of {', '.join(wanted[:8])}",
                 fix="Say what they are called here, as in class_map: {pedestrian: person}.",
             )
-        return known
+        return names

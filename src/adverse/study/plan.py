@@ -126,18 +126,18 @@ def job_of(
 
 def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
     """Return the settings that a study names, the baseline first."""
-    found = {BASELINE: parse(BASELINE, registry)}
+    settings = {BASELINE: parse(BASELINE, registry)}
     for index, entry in enumerate(file.study.mutations):
         for setting in expand(entry, registry, where=file.where("mutations", index)):
-            found.setdefault(setting.id, setting)
-            if found[setting.id].group != setting.group:
+            settings.setdefault(setting.id, setting)
+            if settings[setting.id].group != setting.group:
                 raise StudyError(
                     f"{setting.id} is in two groups",
                     where=file.where("mutations", index),
-                    got=f"{found[setting.id].group} and {setting.group}",
+                    got=f"{settings[setting.id].group} and {setting.group}",
                     fix="Name it once, or give the same group both times.",
                 )
-    return tuple(found.values())
+    return tuple(settings.values())
 
 
 def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
@@ -283,23 +283,23 @@ def robot_of(file: StudyFile, dataset: Dataset) -> Robot | None:
     """Return the robot: what the study says over what the data set says; None when neither does."""
     if not any(level in WITH_ROBOT for level in file.study.levels):
         return None
-    known = getattr(dataset, "robot", None) or {}
-    return read_robot({**known, **(file.study.robot or {})}, where=file.where("robot"))
+    profile = getattr(dataset, "robot", None) or {}
+    return read_robot({**profile, **(file.study.robot or {})}, where=file.where("robot"))
 
 
 def conditions_of(file: StudyFile, settings: Sequence[Setting]) -> dict[str, float]:
     """Return the probability of each condition by the id of its setting; `baseline` is the un-mutated one."""
-    known = {"baseline": settings[0].id, **{setting.id: setting.id for setting in settings}}
-    told = file.study.robustness.conditions
-    for name in told:
-        if name not in known:
+    ids = {"baseline": settings[0].id, **{setting.id: setting.id for setting in settings}}
+    chances = file.study.robustness.conditions
+    for name in chances:
+        if name not in ids:
             raise StudyError(
                 f"there is no condition {name!r}",
                 where=file.where("robustness", "conditions"),
                 wanted="baseline, or the id of a mutation of this study",
-                fix=suggestion(name, known),
+                fix=suggestion(name, ids),
             )
-    return {known[name]: chance for name, chance in told.items()}
+    return {ids[name]: chance for name, chance in chances.items()}
 
 
 def _missing_files(file: StudyFile, registry: Registry, job: StudyJob) -> Iterator[AdverseError]:
@@ -325,28 +325,28 @@ def _review_recordings(
 
     They may be about more of the `whole` data set than the part of it that the study uses.
     """
-    found = Review()
+    total = Review()
     recorded = [
         (i, task) for i, task in enumerate(job.suts) if is_recorded(registry.get("sut", task.adapter))
     ]
     if not recorded:
-        return found
-    known = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
+        return total
+    image_ids = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
     splits: dict[str, list[Frame]] = {}
     for log in dataset.logs:
         if log.split != "train":
             splits.setdefault(log.split, []).extend(log.frames)
     test = {"test": splits["test"]}
-    needed = {one.id: Needed(test if n else splits, known) for n, one in enumerate(job.settings)}
+    needed = {setting.id: Needed(test if n else splits, image_ids) for n, setting in enumerate(job.settings)}
     for index, task in recorded:
         plugin = registry.get("sut", task.adapter)
         try:
             review = review_recordings(plugin, task.options, needed)
         except AdverseError as error:
             raise error.placed(file.where("suts", index)) from error
-        found.errors += [error.placed(file.where("suts", index)) for error in review.errors]
-        found.warnings += [f"{task.name}: {line}" for line in review.warnings]
-    return found
+        total.errors += [error.placed(file.where("suts", index)) for error in review.errors]
+        total.warnings += [f"{task.name}: {line}" for line in review.warnings]
+    return total
 
 
 def _units(

@@ -1,8 +1,7 @@
-"""What a number rests on: versions, hashes, settings; all of the manifest that is known before a run.
+"""What a run writes into its folder about itself: the manifest, tables of frames, truth, inputs and cells.
 
-What a run knows before it starts, as tables in its folder: frames, truth, inputs, finished cells.
-
-With them the quick half needs neither the data set nor the code that read it.
+The manifest says what a number rests on: versions, hashes, settings. With the tables the quick half needs
+neither the data set nor the code that read it.
 """
 
 from __future__ import annotations
@@ -201,7 +200,7 @@ def truth_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
 
 def inputs_table(inputs: Mapping[Path, str]) -> bytes:
     """Return the hash of every input file."""
-    rows = [{"path": str(path), "sha256": found} for path, found in sorted(inputs.items())]
+    rows = [{"path": str(path), "sha256": sha256} for path, sha256 in sorted(inputs.items())]
     return table_bytes(pa.Table.from_pylist(rows, schema=INPUTS))
 
 

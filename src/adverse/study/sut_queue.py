@@ -94,8 +94,10 @@ class SutQueue:
         if any(sampled) and self.loaded.outage is None:
             again = answers_of(self.loaded, images, stage, self.tell)
             pairs = list(zip(answers, again, sampled, strict=True))
-            repeats = [_equal(one.said, two.said) if doubled else None for one, two, doubled in pairs]
-            answers = [one.after(replace(two, reason=one.reason or two.reason)) for one, two, _ in pairs]
+            repeats = [_equal(once.said, twice.said) if doubled else None for once, twice, doubled in pairs]
+            answers = [
+                once.after(replace(twice, reason=once.reason or twice.reason)) for once, twice, _ in pairs
+            ]
         if self.loaded.outage is not None:
             self._skip(waiting)
             return
@@ -119,10 +121,10 @@ class SutQueue:
         name = self.loaded.task.name
         self.tell(Stage(f"looking up SUT {name!r}", version.frame.id, version.setting.id))
         try:
-            found: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
+            detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
         except SutError as error:
             return Reply(error, failed=1)
-        return Reply(found)
+        return Reply(detections)
 
     def _keep(self, version: FrameVersion, answer: Reply, repeats: bool | None) -> None:  # noqa: FBT001
         said = answer.said
@@ -179,15 +181,18 @@ def answers_of(
         attempt = Reply(SutError(fatal), failed=1, reason=fatal)
     alone: list[Reply] = []
     for image in images:
-        found, one = _attempt(loaded, [image], stage, tell)
-        if isinstance(one.said, InfrastructureError):
-            loaded.outage = one.said
-            return [one] * len(images)
-        alone.append(one if found is None else Reply(found[0]).after(one))
+        answers_alone, reply = _attempt(loaded, [image], stage, tell)
+        if isinstance(reply.said, InfrastructureError):
+            loaded.outage = reply.said
+            return [reply] * len(images)
+        alone.append(reply if answers_alone is None else Reply(answers_alone[0]).after(reply))
     if isinstance(attempt.said, InfrastructureError):
         return [alone[0].after(attempt), *alone[1:]]
-    explained = any(isinstance(one.said, SutError) for one in alone)
-    return [one.after(attempt) if not explained or isinstance(one.said, SutError) else one for one in alone]
+    explained = any(isinstance(reply.said, SutError) for reply in alone)  # an image that fails by itself
+    return [
+        reply.after(attempt) if not explained or isinstance(reply.said, SutError) else reply
+        for reply in alone
+    ]
 
 
 def _attempt(

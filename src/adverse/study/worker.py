@@ -178,9 +178,9 @@ class Worker:
         plugin = self.registry.get("sut", task.adapter)
         guarded = watches_itself(plugin)
         alone = alone and not guarded and not is_recorded(plugin)
-        known = self._suts.get((index, alone))
-        if known is not None:
-            return known
+        loaded = self._suts.get((index, alone))
+        if loaded is not None:
+            return loaded
         suspect, limit_s = (None, None) if alone or guarded else (index, LOAD_LIMIT_S)
         self.tell(Stage(f"loading SUT {task.name!r}", sut=suspect, limit_s=limit_s))
         planned = hashes_of(task.made_of)
