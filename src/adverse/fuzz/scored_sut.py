@@ -17,13 +17,13 @@ from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of, score_b
 from adverse.semantic import Scene
 from adverse.study.loaded_sut import LoadedSut
 from adverse.study.stages import Avoid, Stage
-from adverse.study.sut_queue import Said, answers_of, asking_stage
+from adverse.study.sut_queue import AnswerOrFault, ask_batch, asking_stage
 from adverse.types import Detections, LabelMap
 
 
 @dataclass(frozen=True)
 class SceneScore:
-    """What one SUT said about one scene: its score, the published scorer's, or why there is none."""
+    """The answer of one SUT about one scene: its score, the published scorer's, or why there is none."""
 
     score: Score | None
     compat: Score | None
@@ -62,30 +62,30 @@ class ScoredSut:
             stage = asking_stage(self.loaded, some[0].id, settings[start])
             began = time.perf_counter()
             fatal = avoid.attempts.get((self.loaded.index, some[0].id, settings[start]))
-            answers = answers_of(self.loaded, [scene.image for scene in some], stage, tell, fatal=fatal)
+            replies = ask_batch(self.loaded, [scene.image for scene in some], stage, tell, fatal=fatal)
             if self.loaded.outage is not None:
                 raise _unreachable(self.loaded.outage)
             each_s = (time.perf_counter() - began) / len(some)
-            for scene, reply in zip(some, answers, strict=True):
-                scored = self._score(scene, reply.said)
+            for scene, reply in zip(some, replies, strict=True):
+                scored = self._score(scene, reply.answer)
                 yield replace(scored, retried=0 if scored.fault else reply.failed), each_s
 
-    def _score(self, scene: Scene, said: Said) -> SceneScore:
-        if isinstance(said, SutError):
-            return SceneScore(None, None, str(said), None)
-        if isinstance(said, LabelMap) and self.judge is not None:
-            compat = None if self.compat is None else self.compat.score(scene.labels, said.labels)
-            return SceneScore(self.judge.score(scene.labels, said.labels), compat, None, said)
-        if isinstance(said, Detections):
-            return self._score_boxes(scene, said)
-        return SceneScore(None, None, f"the SUT answered with {type(said).__name__}", None)
+    def _score(self, scene: Scene, answer: AnswerOrFault) -> SceneScore:
+        if isinstance(answer, SutError):
+            return SceneScore(None, None, str(answer), None)
+        if isinstance(answer, LabelMap) and self.judge is not None:
+            compat = None if self.compat is None else self.compat.score(scene.labels, answer.labels)
+            return SceneScore(self.judge.score(scene.labels, answer.labels), compat, None, answer)
+        if isinstance(answer, Detections):
+            return self._score_boxes(scene, answer)
+        return SceneScore(None, None, f"the SUT answered with {type(answer).__name__}", None)
 
-    def _score_boxes(self, scene: Scene, said: Detections) -> SceneScore:
+    def _score_boxes(self, scene: Scene, answer: Detections) -> SceneScore:
         job = self.job
         targets = job.study.targets
         wanted = {label: targets.index(name) for label, name in self.names.items() if name in targets}
-        wanted_rows = [row for row, label in enumerate(said.labels.tolist()) if label in wanted]
-        kept = Detections(said.boxes[wanted_rows], said.scores[wanted_rows], said.labels[wanted_rows])
+        wanted_rows = [row for row, label in enumerate(answer.labels.tolist()) if label in wanted]
+        kept = Detections(answer.boxes[wanted_rows], answer.scores[wanted_rows], answer.labels[wanted_rows])
         score = score_boxes(
             scene.truth(targets),
             kept,

@@ -18,18 +18,18 @@ from adverse.study.stages import Avoid, Stage
 from adverse.suts.ask import ask
 from adverse.types import Answer, Detections, Image
 
-Said = Answer | SutError
+AnswerOrFault = Answer | SutError
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a SUT said about one image in the end, and what it took.
+    """The last answer of a SUT about one image, and what it took to get it.
 
     `attempts` are those that reached the SUT, `failed` those of them that it failed, `outages` those that did
     not reach it; `reason` is why the first failed.
     """
 
-    said: Said
+    answer: AnswerOrFault
     attempts: int = 1
     failed: int = 0
     outages: int = 0
@@ -88,21 +88,23 @@ class SutQueue:
         first = waiting[0].frame.id, waiting[0].setting.id
         stage = asking_stage(self.loaded, *first)
         fatal = self.avoid.attempts.get((self.loaded.index, *first))
-        answers = answers_of(self.loaded, images, stage, self.tell, fatal=fatal)
+        replies = ask_batch(self.loaded, images, stage, self.tell, fatal=fatal)
         sampled = [v.setting.group == "baseline" and v.frame.id in self.twice for v in waiting]
         repeats: list[bool | None] = [None] * len(waiting)
         if any(sampled) and self.loaded.outage is None:
-            again = answers_of(self.loaded, images, stage, self.tell)
-            pairs = list(zip(answers, again, sampled, strict=True))
-            repeats = [_equal(once.said, twice.said) if doubled else None for once, twice, doubled in pairs]
-            answers = [
+            again = ask_batch(self.loaded, images, stage, self.tell)
+            pairs = list(zip(replies, again, sampled, strict=True))
+            repeats = [
+                _equal(once.answer, twice.answer) if doubled else None for once, twice, doubled in pairs
+            ]
+            replies = [
                 once.after(replace(twice, reason=once.reason or twice.reason)) for once, twice, _ in pairs
             ]
         if self.loaded.outage is not None:
             self._skip(waiting)
             return
-        for version, answer, repeated in zip(waiting, answers, repeats, strict=True):
-            self._keep(version, answer, repeated)
+        for version, reply, repeated in zip(waiting, replies, repeats, strict=True):
+            self._keep(version, reply, repeated)
 
     def _skip(self, versions: Sequence[FrameVersion]) -> None:
         """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished."""
@@ -126,25 +128,25 @@ class SutQueue:
             return Reply(error, failed=1)
         return Reply(detections)
 
-    def _keep(self, version: FrameVersion, answer: Reply, repeats: bool | None) -> None:  # noqa: FBT001
-        said = answer.said
-        failed = isinstance(said, SutError)
+    def _keep(self, version: FrameVersion, reply: Reply, repeats: bool | None) -> None:  # noqa: FBT001
+        answer = reply.answer
+        failed = isinstance(answer, SutError)
         self.keep(
             Record(
                 frame=version.frame.id,
                 setting=version.setting.id,
                 sut=self.loaded.task.name,
                 status="fault" if failed else "ok",
-                reason=str(said) if failed else None,
+                reason=str(answer) if failed else None,
                 pixels=version.pixels,
                 notes=version.notes,
-                attempts=answer.attempts,
-                failed_attempts=answer.failed,
-                outages=answer.outages,
-                retried=None if failed else answer.reason,
+                attempts=reply.attempts,
+                failed_attempts=reply.failed,
+                outages=reply.outages,
+                retried=None if failed else reply.reason,
                 repeats=repeats,
                 told=version.told,
-                **self.loaded.kept(version, None if isinstance(said, SutError) else said),
+                **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
 
@@ -160,7 +162,7 @@ def asking_stage(loaded: LoadedSut, frame: str, setting: str) -> Stage:
     )
 
 
-def answers_of(
+def ask_batch(
     loaded: LoadedSut,
     images: Sequence[Image],
     stage: Stage,
@@ -182,15 +184,15 @@ def answers_of(
     alone: list[Reply] = []
     for image in images:
         answers_alone, reply = _attempt(loaded, [image], stage, tell)
-        if isinstance(reply.said, InfrastructureError):
-            loaded.outage = reply.said
+        if isinstance(reply.answer, InfrastructureError):
+            loaded.outage = reply.answer
             return [reply] * len(images)
         alone.append(reply if answers_alone is None else Reply(answers_alone[0]).after(reply))
-    if isinstance(attempt.said, InfrastructureError):
+    if isinstance(attempt.answer, InfrastructureError):
         return [alone[0].after(attempt), *alone[1:]]
-    explained = any(isinstance(reply.said, SutError) for reply in alone)  # an image that fails by itself
+    explained = any(isinstance(reply.answer, SutError) for reply in alone)  # an image that fails by itself
     return [
-        reply.after(attempt) if not explained or isinstance(reply.said, SutError) else reply
+        reply.after(attempt) if not explained or isinstance(reply.answer, SutError) else reply
         for reply in alone
     ]
 
@@ -233,7 +235,7 @@ def _refused(version: FrameVersion, sut: str) -> Record:
     )
 
 
-def _equal(first: Said, second: Said) -> bool:
+def _equal(first: AnswerOrFault, second: AnswerOrFault) -> bool:
     if isinstance(first, SutError) or isinstance(second, SutError):
         return isinstance(first, SutError) and isinstance(second, SutError)
     return first.same(second)  # type: ignore[arg-type] # a SUT has one task, so both are of one kind
