@@ -153,7 +153,7 @@ def _results(
     summary |= {"troubles": _by_frame(troubles), "retries": _by_frame_retried(retries)}
     files |= {"troubles.parquet": table_bytes(troubles), "retries.parquet": table_bytes(retries)}
     files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
-    return Results(Summary(summary), files)
+    return Results(Summary(json.loads(files["summary.json"])), files)  # as whoever reads the file has it
 
 
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:

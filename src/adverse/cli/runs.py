@@ -161,7 +161,7 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
 
 def _analyze_and_show(looker: Looker, console: Console, *, exact: bool = False) -> int:
     from adverse.analysis.results import analyze_store
-    from adverse.report.page import write_report_of
+    from adverse.report.page import page_tables, write_report_of
     from adverse.report.terminal import remarks, tables
 
     folder = looker.store.folder.path
@@ -170,7 +170,7 @@ def _analyze_and_show(looker: Looker, console: Console, *, exact: bool = False) 
         console.print(table)
     for line in remarks(summary):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    page = write_report_of(looker)
+    page = write_report_of(looker, summary, page_tables(looker, summary))
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )

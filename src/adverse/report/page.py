@@ -49,14 +49,16 @@ def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] 
     Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
     run with `trust`, and `tell` hears of what is not shown without them.
     """
-    return write_report_of(Looker(finished(run), trust=trust), tell=tell)
+    looker = Looker(finished(run), trust=trust)
+    summary = read_summary(looker.store)
+    return write_report_of(looker, summary, page_tables(looker, summary), tell=tell)
 
 
-def write_report_of(looker: Looker, *, tell: Callable[[str], None] | None = None) -> Path:
+def write_report_of(
+    looker: Looker, summary: Summary, tables: PageTables, *, tell: Callable[[str], None] | None = None
+) -> Path:
     """Do the same for a run that is open already."""
     store = looker.store
-    summary = read_summary(store)
-    tables = page_tables(looker, summary)
     files = {FILE: render(looker, summary, tables).encode()}
     if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
         tell(words)
