@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PrunedBases:
     """The places of the frames that are kept, all SUTs' scores on them, and how many were dropped and why.
 
     Not scored: nothing in them is judged, or the best SUT failed.
@@ -61,7 +61,7 @@ class Pruned:
         }
 
 
-def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> Pruned:
+def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
     """Choose the bases from the rows of all frames, in their order."""
     suts = [task.name for task in campaign.job.suts]
     scores = {name: [_percent(row, name) for row in rows] for name in suts}
@@ -87,7 +87,7 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> Pruned:
     }
     too_hard = sum(value is not None and value < below for value in scores[best])
     not_scored = len(rows) - len(kept) - len(unusable) - too_hard
-    return Pruned(kept, before, len(rows), best, means, below, too_hard, not_scored, unusable)
+    return PrunedBases(kept, before, len(rows), best, means, below, too_hard, not_scored, unusable)
 
 
 def _percent(row: Row, sut: str) -> float | None:

@@ -13,7 +13,7 @@ import adverse
 from adverse.content import Changed, ChangedError, user_cache
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
-from adverse.fuzz.bases import Pruned, pruned
+from adverse.fuzz.bases import PrunedBases, pruned
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
 from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
 from adverse.fuzz.plan import CampaignPlan, plan_campaign
@@ -63,17 +63,17 @@ def run_campaign(
         campaign = plan_campaign(file, seed=seed, hashes=hashes)
         hashes.remember()
         manifest = _begin(folder, campaign, guided=guided)
-        doing = _Doing(folder, campaign, engine, watch, stop)
+        progress = _CampaignInProgress(folder, campaign, engine, watch, stop)
         status: Status = "interrupted"
         tests_made = 0
         try:
-            kept = doing.bases()
-            status, rounds = doing.tests(kept, tests, guided=guided)
+            kept = progress.bases()
+            status, rounds = progress.tests(kept, tests, guided=guided)
             tests_made = len(rounds.tests)
             facts = {
                 "pruned": kept.facts(),
                 "bases": list(kept.places),
-                "resources": doing.resources_key,
+                "resources": progress.resources_key,
                 "results": rounds.digest(),
             }
             folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": tests_made})
@@ -87,7 +87,7 @@ def run_campaign(
     return CampaignRun(folder, status, tests_made)
 
 
-class _Doing:
+class _CampaignInProgress:
     """A campaign under way in a folder."""
 
     def __init__(
@@ -101,7 +101,7 @@ class _Doing:
         self.done: dict[tuple[str, str], FinishedUnit] = {}
         self._read_journal()
 
-    def bases(self) -> Pruned:
+    def bases(self) -> PrunedBases:
         """Show all frames un-mutated where that is not done, and drop those that are too hard already."""
         frames = self.campaign.job.frames
         places = [range(at, min(at + FRAMES, len(frames))) for at in range(0, len(frames), FRAMES)]
@@ -123,7 +123,7 @@ class _Doing:
             self.watch.note(line)
         return kept
 
-    def tests(self, kept: Pruned, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
+    def tests(self, kept: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
         job = self._with_resources(kept)
@@ -185,7 +185,7 @@ class _Doing:
         self._left -= len(tests)
         self.watch.advance(Counter(map(_status, tests)))
 
-    def _with_resources(self, kept: Pruned) -> FuzzJob:
+    def _with_resources(self, kept: PrunedBases) -> FuzzJob:
         campaign = self.campaign
         chosen = {campaign.job.frames[place].id for place in kept.places}
         logs = tuple(

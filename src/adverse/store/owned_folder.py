@@ -13,6 +13,7 @@ import json
 import os
 import re
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,7 +28,7 @@ PARTIAL = re.compile(r"\..+\.\d+\.partial")
 """What a write that was cut short leaves behind (`durable.write_file`)."""
 
 
-class OwnedFolder:
+class OwnedFolder(ABC):
     """A folder that is filled bit by bit and resumed; one class for each kind of content."""
 
     kind: ClassVar[str]
@@ -49,9 +50,9 @@ class OwnedFolder:
         """Return the folders that are there from the start."""
         return self.results, self.logs
 
+    @abstractmethod
     def own_files(self) -> dict[str, str]:
         """Return the names of the files that adverse writes, as a pattern for each sub-folder."""
-        raise NotImplementedError
 
     def create(self) -> None:
         """Make the folder, refusing to mix into one that holds something else."""

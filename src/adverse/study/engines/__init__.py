@@ -37,7 +37,7 @@ class Watcher(Protocol):
         """Something worth a line: a worker was lost, a SUT is isolated."""
 
 
-class Doer(Protocol):
+class UnitWorker(Protocol):
     """Does units of one work, and keeps what they share between them."""
 
     def do(self, unit: Any, *, isolate: frozenset[int], avoid: Avoid) -> Result:
@@ -47,7 +47,7 @@ class Doer(Protocol):
         """Let go of what is held."""
 
 
-class Limited(Protocol):
+class EngineSut(Protocol):
     """What an engine must know of a SUT."""
 
     @property
@@ -67,10 +67,10 @@ class Work(Protocol):
         """Loaded before anything else is unpacked."""
 
     @property
-    def suts(self) -> Sequence[Limited]:
+    def suts(self) -> Sequence[EngineSut]:
         """The SUTs, in the order that `isolate` counts them."""
 
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Doer:
+    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> UnitWorker:
         """Return what does units in the process that this is called in."""
 
 
