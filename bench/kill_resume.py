@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from adverse.content import file_sha256
-from adverse.store.journal import Journal
+from adverse.store.journal import RunJournal
 from small_study import results_hash, write_study
 
 
@@ -32,7 +32,7 @@ def start(study: Path, out: Path) -> subprocess.Popen[bytes]:
 
 def lost_units(out: Path, acknowledged: set[tuple[str, str]]) -> int:
     """Count what was acknowledged before and is not in the journal and on disk now; remember what is new."""
-    found = {(entry.file, entry.sha256) for entry in Journal(out / "journal").entries}
+    found = {(entry.file, entry.sha256) for entry in RunJournal(out / "journal").entries}
     broken = {e for e in found if file_sha256(out / "detections" / e[0]) != e[1]}
     lost = len(acknowledged - found) + len(broken)
     acknowledged |= found

@@ -24,11 +24,10 @@ from adverse.robot.profile import Robot
 from adverse.seeds import generator
 from adverse.store.durable import write_file
 from adverse.store.folder import RunFolder
-from adverse.store.journal import Entry, Journal
-from adverse.store.manifest import write_manifest
+from adverse.store.journal import RunEntry, RunJournal
 from adverse.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
 from adverse.store.run import setting_entry
-from adverse.study.tables import CELLS, INPUTS, frames_table, truth_table
+from adverse.study.provenance import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
 
 CAMERA = Camera(fx=600.0, fy=600.0, cx=511.5, cy=271.5, width=1024, height=544)
@@ -86,7 +85,7 @@ def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY)
     write_file(folder.frames, frames_table(logs, ("person",)))
     write_file(folder.truth, truth_table(logs, ("person",)))
     write_file(folder.inputs, table_bytes(INPUTS.empty_table()))
-    journal = Journal(folder.journal)
+    journal = RunJournal(folder.journal)
     cells: list[pa.Table] = []
     skill = generator(seed, "skill").uniform(0.5, 1.0, (size.suts, len(settings)))
     for log in logs:
@@ -98,11 +97,11 @@ def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY)
             file = f"{name}.parquet"
             write_file(folder.detections / file, data, flush=False)
             keyed = tuple((digest(name, s, k), s, k) for s in settings for k in names["suts"])
-            journal.append(Entry(file, hashlib.sha256(data).hexdigest(), keyed))
+            journal.append(RunEntry(file, hashlib.sha256(data).hexdigest(), keyed))
             keys, of_setting, of_sut = (list(column) for column in zip(*keyed, strict=True))
             cells.append(pa.table([keys, of_setting, of_sut, [file] * len(keys)], schema=CELLS))
     write_file(folder.cells, table_bytes(pa.concat_tables(cells).combine_chunks()))
-    write_manifest(folder, {**_manifest(names, size, seed), "status": "complete"})
+    folder.write_manifest({**_manifest(names, size, seed), "status": "complete"})
 
 
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:

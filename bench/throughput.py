@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from adverse.analysis.results import analyze
-from adverse.study import asking, prepare
+from adverse.study import frame_versions, sut_queue
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study
@@ -66,9 +65,9 @@ def overhead(study: Path, folder: Path) -> None:
     """Time the left half in this process, apart from decoding, mutating and asking."""
     spent: Counter[str] = Counter()
     for module, attribute, what in (
-        (prepare, "apply_setting", "mutating"),
-        (asking, "ask", "asking"),
-        (prepare, "_Loaded", "decoding and hashing pixels"),
+        (frame_versions, "apply_setting", "mutating"),
+        (sut_queue, "ask", "asking"),
+        (frame_versions, "_Loaded", "decoding and hashing pixels"),
     ):
         setattr(module, attribute, timed(getattr(module, attribute), spent, what))
     clock = Clock()

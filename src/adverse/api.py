@@ -26,8 +26,7 @@ from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.strict_yaml import read_yaml
 from adverse.study.engines import Engine, Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from adverse.text import shown

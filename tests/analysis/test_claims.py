@@ -12,7 +12,7 @@ from adverse.report.answer import answers
 from adverse.report.tables import ranking_table
 from adverse.report.terminal import remarks
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from analysis.test_results import write_images

@@ -16,7 +16,7 @@ from adverse.analysis.matched import judge_sut
 from adverse.analysis.results import analyze
 from adverse.curves import area
 from adverse.levels.image import image_outcomes
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from analysis.test_context import ROBOT, WIDTH, perfect, write_drives
 
 LEVELS = ["image/ROC_A", "image/ROC_B", "located/annotated", "path/annotated", "path/localized"]

@@ -22,8 +22,7 @@ from adverse.levels.image import image_outcomes
 from adverse.mutations.defocus import blur_radius_px
 from adverse.mutations.haze import haze
 from adverse.mutations.settings import parse
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 from adverse.study.spec import study_from
 from adverse.types import Step
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives

@@ -14,8 +14,8 @@ from adverse.analysis.results import analyze
 from adverse.data.write import write_image
 from adverse.errors import DataError, IncompleteError
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.run import Ran, run_study
+from adverse.study.engines.local import InlineEngine
+from adverse.study.run import StudyRun, run_study
 from adverse.study.spec import study_from
 from study.test_determinism import Quiet
 
@@ -60,7 +60,7 @@ def write_images(folder: Path, *, people: int = 4, unlucky: int = 0) -> None:
     (folder / "square.py").write_text(SQUARE)
 
 
-def run(folder: Path, mutations: list[Any], stop: Stop | None = None) -> Ran:
+def run(folder: Path, mutations: list[Any], stop: Stop | None = None) -> StudyRun:
     data = {"format": "coco", "root": "data", "annotations": "truth.json"}
     suts = [{"name": "square", "adapter": "square"}]
     study = {"name": "known", "plugins": ["square.py"], "data": data, "suts": suts, "mutations": mutations}

@@ -16,10 +16,9 @@ from adverse.analysis.strengths import visual_changes
 from adverse.data.write import write_image
 from adverse.errors import StudyError
 from adverse.report.page import write_report
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.study.engines import Engine, Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from adverse.visual import Reference

@@ -18,8 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from adverse.content import file_sha256
 from adverse.store.folder import RunFolder
-from adverse.store.journal import Entry, Journal
-from adverse.store.manifest import read_manifest, write_manifest
+from adverse.store.journal import RunEntry, RunJournal
 from adverse.store.records import table_bytes
 
 from .cases import CANNOT_RUN, INCOMPLETE, PASS
@@ -246,12 +245,12 @@ def test_analysis_refuses_a_frame_of_two_images(coco: GoodStudy) -> None:
         rows.schema.get_field_index("pixels"), "pixels", pa.array(["other", *rows["pixels"].to_pylist()[1:]])
     )
     (folder.detections / name).write_bytes(table_bytes(rows))
-    journal = Journal(folder.journal)
+    journal = RunJournal(folder.journal)
     sealed = [
-        Entry(one.file, file_sha256(folder.detections / one.file), one.cells) for one in journal.entries
+        RunEntry(one.file, file_sha256(folder.detections / one.file), one.cells) for one in journal.entries
     ]
     folder.journal.unlink()
     for entry in sealed:
         journal.append(entry)
-    write_manifest(folder, read_manifest(folder))
+    folder.write_manifest(folder.read_manifest())
     coco.adverse("analyze").expect(CANNOT_RUN, "two images", repr(rows["frame"][0].as_py()))

@@ -16,7 +16,7 @@ from adverse.content import digest, file_sha256
 from adverse.errors import AdverseError
 from adverse.pages.view.session import Opened
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import read_study
 from study.test_determinism import Quiet

@@ -18,7 +18,7 @@ from adverse.benchmarks.table import as_csv, as_data, bench_table
 from adverse.data.write import write_image
 from adverse.errors import IncompleteError, StudyError
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from bad_input.command import adverse_here

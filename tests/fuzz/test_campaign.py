@@ -27,12 +27,11 @@ from adverse.errors import AdverseError, DataError, IncompleteError, StoreError,
 from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
-from adverse.fuzz.run import Ran, run_campaign
+from adverse.fuzz.run import CampaignRun, run_campaign
 from adverse.report.fuzz import write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
+from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.spec import read_study
 from bad_input.command import adverse_here
 from small_campaign import write_campaign
@@ -72,7 +71,7 @@ def fuzz(
     watch: Quiet | None = None,
     guided: bool = False,
     seed: int | None = None,
-) -> Ran:
+) -> CampaignRun:
     watch = watch or Quiet()
     ran = run_campaign(
         read_study(study),
@@ -130,7 +129,7 @@ def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> No
 def test_only_what_failed_is_kept_and_replays_to_the_same_drop(plain: Path, study: Path) -> None:
     outcome = read_outcome(CampaignFolder(plain))
     failed = {test.key: test for test in outcome.tests["colour 0"] if test.bin}
-    units = CampaignFolder(plain).units()[0]
+    units = CampaignFolder(plain).journal().entries
     all_failed = {row["key"] for unit in units for row in unit.rows if row.get("kept")}
     assert {path.name for path in (plain / "failures").iterdir()} == all_failed >= set(failed)
     key, test = next(iter(failed.items()))
@@ -221,7 +220,7 @@ def test_killed_campaigns_go_on(plain: Path, tmp_path: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = CampaignFolder(out).units()[0]
+    done = CampaignFolder(out).journal().entries
     assert sum(unit.phase == "tests" for unit in done) >= 2
     assert read_manifest(out)["status"] == "running"
     with log.open("ab") as file:
@@ -251,7 +250,7 @@ def test_guided_campaigns_are_the_same_too_and_are_compared(plain: Path, study: 
     assert row["difference"] == pytest.approx(row["guided_per_1000"] - row["unguided_per_1000"])
     assert row["difference_low"] <= row["difference"] <= row["difference_high"]
     with pytest.raises(StoreError, match="cannot be compared"):
-        compare(guided, replace(unguided, manifest={**unguided.manifest, "seed": 77}))
+        compare(guided, replace(unguided, campaign=replace(unguided.campaign, seed=77)))
 
 
 def test_a_system_that_crashes_costs_answers_not_the_campaign(tmp_path: Path) -> None:
@@ -355,7 +354,7 @@ def test_an_edited_campaign_is_not_shown(plain: Path, tmp_path: Path, edit: Call
     shutil.copytree(plain, folder)
     path = edit(folder)
     said = adverse_here("fuzz", "report", folder)
-    said.expect(2, str(path), "changed", "adverse" if path.name == "log" else "campaign again")
+    said.expect(2, str(path), "changed", "campaign again" if path.name == "image.png" else "adverse fuzz")
 
 
 def test_fresh_deletes_nothing_of_others(study: Path, tmp_path: Path) -> None:

@@ -49,8 +49,8 @@ def test_a_guided_campaign_by_one_command(study: Path, capsys: pytest.CaptureFix
     ("arguments", "words"),
     [
         (["missing.yaml"], "missing.yaml"),
-        (["report", "nowhere"], "not the folder of a fuzz campaign"),
-        (["review", "nowhere"], "not the folder of a fuzz campaign"),
+        (["report", "nowhere"], "not a fuzz campaign"),
+        (["review", "nowhere"], "not a fuzz campaign"),
     ],
 )
 def test_errors_say_what_to_do(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

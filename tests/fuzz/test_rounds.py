@@ -9,10 +9,10 @@ import pytest
 
 from adverse.errors import DataError
 from adverse.fuzz.bases import pruned
+from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.job import TestUnit as Unit
-from adverse.fuzz.plan import Campaign
+from adverse.fuzz.plan import CampaignPlan
 from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds
-from adverse.fuzz.work import DUPLICATE
 
 PICTURES = 1 << 100
 
@@ -96,9 +96,9 @@ def test_the_search_ends() -> None:
     assert rare.draws <= DRAWS_PER_TEST * 100 + ROUND
 
 
-def campaign_of(*suts: str, below: float = 95) -> Campaign:
+def campaign_of(*suts: str, below: float = 95) -> CampaignPlan:
     tasks = [SimpleNamespace(name=name) for name in suts]
-    return cast("Campaign", SimpleNamespace(job=SimpleNamespace(suts=tasks), prune_below=below))
+    return cast("CampaignPlan", SimpleNamespace(job=SimpleNamespace(suts=tasks), prune_below=below))
 
 
 def frame(name: str, *, unusable: str | None = None, **percents: float | None) -> dict[str, Any]:

@@ -12,11 +12,36 @@ from hypothesis import strategies as st
 
 from adverse.curves.interval import korn_graubard
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import Case, Outcome
+from adverse.fuzz.folder import FinishedCampaign
+from adverse.fuzz.outcome import CampaignOutcome, Case
 from adverse.fuzz.votes import SAYS, Says, Vote, Votes, false_positives, review_order, verdict
 
+CAMPAIGN = FinishedCampaign(
+    study="s",
+    task="segmentation",
+    seed=3,
+    mutations=("add_car",),
+    classes={},
+    scorer="pixels",
+    threshold=0.5,
+    suts={"net": "f"},
+    data="drawn",
+    frames=1,
+    pixel_classes={},
+    guided=False,
+    key="",
+    status="complete",
+    asked=1,
+    tests=1,
+    bases=(0,),
+    pruned={},
+    resources="",
+    results="",
+    made_by="",
+)
 
-def outcome_of(drops: list[float], *, logs: int = 4) -> Outcome:
+
+def outcome_of(drops: list[float], *, logs: int = 4) -> CampaignOutcome:
     """One SUT, one test for each drop, spread over logs."""
     tests = tuple(
         Case(
@@ -33,8 +58,7 @@ def outcome_of(drops: list[float], *, logs: int = 4) -> Outcome:
         )
         for n, drop in enumerate(drops)
     )
-    manifest = {"suts": {"net": "f"}, "mutations": ["add_car"], "seed": 3, "study": "s"}
-    return Outcome(manifest, {"net": tests}, Counter(), {}, len(drops), ())
+    return CampaignOutcome(CAMPAIGN, {"net": tests}, Counter(), {}, len(drops), ())
 
 
 @given(st.dictionaries(st.text(min_size=1), st.sampled_from(SAYS)))
@@ -55,7 +79,7 @@ def test_votes_are_read_back_and_the_last_one_counts(tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-5])  # a power cut in the last line
     assert Votes(path).latest() == {"k": {"ann": "true", "bob": "unsure"}}
-    assert Votes(path).all == Votes(path).all
+    assert Votes(path).entries == Votes(path).entries
     path.write_bytes(whole.replace(b"bob", b"eve"))
     with pytest.raises(StoreError, match="changed or is damaged"):
         Votes(path)
@@ -108,9 +132,9 @@ def test_a_failure_that_another_sut_brought_forward_does_not_speak_for_its_bin(t
     """50 failures are moderate with both SUTs and true; 5 are extreme with the other one alone, and false."""
     first = outcome_of([1.5] * 55, logs=5)
     second = outcome_of([12.0] * 5 + [1.5] * 50, logs=5)
-    manifest = {**first.manifest, "suts": {"net": "f", "other": "g"}}
+    campaign = replace(CAMPAIGN, suts={"net": "f", "other": "g"})
     outcome = replace(
-        first, manifest=manifest, tests={"net": first.tests["net"], "other": second.tests["net"]}
+        first, campaign=campaign, tests={"net": first.tests["net"], "other": second.tests["net"]}
     )
     votes = Votes(tmp_path / "votes")
     for key in review_order(outcome)[:15]:

@@ -15,9 +15,8 @@ from pycocotools.cocoeval import COCOeval
 
 import adverse
 from adverse.data.write import write_image
-from adverse.store.finished import finished as open_run
 from adverse.store.folder import existing_run
-from adverse.store.manifest import read_manifest, write_manifest
+from adverse.store.read import finished as open_run
 from bad_input.command import adverse_here
 from bad_input.good_study import BOX, PICTURES, GoodStudy
 
@@ -123,7 +122,7 @@ def test_bad_requests_are_told_with_a_fix(finished: GoodStudy, tmp_path: Path) -
     (tmp_path / "file").write_text("")
     adverse_here("export", finished.run, tmp_path / "file").expect(2, "file")
     folder = existing_run(finished.run)
-    write_manifest(folder, {**read_manifest(folder), "status": "interrupted"})
+    folder.write_manifest({**folder.read_manifest(), "status": "interrupted"})
     adverse_here("export", finished.run, out).expect(3, "not finished")
 
 

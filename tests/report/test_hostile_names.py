@@ -27,11 +27,11 @@ from adverse.errors import AdverseError
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables, render_comparison
 from adverse.report.gate import verdict_table
-from adverse.report.page import render
+from adverse.report.page import page_tables, render
 from adverse.report.pictures import Looker
 from adverse.report.terminal import tables
 from adverse.requirements.verdicts import Outcome, Verdict, to_junit, to_markdown
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.text import HIDDEN
 from adverse.types import Image
 from html_reading import read
@@ -184,7 +184,11 @@ def test_pages_run_none_of_it(run: Path, browser: Browser, tmp_path: Path) -> No
     assert [table.data[0]["name"] for table in requirement_tables(verdicts)] == list(HOSTILE.values())
     summary.data["study"] = HOSTILE["script"]
     vars(store)["run"] = replace(store.run, name=HOSTILE["script"])  # no study file could say it
-    pages = {"report": render(Looker(store), summary), "compare": render_comparison(compare(run, run))}
+    looker = Looker(store)
+    pages = {
+        "report": render(looker, summary, page_tables(looker, summary)),
+        "compare": render_comparison(compare(run, run)),
+    }
     for name, text in pages.items():
         path = tmp_path / f"{name}.html"
         path.write_text(text)

@@ -19,7 +19,7 @@ from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table, save
 from adverse.report.page import write_report
 from adverse.requirements.verdicts import Outcome, Verdict, write_verdicts
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.types import Image
 from html_reading import Read, read
 from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_colours, write_scenes

@@ -18,7 +18,7 @@ from adverse.cli.app import app
 from adverse.requirements.gate import Figure, check_run, outcome_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from study.test_tasks import Threshold, _mapped, segmentation, write_scenes
 

@@ -22,9 +22,9 @@ from adverse.requirements.file import read_requirements
 from adverse.requirements.results import as_data, save
 from adverse.requirements.run import run_check
 from adverse.requirements.verdicts import Outcome, read_verdicts
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.types import Image
 
 FRAMES = 40

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from adverse.errors import LockedError
-from adverse.store.lock import locked
+from adverse.store.owned_folder import locked
 
 
 def test_the_second_is_refused_and_told_who_is_first(tmp_path: Path) -> None:

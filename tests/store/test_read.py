@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from adverse.data.write import write_image
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_from
 from study.test_determinism import Quiet

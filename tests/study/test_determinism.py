@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from adverse.analysis.results import analyze
-from adverse.study.engines import Engine, Job, Result, Stop, U, Watcher
-from adverse.study.engines.inline import InlineEngine
-from adverse.study.engines.local import LocalEngine
-from adverse.study.run import Ran, run_study
+from adverse.study.engines import Engine, Result, Stop, U, Watcher, Work
+from adverse.study.engines.local import InlineEngine, LocalEngine
+from adverse.study.run import StudyRun, run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study
 
@@ -48,10 +47,12 @@ class Shuffled(InlineEngine):
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
         mixed = list(units)
         random.Random(self.seed).shuffle(mixed)
-        yield from super().run(job, mixed, watch=watch, stop=stop)
+        yield from super().run(work, mixed, watch=watch, stop=stop)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,9 @@ def straight(study: Path) -> str:
     return finished_hash(out)
 
 
-def run(study: Path, out: Path, engine: Engine, watch: Quiet | None = None, stop: Stop | None = None) -> Ran:
+def run(
+    study: Path, out: Path, engine: Engine, watch: Quiet | None = None, stop: Stop | None = None
+) -> StudyRun:
     return run_study(read_study(study), out, engine, watch=watch or Quiet(), stop=stop or Stop())
 
 

@@ -21,9 +21,7 @@ from adverse.content import digest
 from adverse.curves.interval import Interval
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.levels.image import positive_logs
-from adverse.store.finished import finished
-from adverse.store.manifest import differences, read_inputs
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 
 MUST_AGREE = {
     "targets": "the classes that count",
@@ -116,7 +114,7 @@ def _short(value: object) -> str:
 
 def _refuse_other_images(first: Store, second: Store) -> None:
     """Raise where a file that both runs read is not the same file any more."""
-    before, after = read_inputs(first.folder), read_inputs(second.folder)
+    before, after = first.folder.read_inputs(), second.folder.read_inputs()
     if {*before.values()} <= {*after.values()} or {*after.values()} <= {*before.values()}:
         return
     changed = sorted(path for path in before.keys() & after.keys() if before[path] != after[path])
@@ -222,7 +220,7 @@ def _contents(store: Store) -> dict[str, str]:
 def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> list[str]:
     words = [
         change
-        for change in differences(first.manifest, second.manifest)
+        for change in second.changes_since(first)
         if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
     ]
     if first.run.provenance.version != second.run.provenance.version:

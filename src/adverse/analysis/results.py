@@ -26,8 +26,7 @@ from adverse.curves.ranking import Ranking, changes, rank
 from adverse.errors import DataError, StoreError
 from adverse.levels.image import positive_logs
 from adverse.processes import all_cores
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import drop_derived
 
@@ -99,7 +98,11 @@ def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> S
     The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
     with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
     """
-    store = finished(path, results=False)
+    return analyze_store(finished(path, results=False), workers=workers, exact=exact)
+
+
+def analyze_store(store: Store, *, workers: int | None = None, exact: bool = False) -> Summary:
+    """Do the same for a run that is open already."""
     worked = work_out_results(store, workers=workers, exact=exact)
     drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in worked.files])
     store.write({f"results/{name}": data for name, data in worked.files.items()})
@@ -150,7 +153,7 @@ def _results(
     summary |= {"troubles": _by_frame(troubles), "retries": _by_frame_retried(retries)}
     files |= {"troubles.parquet": table_bytes(troubles), "retries.parquet": table_bytes(retries)}
     files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
-    return Results(Summary(summary), files)
+    return Results(Summary(json.loads(files["summary.json"])), files)  # as whoever reads the file has it
 
 
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:

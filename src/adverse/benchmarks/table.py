@@ -28,9 +28,8 @@ from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, und
 from adverse.benchmarks.published import SOURCE, Published
 from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, judged, numbers, task_metric
 from adverse.errors import DataError, StudyError, suggestion
-from adverse.store.finished import finished
 from adverse.store.folder import BENCHMARK
-from adverse.store.read import Answers, Store
+from adverse.store.read import Answers, Store, finished
 
 CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
 """The settings that are cells of the benchmark."""

@@ -77,7 +77,7 @@ def bench_table(
         published_tables,
     )
     from adverse.store.durable import write_file
-    from adverse.store.finished import finished
+    from adverse.store.read import finished
 
     others = comparable(metric or "ap") if published else None
     store = finished(folder, results=False)

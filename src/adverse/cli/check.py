@@ -42,7 +42,7 @@ def check(
     from adverse.requirements.gate import RULES, check_run
     from adverse.requirements.verdicts import exit_code, to_json, to_junit, to_markdown, write_verdicts
     from adverse.store.durable import write_file
-    from adverse.store.finished import finished
+    from adverse.store.read import finished
 
     store = finished(folder)
     verdicts = check_run(store, rules)

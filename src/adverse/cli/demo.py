@@ -39,6 +39,7 @@ def demo(out: Folder = Path("demo"), workers: Workers = None, full: Full = False
     import yaml
 
     from adverse.data.rendered import rendered
+    from adverse.study.spec import read_study
     from adverse.suts import bundled
 
     study, run = out / "study.yaml", out / "run"
@@ -63,7 +64,7 @@ def demo(out: Folder = Path("demo"), workers: Workers = None, full: Full = False
     if _reads(study, data):
         with rendering(Console()) as watch:
             rendered("orchard", logs, SIZE, SEED, watch)
-    code = run_and_show(study, run, workers)
+    code = run_and_show(read_study(study), run, workers)
     typer.echo(f"look next:      adverse view {run}          frame by frame, in a browser")
     typer.echo(f"change, go on:  adverse run {study} --out {run}")
     raise typer.Exit(code)

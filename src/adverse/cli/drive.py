@@ -31,7 +31,7 @@ def drive(
     from adverse.analysis.loop import drive_log
     from adverse.report.closed_loop import picture, rows
     from adverse.store.durable import write_file
-    from adverse.store.finished import finished
+    from adverse.store.read import finished
 
     store = finished(folder, results=False)
     driven = drive_log(store, log=log, sut=sut, sensitivity=sensitivity, setting=mutation)

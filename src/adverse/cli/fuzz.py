@@ -18,7 +18,7 @@ from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from adverse.fuzz.outcome import Outcome
+    from adverse.fuzz.outcome import CampaignOutcome
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML), with its fuzz: section.")]
 RunPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
@@ -104,8 +104,7 @@ def run(
     from adverse.fuzz.folder import UNGUIDED
     from adverse.processes import all_cores
     from adverse.study.engines import Stop
-    from adverse.study.engines.inline import InlineEngine
-    from adverse.study.engines.local import LocalEngine
+    from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.spec import read_study
 
     file = read_study(study)
@@ -251,7 +250,7 @@ def show(folder: Path, against: Path | None) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _refused(outcome: Outcome) -> Sequence[str]:
+def _refused(outcome: CampaignOutcome) -> Sequence[str]:
     """Say what kept candidates from becoming tests, the most frequent reasons of each mutation."""
     found: dict[str, list[str]] = {}
     row: dict[str, Any]

@@ -54,8 +54,7 @@ def check(file: FilePath, out: Out = None, workers: Workers = None, fresh: Fresh
     from adverse.requirements.run import run_check
     from adverse.requirements.verdicts import exit_code
     from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.inline import InlineEngine
-    from adverse.study.engines.local import LocalEngine
+    from adverse.study.engines.local import InlineEngine, LocalEngine
 
     requirements_file = read_requirements(file)
     folder = (

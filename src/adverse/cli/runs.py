@@ -19,7 +19,9 @@ from adverse.cli.report import Trust
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
+    from adverse.report.pictures import Looker
     from adverse.study.engines import Stop
+    from adverse.study.spec import StudyFile
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML).")]
 RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
@@ -92,7 +94,7 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
 
     file = read_study(study)
     raise typer.Exit(
-        run_and_show(study, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh)
+        run_and_show(file, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh)
     )
 
 
@@ -104,7 +106,11 @@ def analyze(folder: RunPath, exact: Exact = False, trust: Trust = False) -> None
         adverse analyze runs/orchard
         adverse analyze runs/orchard --exact
     """
-    raise typer.Exit(_analyze_and_show(folder, Console(), exact=exact, trust=trust))
+    from adverse.report.pictures import Looker
+    from adverse.store.read import finished
+
+    looker = Looker(finished(folder, results=False), trust=trust)
+    raise typer.Exit(_analyze_and_show(looker, Console(), exact=exact))
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -125,14 +131,12 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
     typer.echo(f"{checked.files} files are as they were written")
 
 
-def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = False) -> int:
+def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: bool = False) -> int:
     """Run a study with progress, print its tables, and return the exit code."""
     from adverse.processes import all_cores
     from adverse.study.engines import Engine, Stop
-    from adverse.study.engines.inline import InlineEngine
-    from adverse.study.engines.local import LocalEngine
+    from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.run import run_study
-    from adverse.study.spec import read_study
 
     console = Console()
     watch = ProgressWatcher(console)
@@ -141,7 +145,7 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     ran = None
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        ran = run_study(read_study(study), out, engine, watch=watch, stop=stop, fresh=fresh)
+        ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
     if ran is not None and ran.problem is not None:
         show_error(ran.problem)
     if ran is None or ran.status == "interrupted":
@@ -149,20 +153,24 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
         return EXIT_INTERRUPTED
     if ran.status == "incomplete":
         return EXIT_INCOMPLETE
-    return _analyze_and_show(out, console, trust=True)  # the study's plug-ins ran just now
+    from adverse.report.pictures import Looker
+    from adverse.store.read import finished
+
+    return _analyze_and_show(Looker(finished(out, results=False), plan=ran.plan), console)
 
 
-def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False, trust: bool) -> int:
-    from adverse.analysis.results import analyze as work_out
-    from adverse.report.page import write_report
+def _analyze_and_show(looker: Looker, console: Console, *, exact: bool = False) -> int:
+    from adverse.analysis.results import analyze_store
+    from adverse.report.page import page_tables, write_report_of
     from adverse.report.terminal import remarks, tables
 
-    summary = work_out(folder, exact=exact)
+    folder = looker.store.folder.path
+    summary = analyze_store(looker.store, exact=exact)
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    page = write_report(folder, trust=trust)
+    page = write_report_of(looker, summary, page_tables(looker, summary))
     console.print(
         f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
     )

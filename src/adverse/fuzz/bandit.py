@@ -78,10 +78,10 @@ class Bandit:
         mutation = self._best(rng, "", "mutation", mutations)
         columns, rows = GRID
         places = [(column, row) for row in range(rows) for column in range(columns)]
-        known = self.classes[mutation]
+        classes = self.classes[mutation]
         return Arm(
             mutation,
-            self._best(rng, mutation, "class", known) if len(known) > 1 else None,
+            self._best(rng, mutation, "class", classes) if len(classes) > 1 else None,
             self._best(rng, mutation, "position", places),
             self._best(rng, mutation, "size", range(len(SIZES_PX))),
         )

@@ -13,14 +13,14 @@ from typing import Any
 
 from adverse.errors import DataError
 from adverse.fuzz.job import Before
-from adverse.fuzz.plan import Campaign
+from adverse.fuzz.plan import CampaignPlan
 from adverse.fuzz.scoring import Score
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PrunedBases:
     """The places of the frames that are kept, all SUTs' scores on them, and how many were dropped and why.
 
     Not scored: nothing in them is judged, or the best SUT failed.
@@ -61,12 +61,12 @@ class Pruned:
         }
 
 
-def pruned(rows: Sequence[Row], campaign: Campaign) -> Pruned:
+def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
     """Choose the bases from the rows of all frames, in their order."""
     suts = [task.name for task in campaign.job.suts]
     scores = {name: [_percent(row, name) for row in rows] for name in suts}
-    known = {name: [value for value in found if value is not None] for name, found in scores.items()}
-    means = {name: fmean(values) for name, values in known.items() if values}
+    scored = {name: [value for value in values if value is not None] for name, values in scores.items()}
+    means = {name: fmean(values) for name, values in scored.items() if values}
     unusable = {row["frame"]: row["unusable"] for row in rows if row["unusable"] is not None}
     if not means:
         raise _nothing(rows, unusable)
@@ -74,7 +74,7 @@ def pruned(rows: Sequence[Row], campaign: Campaign) -> Pruned:
     below = campaign.prune_below
     kept = tuple(place for place, value in enumerate(scores[best]) if value is not None and value >= below)
     if not kept:
-        top = max(known[best])
+        top = max(scored[best])
         raise DataError(
             "no frame is good enough to be changed",
             where=f"SUT {best!r} on {len(rows)} frames",
@@ -87,7 +87,7 @@ def pruned(rows: Sequence[Row], campaign: Campaign) -> Pruned:
     }
     too_hard = sum(value is not None and value < below for value in scores[best])
     not_scored = len(rows) - len(kept) - len(unusable) - too_hard
-    return Pruned(kept, before, len(rows), best, means, below, too_hard, not_scored, unusable)
+    return PrunedBases(kept, before, len(rows), best, means, below, too_hard, not_scored, unusable)
 
 
 def _percent(row: Row, sut: str) -> float | None:
@@ -95,14 +95,14 @@ def _percent(row: Row, sut: str) -> float | None:
     return None if before is None else before[0].percent
 
 
-def _before(said: Row | None) -> Before | None:
-    if said is None or said["score"] is None:
+def _before(result: Row | None) -> Before | None:
+    if result is None or result["score"] is None:
         return None
-    return Score(*said["score"]), None if said["compat"] is None else Score(*said["compat"])
+    return Score(*result["score"]), None if result["compat"] is None else Score(*result["compat"])
 
 
 def _nothing(rows: Sequence[Row], unusable: Mapping[str, str]) -> DataError:
-    faults = [said["fault"] for row in rows for said in row["suts"].values() if said["fault"]]
+    faults = [result["fault"] for row in rows for result in row["suts"].values() if result["fault"]]
     first = next(iter([*faults, *unusable.values()]), "no frame has anything that is judged")
     return DataError(
         "no SUT has a score on any frame",

@@ -17,43 +17,43 @@ from scipy import special
 
 from adverse.curves.interval import Interval, given, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import Case, Outcome, rate
+from adverse.fuzz.outcome import CampaignOutcome, Case, rate
 
 METHOD = "linearised"
 SAME = ("key", "seed", "asked")
 
 
-def compare(guided: Outcome, unguided: Outcome) -> list[dict[str, Any]]:
+def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[dict[str, Any]]:
     """Return for each SUT: rates per 1,000 tests, their difference with its interval, what is distinct."""
     for name in SAME:
-        if guided.manifest[name] != unguided.manifest[name]:
+        if getattr(guided.campaign, name) != getattr(unguided.campaign, name):
             raise StoreError(
                 "these two campaigns cannot be compared",
                 got=f"they differ in their {'data, SUTs, options or seed' if name == 'key' else name}",
                 fix="Compare campaigns of the same study, seed and number of tests.",
             )
-    made = []
+    rows = []
     for sut in guided.suts:
         mine, other = _scored(guided.tests[sut]), _scored(unguided.tests[sut])
-        found = _difference(mine, other)
-        made.append(
+        difference = _difference(mine, other)
+        rows.append(
             {
                 "sut": sut,
                 "tests": len(mine),
                 "guided_per_1000": _thousand(rate(mine).value),
                 "unguided_per_1000": _thousand(rate(other).value),
-                "difference": _thousand(found.value),
-                "difference_low": _thousand(found.low),
-                "difference_high": _thousand(found.high),
-                "interval": found.status,
-                "why": found.why or None,
+                "difference": _thousand(difference.value),
+                "difference_low": _thousand(difference.low),
+                "difference_high": _thousand(difference.high),
+                "interval": difference.status,
+                "why": difference.why or None,
                 "guided_bases": _distinct(mine, "base"),
                 "unguided_bases": _distinct(other, "base"),
                 "guided_objects": _distinct(mine, "thing"),
                 "unguided_objects": _distinct(other, "thing"),
             }
         )
-    return made
+    return rows
 
 
 def difference_of_ratios(
@@ -61,8 +61,8 @@ def difference_of_ratios(
 ) -> Interval:
     """Return sum(hits)/sum(trials) - sum(other_hits)/sum(other_trials), all (L,) by log, with its interval.
 
-    >>> found = difference_of_ratios([4, 6, 5], [10, 10, 10], [1, 2, 3], [10, 10, 10])
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    >>> interval = difference_of_ratios([4, 6, 5], [10, 10, 10], [1, 2, 3], [10, 10, 10])
+    >>> round(interval.value, 3), round(interval.low, 3), round(interval.high, 3)
     (0.3, 0.052, 0.548)
     """
     first, second = (

@@ -24,13 +24,13 @@ from typing import Any
 
 from adverse.content import MISSING, content_hash, digest
 from adverse.errors import IncompleteError, StoreError
-from adverse.fuzz.packed import Packed
-from adverse.store.durable import append_line, storage_errors, write_file
-from adverse.store.folder import claim, delete_ours
-from adverse.store.journal import checked, read_checked
+from adverse.fuzz.job import FuzzRecords, Row
+from adverse.store.durable import storage_errors, write_file
+from adverse.store.journal import Journal
+from adverse.store.owned_folder import OwnedFolder
 
-Row = Mapping[str, Any]
-KIND = "fuzz campaign"
+VERSION = "fuzz-2"
+"""Changes whenever the same campaign would find something else."""
 FINISHED = ("complete", "saturated")
 OURS = {
     ".": r"manifest\.json|study\.yaml|log|times\.jsonl|file-hashes\.json|fuzz\.html",
@@ -65,7 +65,7 @@ def names_file(sut: str) -> str:
 
 
 @dataclass(frozen=True)
-class Unit:
+class FinishedUnit:
     """A finished unit as the log has it."""
 
     phase: str
@@ -75,63 +75,80 @@ class Unit:
     """The files it kept: their size, for a quick look, and their sha256."""
 
 
-class CampaignFolder:
+class CampaignJournal(Journal[FinishedUnit]):
+    """The finished units of a campaign: one line each, on the disk before the unit counts as done."""
+
+    what = "log of the campaign"
+
+    def parse(self, data: Any) -> FinishedUnit:
+        """Return the finished unit that a line holds."""
+        files = {name: (int(size), str(sha256)) for name, (size, sha256) in data["files"].items()}
+        return FinishedUnit(data["phase"], data["id"], data["rows"], files)
+
+    def plain(self, entry: FinishedUnit) -> dict[str, Any]:
+        """Return what a line holds of a finished unit."""
+        return {"phase": entry.phase, "id": entry.id, "rows": entry.rows, "files": entry.files}
+
+
+@dataclass(frozen=True)
+class FinishedCampaign:
+    """What a finished campaign was, and what it came to: its manifest as a typed value."""
+
+    study: str
+    task: str
+    seed: int
+    mutations: tuple[str, ...]
+    classes: Mapping[str, Sequence[str]]
+    scorer: str
+    threshold: float
+    suts: Mapping[str, str]
+    """The fingerprint of each SUT by its name."""
+    data: str
+    frames: int
+    pixel_classes: Mapping[int, str]
+    guided: bool
+    key: str
+    status: str
+    asked: int
+    tests: int
+    bases: tuple[int, ...]
+    pruned: Mapping[str, Any]
+    resources: str
+    results: str
+    """The hash of all that tests came to."""
+    made_by: str
+    """The version of adverse."""
+
+
+class CampaignFolder(OwnedFolder):
     """Where everything of a campaign lies."""
 
+    kind = "fuzz campaign"
+    command = "adverse fuzz"
+    guest = UNGUIDED
+
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.manifest = path / "manifest.json"
-        self.study = path / "study.yaml"
+        super().__init__(path)
         self.log = path / "log"
-        self.results = path / "results"
         self.times = path / "times.jsonl"
         self.votes = path / "votes"
-        self.logs = path / "logs"
         self._files: dict[str, tuple[int, str]] | None = None
 
-    def create(self) -> None:
-        """Make the folder, refusing to mix into one that holds something else."""
-        claim(self.path, KIND, besides=UNGUIDED)
-        with storage_errors(self.path):
-            for folder in (self.results, self.logs):
-                folder.mkdir(exist_ok=True)
-
-    def clear(self) -> None:
-        """Delete what was found so far, and nothing of others; votes stay, since people gave them."""
+    def own_files(self) -> dict[str, str]:
+        """Return the names of the files that adverse writes; not the votes, which people gave."""
         kept = {
             f"{name}/{place.name}": KEPT
             for name in ("failures", "bases")
             for place in (self.path / name).glob("*")
         }
-        delete_ours(self.path, KIND, {**OURS, "failures": "", "bases": "", **kept})
-        self.create()
+        return {**OURS, "failures": "", "bases": "", **kept}
 
-    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Write what the campaign is, with a hash of itself."""
-        body = {**manifest, "digest": _own_digest(manifest)}
-        write_file(self.manifest, json.dumps(body, indent=2).encode() + b"\n")
+    def journal(self) -> CampaignJournal:
+        """Return the finished units."""
+        return CampaignJournal(self.log)
 
-    def read_manifest(self) -> dict[str, Any]:
-        """Return the manifest of a campaign that must be there, as it was written."""
-        try:
-            manifest = dict(json.loads(self.manifest.read_bytes()))
-        except (OSError, ValueError) as error:
-            raise StoreError(
-                "this is not the folder of a fuzz campaign",
-                where=str(self.path),
-                got="no manifest.json that can be read",
-                fix="Give the folder that adverse fuzz printed.",
-            ) from error
-        if manifest.get("digest") != _own_digest({k: v for k, v in manifest.items() if k != "digest"}):
-            raise StoreError(
-                "the manifest was changed after it was written",
-                where=str(self.manifest),
-                fix="Restore it from a copy, or run the campaign again with --fresh.",
-            )
-        return manifest
-
-    def finished_manifest(self) -> dict[str, Any]:
-        """Return the manifest of a campaign that must be finished."""
+    def finished(self) -> FinishedCampaign:
+        """Return the description of a campaign that must be finished, and of this version."""
         manifest = self.read_manifest()
         if manifest["status"] not in FINISHED:
             raise IncompleteError(
@@ -140,20 +157,44 @@ class CampaignFolder:
                 got=f"status {manifest['status']}",
                 fix="Run the same adverse fuzz command again: it goes on where it stopped.",
             )
-        return manifest
+        if manifest.get("version") != VERSION:
+            raise other_version(self, manifest)
+        return FinishedCampaign(
+            study=manifest["study"],
+            task=manifest["task"],
+            seed=int(manifest["seed"]),
+            mutations=tuple(manifest["mutations"]),
+            classes=manifest["classes"],
+            scorer=manifest["scorer"],
+            threshold=float(manifest["threshold"]),
+            suts=manifest["suts"],
+            data=manifest["data"]["name"],
+            frames=manifest["data"]["frames"],
+            pixel_classes={int(number): name for number, name in manifest["pixel_classes"].items()},
+            guided=manifest["guided"],
+            key=manifest["key"],
+            status=manifest["status"],
+            asked=manifest["asked"],
+            tests=manifest["tests"],
+            bases=tuple(manifest["bases"]),
+            pruned=manifest["pruned"],
+            resources=manifest["resources"],
+            results=manifest["results"],
+            made_by=manifest["adverse"],
+        )
 
     def kept_file(self, name: str) -> Path:
         """Return a file that a finished unit kept, by its path below the folder, as it was written."""
         path = self.path / name
-        known = self._kept().get(name)
-        found = content_hash(path)
-        if known is None or found != known[1]:
-            gone = found == MISSING
+        kept = self._kept().get(name)
+        sha256 = content_hash(path)
+        if kept is None or sha256 != kept[1]:
+            gone = sha256 == MISSING
             raise StoreError(
                 "a picture of the campaign is missing" if gone else "a file of the campaign was changed",
                 where=str(path),
-                got=None if gone else f"sha256 {found}",
-                wanted=None if known is None else f"sha256 {known[1]}",
+                got=None if gone else f"sha256 {sha256}",
+                wanted=None if kept is None else f"sha256 {kept[1]}",
                 fix="Delete it and run the campaign again in the same folder: what is missing is made anew.",
             )
         return path
@@ -164,35 +205,27 @@ class CampaignFolder:
 
     def _kept(self) -> Mapping[str, tuple[int, str]]:
         if self._files is None:
-            units, _ = self.units()
-            self._files = {name: known for unit in units for name, known in unit.files.items()}
+            self._files = {
+                name: facts for unit in self.journal().entries for name, facts in unit.files.items()
+            }
         return self._files
 
-    def units(self) -> tuple[list[Unit], bool]:
-        """Return the finished units, and whether a last line was never finished."""
-        bodies, torn = read_checked(self.log, "log of the campaign")
-        return [_parse(body) for body in bodies], torn
-
-    def mend(self, units: Sequence[Unit]) -> None:
-        """Write the log anew with these units alone."""
-        write_file(self.log, b"".join(_line(unit) for unit in units))
-
-    def keep(self, phase: str, name: str, packed: Packed) -> Unit:
+    def keep(self, journal: CampaignJournal, phase: str, name: str, records: FuzzRecords) -> FinishedUnit:
         """Make a finished unit durable: its files first, then the line that acknowledges them."""
-        kept = {file: (len(data), hashlib.sha256(data).hexdigest()) for file, data in packed.files.items()}
-        for file, data in packed.files.items():
+        kept = {file: (len(data), hashlib.sha256(data).hexdigest()) for file, data in records.files.items()}
+        for file, data in records.files.items():
             path = self.path / file
             with storage_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
             if content_hash(path) != kept[file][1]:
                 write_file(path, data)
-        unit = Unit(phase, name, packed.rows, kept)
-        append_line(self.log, _line(unit))
+        unit = FinishedUnit(phase, name, records.rows, kept)
+        journal.append(unit)
         with storage_errors(self.times), self.times.open("a") as file_times:
-            file_times.writelines(json.dumps(row) + "\n" for row in packed.times)
+            file_times.writelines(json.dumps(row) + "\n" for row in records.times)
         return unit
 
-    def lost(self, unit: Unit) -> bool:
+    def lost(self, unit: FinishedUnit) -> bool:
         """Tell whether a file that a unit kept is gone or of another size."""
         return any(_size(self.path / file) != size for file, (size, _) in unit.files.items())
 
@@ -204,16 +237,6 @@ def existing_campaign(path: Path) -> CampaignFolder:
     return folder
 
 
-def _own_digest(body: Mapping[str, Any]) -> str:
-    return digest(json.dumps(body, sort_keys=True))
-
-
-def _parse(body: str) -> Unit:
-    data = json.loads(body)
-    files = {name: (int(size), str(sha256)) for name, (size, sha256) in data["files"].items()}
-    return Unit(data["phase"], data["id"], data["rows"], files)
-
-
 def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreError:
     """Return the error for a campaign of another version: its tests are other ones, counted otherwise."""
     return StoreError(
@@ -223,11 +246,6 @@ def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreE
         wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
         fix="Run it again into another --out, or throw away what it found with --fresh.",
     )
-
-
-def _line(unit: Unit) -> bytes:
-    fields = {"phase": unit.phase, "id": unit.id, "rows": unit.rows, "files": unit.files}
-    return checked(json.dumps(fields, allow_nan=False, separators=(",", ":")))
 
 
 def _size(path: Path) -> int | None:

@@ -1,25 +1,23 @@
-"""What the workers of a campaign are told, and the units that they do."""
+"""What the workers of a campaign are told, and what they give back: the job, the units, their records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from adverse.fuzz.bandit import Arm
 from adverse.fuzz.scoring import Score, Scorer
 from adverse.semantic import Options
-from adverse.study.plan import Job, SutTask
-from adverse.study.stages import Stage
+from adverse.study.job import StudyJob, SutTask
 from adverse.types import Dataset, Frame
 
-if TYPE_CHECKING:
-    from adverse.fuzz.work import FuzzWorker
-
-
+DUPLICATE = "duplicate"
+"""Why a draw is no test: the same picture was drawn before."""
+Row = Mapping[str, Any]
 Before = tuple[Score, Score | None]
 """The score of a base un-mutated, and the published scorer's."""
 
@@ -34,7 +32,7 @@ class FuzzJob:
     hash of each file that the frames are read from.
     """
 
-    study: Job
+    study: StudyJob
     meaning: Dataset
     frames: tuple[Frame, ...]
     scorer: Scorer
@@ -45,20 +43,9 @@ class FuzzJob:
     before: Mapping[str, Sequence[Before | None]] | None = None
 
     @property
-    def plugin_files(self) -> tuple[Path, ...]:
-        """Loaded before anything else is unpacked."""
-        return self.study.plugin_files
-
-    @property
     def suts(self) -> tuple[SutTask, ...]:
         """The SUTs of the study."""
         return self.study.suts
-
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> FuzzWorker:
-        """Return what does units in the process that this is called in."""
-        from adverse.fuzz.work import FuzzWorker  # noqa: PLC0415 - which needs the job
-
-        return FuzzWorker(self, tell, memory_limit_mb=memory_limit_mb)
 
 
 @dataclass(frozen=True)
@@ -101,3 +88,13 @@ def unpacked_keys(packed: bytes) -> frozenset[int]:
 def key_number(key: str) -> int:
     """Return a key as `unpacked_keys` knows it."""
     return int(key[:16], 16)
+
+
+@dataclass(frozen=True)
+class FuzzRecords:
+    """What a unit came to. Rows and files decide results and are the same wherever they are made."""
+
+    rows: Sequence[Row]
+    files: Mapping[str, bytes]
+    """What is worth keeping, by path below the campaign's folder."""
+    times: Sequence[Row] = field(default_factory=list)

@@ -1,10 +1,8 @@
-"""What a campaign came to, worked out from its log alone.
+"""What a campaign came to, worked out from its log alone: counts, overlap, and how fast it finds things.
 
-How fast a campaign finds things: what is known after n tests, averaged over all orders of the tests.
-
-The mean over all permutations has a closed form (rarefaction, Hurlbert 1971): a thing that k of the N tests
-show is still unknown after n with probability C(N-k, n) / C(N, n). Averages over some permutations, as the
-paper plots them, are the witness.
+The mean of what is known after n tests, over all orders of the tests, has a closed form (rarefaction,
+Hurlbert 1971): a thing that k of the N tests show is still unknown after n with probability
+C(N-k, n) / C(N, n). Averages over some permutations, as published curves are drawn, check it.
 """
 
 from __future__ import annotations
@@ -22,15 +20,14 @@ from scipy.special import gammaln
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
-from adverse.fuzz.folder import CampaignFolder, other_version
-from adverse.fuzz.plan import VERSION
+from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
+from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.rounds import Rounds
 from adverse.fuzz.scoring import BINS, bin_of
-from adverse.fuzz.work import DUPLICATE
 from adverse.seeds import generator
 
 PERMUTATIONS = 10
-"""As many as the paper averages."""
+"""As many orders as published curves average."""
 POINTS = 60
 
 
@@ -43,39 +40,39 @@ def steps(tests: int, points: int = POINTS) -> NDArray[np.int64]:
     return np.unique(np.round(np.linspace(0, tests, min(points, tests + 1))).astype(np.int64))
 
 
-def expected(found: Sequence[Hashable | None], at: ArrayLike) -> NDArray[np.float64]:
+def expected(shown: Sequence[Hashable | None], at: ArrayLike) -> NDArray[np.float64]:
     """Return how many distinct things are known after `at` tests, on average over all orders.
 
-    `found` says for each test what it shows, None for nothing.
+    `shown` says for each test what it shows, None for nothing.
 
     >>> expected(["a", "a", None, "b"], [0, 1, 2, 4]).round(4).tolist()
     [0.0, 0.75, 1.3333, 2.0]
     """
     taken = np.asarray(at, np.float64)
-    tests = float(len(found))
+    tests = float(len(shown))
     total = np.zeros(len(taken))
-    shows = Counter(Counter(thing for thing in found if thing is not None).values())
+    shows = Counter(Counter(thing for thing in shown if thing is not None).values())
     for times, things in sorted(shows.items()):
         total += things * (1.0 - _all_missed(tests, float(times), taken))
     return total
 
 
 def permuted(
-    found: Sequence[Hashable | None], at: ArrayLike, *, seed: int, permutations: int = PERMUTATIONS
+    shown: Sequence[Hashable | None], at: ArrayLike, *, seed: int, permutations: int = PERMUTATIONS
 ) -> NDArray[np.float64]:
     """Return the same, averaged over some random orders."""
     taken = np.asarray(at, np.int64)
     rng = generator(seed, "discovery")
     total = np.zeros(len(taken))
     for _ in range(permutations):
-        order = rng.permutation(len(found))
+        order = rng.permutation(len(shown))
         seen: set[Hashable] = set()
-        known = [0]
+        counts = [0]
         for number in order.tolist():
-            if (thing := found[number]) is not None:
+            if (thing := shown[number]) is not None:
                 seen.add(thing)
-            known.append(len(seen))
-        total += np.array(known, np.float64)[taken]
+            counts.append(len(seen))
+        total += np.array(counts, np.float64)[taken]
     return total / permutations
 
 
@@ -116,10 +113,10 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CampaignOutcome:
     """The tests of a campaign by SUT, in their order, and what was refused on the way."""
 
-    manifest: Mapping[str, Any]
+    campaign: FinishedCampaign
     tests: Mapping[str, tuple[Case, ...]]
     refused: Counter[str]
     refused_by_mutation: Mapping[str, Counter[str]]
@@ -129,7 +126,7 @@ class Outcome:
     @property
     def suts(self) -> list[str]:
         """The SUTs, in the study's order."""
-        return list(self.manifest["suts"])
+        return list(self.campaign.suts)
 
     @property
     def count(self) -> int:
@@ -149,14 +146,14 @@ class Outcome:
 
     def counts(self) -> list[dict[str, Any]]:
         """Return for each SUT and mutation: tests, inconsistencies by bin, faults, rate with its interval."""
-        made = []
+        rows = []
         for sut in self.suts:
-            for mutation in (*self.manifest["mutations"], ALL):
+            for mutation in (*self.campaign.mutations, ALL):
                 mine = [test for test in self.tests[sut] if mutation in (ALL, test.mutation)]
                 bins = Counter(test.bin for test in mine)
                 scored = [test for test in mine if test.drop is not None]
                 failed = sum(bins[name] for name in BINS)
-                made.append(
+                rows.append(
                     {
                         "sut": sut,
                         "mutation": mutation,
@@ -169,15 +166,15 @@ class Outcome:
                         **per_thousand(rate(scored)),
                     }
                 )
-        return made
+        return rows
 
     def overlap(self) -> list[dict[str, Any]]:
         """Return for each pair of SUTs how many tests fail one, the other, and both."""
         failing = {sut: {test.key for test in tests if test.bin} for sut, tests in self.tests.items()}
-        made = []
+        rows = []
         for first, second in combinations(self.suts, 2):
             both, either = failing[first] & failing[second], failing[first] | failing[second]
-            made.append(
+            rows.append(
                 {
                     "first": first,
                     "second": second,
@@ -187,14 +184,14 @@ class Outcome:
                     "share_of_either": len(both) / len(either) if either else None,
                 }
             )
-        return made
+        return rows
 
     def discovery(self) -> list[dict[str, Any]]:
         """Return what is known after so many tests, for each SUT: bases, objects and tests that fail.
 
         `permuted` is the mean over a few random orders of the tests; it must lie near the closed form.
         """
-        made = []
+        rows = []
         at = steps(self.count)
         for sut in self.suts:
             kinds = {
@@ -202,20 +199,20 @@ class Outcome:
                 "objects": [test.thing if test.bin else None for test in self.tests[sut]],
                 "inconsistencies": [test.key if test.bin else None for test in self.tests[sut]],
             }
-            for kind, found in kinds.items():
-                exact = expected(found, at)
-                some = permuted(found, at, seed=int(self.manifest["seed"]))
-                made += [
+            for kind, shown in kinds.items():
+                exact = expected(shown, at)
+                some = permuted(shown, at, seed=self.campaign.seed)
+                rows += [
                     {"sut": sut, "of": kind, "tests": int(n), "expected": float(e), "permuted": float(p)}
                     for n, e, p in zip(at, exact, some, strict=True)
                 ]
-        return made
+        return rows
 
     def refusals(self) -> list[dict[str, Any]]:
         """Return how often each check refused a candidate, by mutation, the most frequent first."""
         return [
             {"mutation": mutation, "reason": reason, "refused": count}
-            for mutation in self.manifest["mutations"]
+            for mutation in self.campaign.mutations
             for reason, count in sorted(
                 (+self.refused_by_mutation.get(mutation, Counter())).items(),
                 key=lambda item: (-item[1], item[0]),
@@ -223,31 +220,31 @@ class Outcome:
         ]
 
 
-def read_outcome(folder: CampaignFolder) -> Outcome:
+def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     """Work out the outcome of a campaign: the one door for whoever shows what it found.
 
     It must be finished, and its log must give the tests that it gave when it was.
     """
-    manifest = folder.finished_manifest()
-    if manifest.get("version") != VERSION:
-        raise other_version(folder, manifest)
-    done = {(unit.phase, unit.id): unit.rows for unit in folder.units()[0]}
-    bandit = Bandit(manifest["classes"], manifest["seed"]) if manifest["guided"] else None
-    rounds = Rounds(manifest["mutations"], manifest["bases"], manifest["seed"], bandit)
-    wanted = manifest["asked"]
+    campaign = folder.finished()
+    rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
+    bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
+    rounds = Rounds(campaign.mutations, campaign.bases, campaign.seed, bandit)
+    wanted = campaign.asked
     while len(rounds.tests) < wanted and not rounds.spent(wanted):
         names = [unit.id for unit in rounds.next_round()]
-        rounds.take([done["tests", name] for name in names if ("tests", name) in done], wanted)
-    if rounds.digest() != manifest["results"]:
+        rounds.take([rows["tests", name] for name in names if ("tests", name) in rows], wanted)
+    if rounds.digest() != campaign.results:
         raise StoreError(
             "the log of the campaign was changed",
             where=str(folder.log),
             got=f"{len(rounds.tests)} tests with hash {rounds.digest()}",
-            wanted=f"{manifest['tests']} tests with hash {manifest['results']}",
+            wanted=f"{campaign.tests} tests with hash {campaign.results}",
             fix="Restore it from a copy, or run the same adverse fuzz command again.",
         )
-    tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in manifest["suts"]}
-    return Outcome(manifest, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests))
+    tests = {sut: tuple(_tests(rounds.tests, sut)) for sut in campaign.suts}
+    return CampaignOutcome(
+        campaign, tests, rounds.refused, rounds.by_mutation, rounds.draws, tuple(rounds.tests)
+    )
 
 
 def rate(tests: Sequence[Case]) -> Interval:
@@ -259,11 +256,13 @@ def rate(tests: Sequence[Case]) -> Interval:
     return korn_graubard([hits[log] for log in trials], list(trials.values()))
 
 
-def per_thousand(found: Interval) -> dict[str, Any]:
+def per_thousand(interval: Interval) -> dict[str, Any]:
     """Return a rate per 1,000 tests and its interval as plain columns."""
-    scaled = [None if value is None else 1000 * value for value in (found.value, found.low, found.high)]
+    scaled = [
+        None if value is None else 1000 * value for value in (interval.value, interval.low, interval.high)
+    ]
     names = ("per_1000", "per_1000_low", "per_1000_high")
-    return {**dict(zip(names, scaled, strict=True)), "interval": found.status, "why": found.why or None}
+    return {**dict(zip(names, scaled, strict=True)), "interval": interval.status, "why": interval.why or None}
 
 
 def _published(scored: Sequence[Case]) -> int | None:
@@ -273,10 +272,10 @@ def _published(scored: Sequence[Case]) -> int | None:
 
 
 def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
-    found = []
+    cases = []
     for number, row in enumerate(rows, start=1):
-        said = row["suts"][sut]
-        found.append(
+        scores = row["suts"][sut]
+        cases.append(
             Case(
                 number=number,
                 key=row["key"],
@@ -285,9 +284,9 @@ def _tests(rows: Sequence[Row], sut: str) -> list[Case]:
                 log=row["log"],
                 recipe=row["recipe"],
                 thing=row["thing"],
-                drop=said["drop"],
-                compat_drop=said["compat_drop"],
-                fault=said["fault"],
+                drop=scores["drop"],
+                compat_drop=scores["compat_drop"],
+                fault=scores["fault"],
             )
         )
-    return found
+    return cases

@@ -12,17 +12,17 @@ from pydantic import TypeAdapter, ValidationError
 from adverse import plugins, semantic
 from adverse.content import digest
 from adverse.errors import StudyError, suggestion
+from adverse.fuzz.folder import VERSION
 from adverse.fuzz.job import FuzzJob
 from adverse.fuzz.scoring import Scorer
+from adverse.plugins import Registry
 from adverse.semantic import KINDS, Options
-from adverse.study.inputs import FileHashes
+from adverse.store.owned_folder import FileHashes
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded
 from adverse.types import Dataset, Frame, Source
 
-VERSION = "fuzz-2"
-"""Changes whenever the same campaign would find something else."""
 LIBRARIES = ("numpy", "opencv-python-headless")
 OTHERS = "*"
 """In judged_as: all classes of the data set that are not named."""
@@ -33,7 +33,7 @@ SCORERS: Mapping[str, tuple[Scorer, ...]] = {
 
 
 @dataclass(frozen=True)
-class Campaign:
+class CampaignPlan:
     """A study worked out as a campaign.
 
     `key` is the hash of all that decides what it finds but the number of tests: a longer campaign begins with
@@ -41,6 +41,7 @@ class Campaign:
     """
 
     file: StudyFile
+    registry: Registry
     dataset: Dataset
     job: FuzzJob
     mutations: tuple[str, ...]
@@ -52,11 +53,13 @@ class Campaign:
     def classes(self) -> dict[str, tuple[str, ...]]:
         """The classes that each mutation can be asked to change."""
         options = self.job.options
-        known = {"change_color": options.recoloured, "remove_object": options.removed}
-        return {kind: known.get(kind, ()) for kind in self.mutations}
+        changed = {"change_color": options.recoloured, "remove_object": options.removed}
+        return {kind: changed.get(kind, ()) for kind in self.mutations}
 
 
-def plan_campaign(file: StudyFile, *, seed: int | None = None, hashes: FileHashes | None = None) -> Campaign:
+def plan_campaign(
+    file: StudyFile, *, seed: int | None = None, hashes: FileHashes | None = None
+) -> CampaignPlan:
     """Work a study out as a campaign, or say what it lacks."""
     study, section = file.study, file.study.fuzz
     seed = study.seed if seed is None else seed
@@ -92,7 +95,7 @@ def plan_campaign(file: StudyFile, *, seed: int | None = None, hashes: FileHashe
         *(part for frame in frames for part in _frame_parts(frame, inputs)),
         *_code(),
     ]
-    return Campaign(file, dataset, job, mutations, section.prune_below, seed, digest(*parts))
+    return CampaignPlan(file, registry, dataset, job, mutations, section.prune_below, seed, digest(*parts))
 
 
 def _code() -> list[str]:
@@ -112,15 +115,15 @@ def _scorer(file: StudyFile) -> Scorer:
             wanted="segmentation or detection",
             fix="Set task: in the study.",
         )
-    known = SCORERS[task]
-    if asked is not None and asked not in known:
+    scorers = SCORERS[task]
+    if asked is not None and asked not in scorers:
         raise StudyError(
             f"{asked} does not score a {task} study",
             where=file.where("fuzz", "scorer"),
-            wanted=" or ".join(known),
-            fix=f"Set scorer: {known[0]}, or leave it out.",
+            wanted=" or ".join(scorers),
+            fix=f"Set scorer: {scorers[0]}, or leave it out.",
         )
-    return asked or known[0]
+    return asked or scorers[0]
 
 
 def _mutations(file: StudyFile) -> tuple[str, ...]:
@@ -137,13 +140,13 @@ def _mutations(file: StudyFile) -> tuple[str, ...]:
 
 def _options(file: StudyFile) -> Options:
     given = file.study.fuzz.options
-    known = [f.name for f in fields(Options)]
+    names = [f.name for f in fields(Options)]
     for name in given:
-        if name not in known:
+        if name not in names:
             raise StudyError(
                 f"there is no fuzz option {name!r}",
                 where=file.where("fuzz", "options", name),
-                fix=suggestion(name, known),
+                fix=suggestion(name, names),
             )
     try:
         return TypeAdapter(Options).validate_python(given)
@@ -174,24 +177,25 @@ def _check_frames(file: StudyFile, frames: tuple[Frame, ...]) -> None:
 
 def _judged_as(file: StudyFile, dataset: Dataset) -> Dataset:
     """Return the data set with its pixel classes under the names that SUTs are judged by."""
-    told = file.study.fuzz.judged_as
-    known = set(dataset.pixel_classes.values())
-    for name in told:
-        if name != OTHERS and name not in known:
+    judged_as = file.study.fuzz.judged_as
+    classes = set(dataset.pixel_classes.values())
+    for name in judged_as:
+        if name != OTHERS and name not in classes:
             raise StudyError(
                 f"judged_as names a pixel class that the data set does not have: {name!r}",
                 where=file.where("fuzz", "judged_as"),
-                fix=suggestion(name, known),
+                fix=suggestion(name, classes),
             )
     renamed = {
-        number: told.get(name, told.get(OTHERS, name)) for number, name in dataset.pixel_classes.items()
+        number: judged_as.get(name, judged_as.get(OTHERS, name))
+        for number, name in dataset.pixel_classes.items()
     }
     return replace(dataset, pixel_classes=renamed)
 
 
 def _sources(frame: Frame) -> list[Source]:
-    found = (frame.image, frame.labels, frame.instances, frame.depth_m)
-    return [source for source in found if source is not None]
+    sources = (frame.image, frame.labels, frame.instances, frame.depth_m)
+    return [source for source in sources if source is not None]
 
 
 def _frame_parts(frame: Frame, inputs: Mapping[Any, str]) -> list[str]:

@@ -15,8 +15,7 @@ from typing import Any
 
 from adverse.content import digest
 from adverse.fuzz.bandit import Arm, Bandit
-from adverse.fuzz.job import TestUnit, packed_keys
-from adverse.fuzz.work import DUPLICATE
+from adverse.fuzz.job import DUPLICATE, TestUnit, packed_keys
 from adverse.seeds import generator
 
 ROUND = 512
@@ -79,7 +78,7 @@ class Rounds:
 
     def digest(self) -> str:
         """Return the hash of all that tests came to; the same however the work was cut or ordered."""
-        refused = {mutation: dict(found) for mutation, found in self.by_mutation.items()}
+        refused = {mutation: dict(reasons) for mutation, reasons in self.by_mutation.items()}
         return digest(json.dumps([self.draws, self.tests, refused], sort_keys=True))
 
     def enough(self, units: Sequence[Sequence[Row]], wanted: int) -> bool:
@@ -106,12 +105,12 @@ class Rounds:
             self.tests.append(row)
         if self.bandit is not None:
             position = tuple(rest[1]) if rest[1] is not None else None
-            failed = new and any(_failed(said) for said in row["suts"].values())
+            failed = new and any(_failed(scores) for scores in row["suts"].values())
             self.bandit.learn(Arm(mutation, rest[0], position, rest[2]), tested=new, failed=failed)
 
 
-def _failed(said: Row) -> bool:
-    return said["fault"] is not None or (said["drop"] is not None and said["drop"] >= 1)
+def _failed(scores: Row) -> bool:
+    return scores["fault"] is not None or (scores["drop"] is not None and scores["drop"] >= 1)
 
 
 def _tests(units: Sequence[Sequence[Row]], known: set[str]) -> Iterator[Row]:

@@ -13,18 +13,16 @@ import adverse
 from adverse.content import Changed, ChangedError, user_cache
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
-from adverse.fuzz.bases import Pruned, pruned
-from adverse.fuzz.folder import CampaignFolder, Unit, other_version
+from adverse.fuzz.bases import PrunedBases, pruned
+from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
 from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
-from adverse.fuzz.packed import unpack
-from adverse.fuzz.plan import VERSION, Campaign, plan_campaign
+from adverse.fuzz.plan import CampaignPlan, plan_campaign
 from adverse.fuzz.rounds import UNIT, Rounds
+from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources
 from adverse.store.durable import write_file
-from adverse.store.lock import locked
 from adverse.study.engines import Engine, Stop
-from adverse.study.inputs import FileHashes
-from adverse.study.run import Watcher
+from adverse.study.run import RunWatcher
 from adverse.study.spec import StudyFile, to_yaml
 
 Status = Literal["complete", "saturated", "interrupted"]
@@ -35,7 +33,7 @@ FRAMES = 16
 
 
 @dataclass(frozen=True)
-class Ran:
+class CampaignRun:
     """How a campaign went: saturated means that no more tests could be made than were."""
 
     folder: CampaignFolder
@@ -53,38 +51,32 @@ def run_campaign(
     engine: Engine,
     *,
     tests: int,
-    watch: Watcher,
+    watch: RunWatcher,
     stop: Stop,
     guided: bool = False,
     seed: int | None = None,
     fresh: bool = False,
-) -> Ran:
+) -> CampaignRun:
     """Run what is not done yet of a campaign, in its folder."""
     folder = CampaignFolder(out)
-    folder.create()
-    with locked(folder.path) as left_over:
-        if left_over:
-            watch.note(left_over)
-        if fresh:
-            folder.clear()
-        hashes = FileHashes(folder.path / "file-hashes.json")
+    with folder.in_use(fresh=fresh, note=watch.note) as hashes:
         campaign = plan_campaign(file, seed=seed, hashes=hashes)
         hashes.remember()
         manifest = _begin(folder, campaign, guided=guided)
-        doing = _Doing(folder, campaign, engine, watch, stop)
+        progress = _CampaignInProgress(folder, campaign, engine, watch, stop)
         status: Status = "interrupted"
-        found = 0
+        tests_made = 0
         try:
-            kept = doing.bases()
-            status, rounds = doing.tests(kept, tests, guided=guided)
-            found = len(rounds.tests)
+            kept = progress.bases()
+            status, rounds = progress.tests(kept, tests, guided=guided)
+            tests_made = len(rounds.tests)
             facts = {
                 "pruned": kept.facts(),
                 "bases": list(kept.places),
-                "resources": doing.resources_key,
+                "resources": progress.resources_key,
                 "results": rounds.digest(),
             }
-            folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": found})
+            folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": tests_made})
         except _InterruptedError:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
         except ChangedError as error:
@@ -92,23 +84,24 @@ def run_campaign(
             hashes.forget(error.files)
             hashes.remember()
             raise ChangedError(error.files, where=out) from error
-    return Ran(folder, status, found)
+    return CampaignRun(folder, status, tests_made)
 
 
-class _Doing:
+class _CampaignInProgress:
     """A campaign under way in a folder."""
 
     def __init__(
-        self, folder: CampaignFolder, campaign: Campaign, engine: Engine, watch: Watcher, stop: Stop
+        self, folder: CampaignFolder, campaign: CampaignPlan, engine: Engine, watch: RunWatcher, stop: Stop
     ) -> None:
         self.folder, self.campaign, self.engine = folder, campaign, engine
         self.watch, self.stop = watch, stop
+        self.journal = folder.journal()
         self.resources_key: str | None = None
         self._left: int | None = None
-        self.done: dict[tuple[str, str], Unit] = {}
-        self._read_log()
+        self.done: dict[tuple[str, str], FinishedUnit] = {}
+        self._read_journal()
 
-    def bases(self) -> Pruned:
+    def bases(self) -> PrunedBases:
         """Show all frames un-mutated where that is not done, and drop those that are too hard already."""
         frames = self.campaign.job.frames
         places = [range(at, min(at + FRAMES, len(frames))) for at in range(0, len(frames), FRAMES)]
@@ -130,7 +123,7 @@ class _Doing:
             self.watch.note(line)
         return kept
 
-    def tests(self, kept: Pruned, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
+    def tests(self, kept: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
         job = self._with_resources(kept)
@@ -153,7 +146,7 @@ class _Doing:
         return any((TESTS, unit.id) not in self.done for unit in rounds.next_round())
 
     def _round(
-        self, rounds: Rounds, wanted: int, feed: deque[TestUnit], pump: Iterator[Unit]
+        self, rounds: Rounds, wanted: int, feed: deque[TestUnit], pump: Iterator[FinishedUnit]
     ) -> list[Sequence[Any]]:
         """Return the rows of the round's units: all of them, or as many as the missing tests need."""
         units = rounds.next_round()
@@ -169,21 +162,22 @@ class _Doing:
                 return finished
             needed += 1
 
-    def _pump(self, job: FuzzJob, phase: str, feed: deque[Any]) -> Iterator[Unit]:
+    def _pump(self, job: FuzzJob, phase: str, feed: deque[Any]) -> Iterator[FinishedUnit]:
         """Yield units as they are finished and made durable; raises when somebody wishes to stop.
 
         All that follows rests on every unit, so a campaign also ends where a file is not what was planned.
         """
-        for unit, result in self.engine.run(job, feed, watch=self.watch, stop=self.stop):
+        work = FuzzWork(job, self.campaign.registry)
+        for unit, result in self.engine.run(work, feed, watch=self.watch, stop=self.stop):
             if isinstance(result, Changed):
                 raise ChangedError(result.files)
-            kept = self.folder.keep(phase, unit.id, unpack(result))
+            kept = self.folder.keep(self.journal, phase, unit.id, result)
             self.done[phase, unit.id] = kept
             self._advance(kept)
             yield kept
         raise _InterruptedError
 
-    def _advance(self, unit: Unit) -> None:
+    def _advance(self, unit: FinishedUnit) -> None:
         """Tell how many more tests are done, never more than are wanted."""
         if self._left is None:
             return
@@ -191,7 +185,7 @@ class _Doing:
         self._left -= len(tests)
         self.watch.advance(Counter(map(_status, tests)))
 
-    def _with_resources(self, kept: Pruned) -> FuzzJob:
+    def _with_resources(self, kept: PrunedBases) -> FuzzJob:
         campaign = self.campaign
         chosen = {campaign.job.frames[place].id for place in kept.places}
         logs = tuple(
@@ -209,32 +203,31 @@ class _Doing:
         path = home / f"resources-{resources.key}.arrow"
         return replace(campaign.job, resources=path, before=kept.before)
 
-    def _read_log(self) -> None:
-        units, torn = self.folder.units()
-        if torn:
+    def _read_journal(self) -> None:
+        journal = self.journal
+        if journal.torn:
             self.watch.note("the last line of the log was never finished; its unit is run again")
-        good = [unit for unit in units if not self.folder.lost(unit)]
-        if len(good) < len(units):
-            self.watch.note(f"{len(units) - len(good)} units lost files that they kept; they are run again")
-        if torn or len(good) < len(units):
-            self.folder.mend(good)
-        self.done = {(unit.phase, unit.id): unit for unit in good}
-        if good:
-            self.watch.note(f"{len(good)} units were done before; going on from there")
+        lost = journal.forget(self.folder.lost)
+        if lost:
+            self.watch.note(f"{lost} units lost files that they kept; they are run again")
+        journal.mend()
+        self.done = {(unit.phase, unit.id): unit for unit in journal.entries}
+        if self.done:
+            self.watch.note(f"{len(journal.entries)} units were done before; going on from there")
 
 
 def _status(row: Mapping[str, Any]) -> str:
     """Return how the SUTs answered a test, the worst first."""
-    said = row["suts"].values()
-    if any(one["fault"] for one in said):
+    scores = row["suts"].values()
+    if any(score["fault"] for score in scores):
         return "fault"
-    return "retried" if any("retried" in one for one in said) else "ok"
+    return "retried" if any("retried" in score for score in scores) else "ok"
 
 
 class _Building:
     """Tells how far the resource set is, now and then: a large data set takes minutes, once."""
 
-    def __init__(self, watch: Watcher) -> None:
+    def __init__(self, watch: RunWatcher) -> None:
         self.watch = watch
         self.said = time.monotonic()
 
@@ -244,7 +237,7 @@ class _Building:
             self.watch.note(f"cutting out objects: {done} of {total} frames")
 
 
-def _begin(folder: CampaignFolder, campaign: Campaign, *, guided: bool) -> dict[str, Any]:
+def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> dict[str, Any]:
     """Write down what the campaign is; a folder that holds another one is refused."""
     study = campaign.file.study
     manifest: dict[str, Any] = {

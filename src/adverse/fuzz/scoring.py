@@ -1,11 +1,10 @@
 """What an answer is worth, in percent, and how far a mutation lowers it, in percentage points.
 
-For segmenters: the share of judged pixels that are right. `compat` reproduces the scorer behind the numbers
-published with paper 003: its maps held trainIds, and it left out every pixel whose trainId is, read as a
-labelId, one of the evaluation classes. So traffic sign (7), vegetation (8), person (11), rider (12), car (13)
-and motorcycle (17) never counted: a car that a system does not see costs nothing there.
-
-What a detector's answer to one image is worth, in percent: average precision or recall.
+For detectors: average precision or recall on one image. For segmenters: the share of judged pixels that are
+right. `compat` reproduces the scorer behind the numbers that Woodlief, Elbaum and Sullivan (2022) published:
+its maps held trainIds, and it left out every pixel whose trainId is, read as a labelId, one of the evaluation
+classes. So traffic sign (7), vegetation (8), person (11), rider (12), car (13) and motorcycle (17) never
+counted: a car that a system does not see costs nothing there.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ HUNDRED = 100.0
 
 def score_boxes(
     truth: Truth,
-    found: Detections,
+    detections: Detections,
     labels: Sequence[int],
     classes: int,
     *,
@@ -147,7 +146,7 @@ def score_boxes(
     `labels` are the data set's class of each detection. AP looks at all detections, recall at those at or
     above the threshold.
     """
-    kept = np.ones(len(found), np.bool_) if by == "ap" else found.scores >= threshold
+    kept = np.ones(len(detections), np.bool_) if by == "ap" else detections.scores >= threshold
     true = TrueObjects(
         np.zeros(len(truth.boxes), np.int64),
         truth.boxes,
@@ -158,9 +157,9 @@ def score_boxes(
     )
     answer = FoundObjects(
         np.zeros(int(kept.sum()), np.int64),
-        found.boxes[kept].astype(np.float64),
+        detections.boxes[kept].astype(np.float64),
         np.asarray(labels, np.int64)[kept],
-        found.scores[kept].astype(np.float64),
+        detections.scores[kept].astype(np.float64),
     ).ordered()
     family = coco_family(true, answer, images=1, classes=classes)
     value = family.value("AP50") if by == "ap" else family.at(Variant("recall", overlap=OVERLAP))

@@ -6,10 +6,9 @@ A vote is kept before it is acknowledged. The last vote of a reviewer on a failu
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,11 +16,10 @@ import numpy as np
 
 from adverse.curves.interval import stratified
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import Case, Outcome
+from adverse.fuzz.outcome import CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
 from adverse.seeds import generator
-from adverse.store.durable import append_line, write_file
-from adverse.store.journal import checked, read_checked
+from adverse.store.journal import Journal
 
 Says = Literal["true", "false", "unsure"]
 SAYS: tuple[Says, ...] = get_args(Says)
@@ -37,15 +35,22 @@ class Vote:
     says: Says
 
 
-class Votes:
-    """All votes of a campaign, in the order they were given."""
+class Votes(Journal[Vote]):
+    """All votes of a campaign, in the order they were given; on the disk before they are acknowledged."""
+
+    what = "file of votes"
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        bodies, torn = read_checked(path, "file of votes")
-        self.all = [Vote(**json.loads(body)) for body in bodies]
-        if torn:
-            write_file(path, b"".join(_line(vote) for vote in self.all))
+        super().__init__(path)
+        self.mend()
+
+    def parse(self, data: Any) -> Vote:
+        """Return the vote that a line holds."""
+        return Vote(**data)
+
+    def plain(self, entry: Vote) -> dict[str, Any]:
+        """Return what a line holds of a vote."""
+        return asdict(entry)
 
     def add(self, vote: Vote) -> None:
         """Keep a vote; on the disk before this returns."""
@@ -58,15 +63,14 @@ class Votes:
             )
         if vote.says not in SAYS:
             raise StoreError("a vote is true, false or unsure", got=repr(vote.says))
-        append_line(self.path, _line(vote))
-        self.all.append(vote)
+        self.append(vote)
 
     def latest(self) -> dict[str, dict[str, Says]]:
         """Return what each reviewer says last, by failure: {key: {reviewer: says}}."""
-        found: dict[str, dict[str, Says]] = {}
-        for vote in self.all:
-            found.setdefault(vote.key, {})[vote.reviewer] = vote.says
-        return found
+        words: dict[str, dict[str, Says]] = {}
+        for vote in self.entries:
+            words.setdefault(vote.key, {})[vote.reviewer] = vote.says
+        return words
 
 
 def verdict(votes: Mapping[str, Says]) -> Says | None:
@@ -79,7 +83,7 @@ def verdict(votes: Mapping[str, Says]) -> Says | None:
     return next((word for word in ("false", "true", "unsure") if word in said), None)
 
 
-def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
+def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, Any]]:
     """Return the false-positive rate for each SUT and bin, among the failures that somebody was sure about.
 
     Reviewers see the worst failures first, so a sample of all failures has too many extreme ones. The rate is
@@ -89,7 +93,7 @@ def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
     """
     latest = votes.latest()
     worst = _worst_bins(outcome)
-    made = []
+    rows = []
     for sut in outcome.suts:
         for name in (*BINS, "all"):
             failed = [test for test in outcome.tests[sut] if test.bin and name in ("all", test.bin)]
@@ -100,12 +104,12 @@ def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
             wrong = Counter((test.log, worst[test.key]) for test in sure if said[test.key] == "false")
             logs = sorted({test.log for test in failed})
             sizes = Counter(worst[test.key] for test in failed)
-            found = stratified(
+            interval = stratified(
                 np.array([[wrong[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
                 np.array([[trials[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
                 [sizes[part] for part in BINS],
             )
-            made.append(
+            rows.append(
                 {
                     "sut": sut,
                     "bin": name,
@@ -114,17 +118,17 @@ def false_positives(outcome: Outcome, votes: Votes) -> list[dict[str, Any]]:
                     "false": words["false"],
                     "unsure": words["unsure"],
                     "not_reviewed": words[None],
-                    "false_positive_rate": found.value,
-                    "low": found.low,
-                    "high": found.high,
-                    "interval": found.status,
-                    "why": found.why or None,
+                    "false_positive_rate": interval.value,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "interval": interval.status,
+                    "why": interval.why or None,
                 }
             )
-    return made
+    return rows
 
 
-def review_order(outcome: Outcome) -> list[str]:
+def review_order(outcome: CampaignOutcome) -> list[str]:
     """Return the keys of all failures: extreme ones first, each bin shuffled.
 
     So a review that stops early has seen a fair sample of the bin it stopped in.
@@ -133,12 +137,12 @@ def review_order(outcome: Outcome) -> list[str]:
     order: list[str] = []
     for name in reversed(BINS):
         keys = sorted(key for key, worst_bin in worst.items() if worst_bin == name)
-        rng = generator(int(outcome.manifest["seed"]), "review", name)
+        rng = generator(outcome.campaign.seed, "review", name)
         order += [keys[place] for place in rng.permutation(len(keys)).tolist()]
     return order
 
 
-def _worst_bins(outcome: Outcome) -> dict[str, str]:
+def _worst_bins(outcome: CampaignOutcome) -> dict[str, str]:
     """Return for each failure the worst bin that it has with any SUT: where the review shows it."""
     worst: dict[str, str] = {}
     rank = {name: place for place, name in enumerate(BINS)}
@@ -149,13 +153,9 @@ def _worst_bins(outcome: Outcome) -> dict[str, str]:
     return worst
 
 
-def failing(outcome: Outcome, key: str) -> Sequence[tuple[str, Case]]:
+def failing(outcome: CampaignOutcome, key: str) -> Sequence[tuple[str, Case]]:
     """Return the SUTs that a test fails, and the test as each of them saw it."""
-    found = []
+    cases = []
     for sut in outcome.suts:
-        found += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.bin]
-    return found
-
-
-def _line(vote: Vote) -> bytes:
-    return checked(json.dumps({"reviewer": vote.reviewer, "key": vote.key, "says": vote.says}))
+        cases += [(sut, test) for test in outcome.tests[sut] if test.key == key and test.bin]
+    return cases

@@ -30,7 +30,7 @@ from adverse.humans.records import Answer, Person, Records, State, without
 from adverse.humans.study_file import HumanStudyFile
 from adverse.serving import Door, assets, json_answer, open_door, templates_of
 from adverse.store.durable import storage_errors, write_file
-from adverse.store.lock import locked
+from adverse.store.owned_folder import locked
 from adverse.text import shown
 
 PACKAGE = "adverse.humans"

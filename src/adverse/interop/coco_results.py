@@ -20,9 +20,8 @@ import pyarrow.parquet as pq
 
 from adverse.errors import StudyError, suggestion
 from adverse.store.durable import storage_errors, write_file
-from adverse.store.finished import finished
-from adverse.store.folder import claim, delete_ours
-from adverse.store.read import Store
+from adverse.store.owned_folder import claim, delete_ours
+from adverse.store.read import Store, finished
 
 ANNOTATIONS, INDEX = "annotations.json", "index.json"
 KIND = "folder of COCO results"

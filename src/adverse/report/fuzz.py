@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from adverse.fuzz.folder import CampaignFolder
-from adverse.fuzz.outcome import ALL, Case, Outcome
+from adverse.fuzz.outcome import ALL, CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
 from adverse.fuzz.votes import Votes, false_positives
 from adverse.report.chart import Line, Panel, svg
@@ -34,7 +34,7 @@ REASONS = 12
 DISCOVERED = {"inconsistencies": "failing tests", "bases": "failing frames", "objects": "failing objects"}
 
 
-def tables_of(outcome: Outcome, comparison: Sequence[Row] | None = None) -> list[Table]:
+def tables_of(outcome: CampaignOutcome, comparison: Sequence[Row] | None = None) -> list[Table]:
     """Return the tables that are a pure function of the campaign."""
     made = [counts_table(outcome), discovery_table(outcome), refusals_table(outcome)]
     if len(outcome.suts) > 1:
@@ -44,7 +44,7 @@ def tables_of(outcome: Outcome, comparison: Sequence[Row] | None = None) -> list
     return made
 
 
-def counts_table(outcome: Outcome) -> Table:
+def counts_table(outcome: CampaignOutcome) -> Table:
     """Return counts for each SUT x mutation x bin, and the rate."""
     data = outcome.counts()
     rows = [
@@ -74,7 +74,7 @@ def counts_table(outcome: Outcome) -> Table:
     return Table("counts", title, columns, tuple(rows), tuple(data))
 
 
-def discovery_table(outcome: Outcome) -> Table:
+def discovery_table(outcome: CampaignOutcome) -> Table:
     """Return what is known after so many tests, at a few of them; all points are in the twins."""
     data = outcome.discovery()
     at = sorted({row["tests"] for row in data})
@@ -96,7 +96,7 @@ def discovery_table(outcome: Outcome) -> Table:
     )
 
 
-def refusals_table(outcome: Outcome) -> Table:
+def refusals_table(outcome: CampaignOutcome) -> Table:
     """Return what kept candidates from becoming tests."""
     data = outcome.refusals()
     rows = [
@@ -107,7 +107,7 @@ def refusals_table(outcome: Outcome) -> Table:
     return Table("refusals", title, ("mutation", "check", "refused"), tuple(rows), tuple(data))
 
 
-def overlap_table(outcome: Outcome) -> Table:
+def overlap_table(outcome: CampaignOutcome) -> Table:
     """Return how far SUTs fail on the same tests."""
     data = outcome.overlap()
     rows = [
@@ -158,7 +158,7 @@ def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
     }
 
 
-def discovery_svg(outcome: Outcome) -> str:
+def discovery_svg(outcome: CampaignOutcome) -> str:
     """Return the discovery curves: distinct failing frames and objects, and failing tests."""
     data = outcome.discovery()
     panels = []
@@ -172,7 +172,7 @@ def discovery_svg(outcome: Outcome) -> str:
     return svg("Discovery", panels)
 
 
-def write_results(folder: CampaignFolder, outcome: Outcome, tables: Sequence[Table]) -> list[Path]:
+def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequence[Table]) -> list[Path]:
     """Write every table as CSV and JSON, the curves as SVG, and the numbers of every test."""
     made = []
     for table in (*tables, tests_table(outcome)):
@@ -184,7 +184,7 @@ def write_results(folder: CampaignFolder, outcome: Outcome, tables: Sequence[Tab
     return made
 
 
-def tests_table(outcome: Outcome) -> Table:
+def tests_table(outcome: CampaignOutcome) -> Table:
     """Return every test with each SUT's drop: all that is kept of what passed."""
     data: list[dict[str, Any]] = []
     for row in outcome.rows:
@@ -235,7 +235,7 @@ class Shown:
 
 def write_fuzz_page(
     folder: CampaignFolder,
-    outcome: Outcome,
+    outcome: CampaignOutcome,
     *,
     comparison: Sequence[Row] | None = None,
     reviewed: Table | None = None,
@@ -251,7 +251,7 @@ def write_fuzz_page(
     ]
     page = rendered(
         "fuzz.html",
-        title=shown(outcome.manifest["study"]),
+        title=shown(outcome.campaign.study),
         words=summary_words(outcome),
         tables=tables,
         heads=HEADS,
@@ -278,10 +278,10 @@ def times_table(folder: CampaignFolder) -> Table | None:
     return Table("times", "Milliseconds for each test", ("what", "tests", "mean ms"), rows, data)
 
 
-def reviewed_table(folder: CampaignFolder, outcome: Outcome) -> Table | None:
+def reviewed_table(folder: CampaignFolder, outcome: CampaignOutcome) -> Table | None:
     """Return the false-positive rates by SUT and bin; None before anybody reviewed anything."""
     votes = Votes(folder.votes)
-    if not votes.all:
+    if not votes.entries:
         return None
     data = false_positives(outcome, votes)
     rows = tuple(
@@ -304,10 +304,10 @@ def _not_seen(row: Mapping[str, Any]) -> str:
     return str(row["why"]) if row["false_positive_rate"] is None and row["true"] + row["false"] else ""
 
 
-def summary_words(outcome: Outcome) -> list[str]:
+def summary_words(outcome: CampaignOutcome) -> list[str]:
     """Return the campaign in a few sentences."""
-    manifest, count = outcome.manifest, outcome.count
-    kept = manifest["pruned"]
+    campaign, count = outcome.campaign, outcome.count
+    kept = campaign.pruned
     why = f"where {shown(kept['best'])} scores below {kept['below']:g} % un-mutated"
     dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
     empty = f" {kept['not_scored']} have nothing that is judged." if kept["not_scored"] else ""
@@ -324,19 +324,19 @@ def summary_words(outcome: Outcome) -> list[str]:
         f"{outcome.duplicates} draws made a picture that was a test already, and were not run"
         + ("." if share is None else f" ({share:.2%} of all drawn).")
     )
-    if manifest["status"] == "saturated":
+    if campaign.status == "saturated":
         lines.append(
-            f"No more than {count} of the {manifest['asked']} tests that were asked for could be made: the "
+            f"No more than {count} of the {campaign.asked} tests that were asked for could be made: the "
             "checks refuse the rest, or everything was drawn before."
         )
     return lines
 
 
-def in_turns(outcome: Outcome, count: int) -> list[tuple[str, Case]]:
+def in_turns(outcome: CampaignOutcome, count: int) -> list[tuple[str, Case]]:
     """Return failures to look at: SUTs and mutations take turns, each with its worst first."""
     turns: list[tuple[int, int, str, Case]] = []
     for order, sut in enumerate(outcome.suts):
-        for mutation in outcome.manifest["mutations"]:
+        for mutation in outcome.campaign.mutations:
             mine = [test for test in outcome.tests[sut] if test.bin and test.mutation == mutation]
             mine.sort(key=lambda test: (-(test.drop or 0.0), test.number))
             turns += [(turn, order, sut, test) for turn, test in enumerate(_various(mine))]
@@ -358,17 +358,17 @@ def _various(tests: Sequence[Case]) -> list[Case]:
     return [*first, *later]
 
 
-def _facts(outcome: Outcome) -> list[tuple[str, str]]:
-    manifest: Any = outcome.manifest
-    facts = [
-        ("adverse", manifest["adverse"]),
-        ("data", f"{manifest['data']['name']}, {manifest['data']['frames']} frames"),
-        ("seed", manifest["seed"]),
-        ("scorer", manifest["scorer"]),
-        ("choice of tests", "guided" if manifest["guided"] else "unguided"),
-        ("resource set", manifest["resources"]),
-        ("campaign", manifest["key"]),
-        *((f"SUT {name}", f"fingerprint {print_[:16]}") for name, print_ in manifest["suts"].items()),
+def _facts(outcome: CampaignOutcome) -> list[tuple[str, str]]:
+    campaign = outcome.campaign
+    facts: list[tuple[str, Any]] = [
+        ("adverse", campaign.made_by),
+        ("data", f"{campaign.data}, {campaign.frames} frames"),
+        ("seed", campaign.seed),
+        ("scorer", campaign.scorer),
+        ("choice of tests", "guided" if campaign.guided else "unguided"),
+        ("resource set", campaign.resources),
+        ("campaign", campaign.key),
+        *((f"SUT {name}", f"fingerprint {print_[:16]}") for name, print_ in campaign.suts.items()),
     ]
     return [(shown(name), shown(value)) for name, value in facts]
 
@@ -384,7 +384,7 @@ def _ends(low: float | None, high: float | None) -> str:
 TERMINAL_HEADS = ("mutation", "tests", "mod", "sig", "ext", "per 1,000", "95 %", "paper")
 
 
-def counts_tables(outcome: Outcome) -> list[RichTable]:
+def counts_tables(outcome: CampaignOutcome) -> list[RichTable]:
     """Return a table for each SUT."""
     rows = outcome.counts()
     made = []

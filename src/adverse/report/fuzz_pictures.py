@@ -64,10 +64,10 @@ class FailurePictures:
 
     def __init__(self, folder: CampaignFolder) -> None:
         self.folder = folder
-        manifest = folder.read_manifest()
-        self.task = str(manifest["task"])
-        self.threshold = float(manifest["threshold"])
-        self.classes = {int(number): name for number, name in manifest["pixel_classes"].items()}
+        campaign = folder.finished()
+        self.task = campaign.task
+        self.threshold = campaign.threshold
+        self.classes = campaign.pixel_classes
         self._names: dict[str, dict[int, str]] = {}
 
     def image(self, key: str, base: str, sut: str, view: str) -> Image:

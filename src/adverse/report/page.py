@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,10 @@ from adverse.report.tables import Cell, Table, level_tables, ranking_table
 from adverse.report.terminal import quality
 from adverse.report.tradeoffs import MARKED, figures
 from adverse.report.visual import visual_change_table
-from adverse.requirements.verdicts import read_verdicts
-from adverse.store.finished import finished
-from adverse.store.folder import BENCHMARK
-from adverse.store.read import Store
-from adverse.store.seals import drop_derived, read_seals
+from adverse.requirements.verdicts import Verdict, read_verdicts
+from adverse.store.folder import BENCHMARK, read_seals
+from adverse.store.read import Store, finished
+from adverse.store.seals import drop_derived
 from adverse.study.spec import LEVELS
 from adverse.text import shown
 
@@ -50,13 +50,20 @@ def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] 
     Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
     run with `trust`, and `tell` hears of what is not shown without them.
     """
-    store = finished(run)
-    summary = read_summary(store)
-    looker = Looker(store, trust=trust)
-    files = {FILE: render(looker, summary).encode()}
+    looker = Looker(finished(run), trust=trust)
+    summary = read_summary(looker.store)
+    return write_report_of(looker, summary, page_tables(looker, summary), tell=tell)
+
+
+def write_report_of(
+    looker: Looker, summary: Summary, tables: PageTables, *, tell: Callable[[str], None] | None = None
+) -> Path:
+    """Do the same for a run that is open already."""
+    store = looker.store
+    files = {FILE: render(looker, summary, tables).encode()}
     if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
         tell(words)
-    for table in _tables(looker, summary):
+    for table in tables.all():
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
         files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
         files[f"{TABLES}/{stem}.json"] = table.json().encode()
@@ -66,32 +73,81 @@ def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] 
     return store.folder.path / FILE
 
 
-def render(looker: Looker, summary: Summary) -> str:
+@dataclass(frozen=True)
+class PageTables:
+    """The tables of a report, each made once: for the page, and for the CSV and JSON files beside it."""
+
+    coverage: HazardCoverage
+    verdicts: Mapping[str, Sequence[Verdict]]
+    levels: Sequence[Table]
+    rankings: Table | None
+    visual_change: Table | None
+    hazards: Table
+    predictions: Sequence[Table]
+    benchmark: Sequence[Table]
+    classes: Sequence[Table]
+    requirements: Sequence[Table]
+
+    def all(self) -> list[Table]:
+        """Return all of them, in the order of their files."""
+        optional = (self.rankings, self.visual_change)
+        return [
+            *self.levels,
+            *(table for table in optional if table),
+            self.hazards,
+            *self.predictions,
+            *self.benchmark,
+            *self.classes,
+            *self.requirements,
+        ]
+
+
+def page_tables(looker: Looker, summary: Summary) -> PageTables:
+    """Make the tables of a run's report."""
+    coverage, verdicts = hazards_of(looker), read_verdicts(looker.store)
+    return PageTables(
+        coverage,
+        verdicts,
+        level_tables(summary),
+        ranking_table(summary),
+        visual_change_table(summary),
+        hazard_table(coverage),
+        list(prediction_tables(summary)) if summary.data["task"] == "detection" else [],
+        benchmark_tables(looker.store),
+        class_tables(summary),
+        requirement_tables(verdicts),
+    )
+
+
+def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
     """Return the whole page."""
     store = looker.store
-    verdicts = read_verdicts(store)
+    verdicts = tables.verdicts
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
-    hazards = hazards_of(looker)
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
         run=store.run,
         answers=[*answers(summary), *requirement_answers(verdicts)],
-        untested=[*untested(summary, LEVELS), *hazards.sentences(), *([] if verdicts else [UNCHECKED])],
-        hazards=hazard_table(hazards),
-        seen=visual_change_table(summary),
-        requirements=requirement_tables(verdicts),
-        benchmark=benchmark_tables(store),
+        untested=[
+            *untested(summary, LEVELS),
+            *tables.coverage.sentences(),
+            *([] if verdicts else [UNCHECKED]),
+        ],
+        hazards=tables.hazards,
+        seen=tables.visual_change,
+        requirements=tables.requirements,
+        benchmark=tables.benchmark,
         no_benchmark=_could_be_benchmarked(store),
-        classes=class_tables(summary),
+        classes=tables.classes,
         class_suts=store.suts,
         remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
         changes=list(summary.data.get("ranking_changes", ())),
-        levels=level_tables(summary),
-        rankings=ranking_table(summary),
+        levels=tables.levels,
+        rankings=tables.rankings,
         told_all=all(one["probability"] is not None for one in summary.data.get("rankings", ())),
-        predictions=list(prediction_tables(summary)) if detection else [],
+        predictions=tables.predictions,
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
         failures=failures(store, looker) if detection and no_pictures is None else [],
@@ -110,22 +166,6 @@ def _not_pictured(looker: Looker) -> list[str]:
 def hazards_of(looker: Looker) -> HazardCoverage:
     """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not asked."""
     return hazard_coverage(looker.store.groups, looker.known_plugins())
-
-
-def _tables(looker: Looker, summary: Summary) -> list[Table]:
-    store = looker.store
-    rankings = ranking_table(summary)
-    predicted = prediction_tables(summary) if summary.data["task"] == "detection" else ()
-    maybe = (rankings, visual_change_table(summary))
-    return [
-        *level_tables(summary),
-        *(table for table in maybe if table),
-        hazard_table(hazards_of(looker)),
-        *predicted,
-        *benchmark_tables(store),
-        *class_tables(summary),
-        *requirement_tables(read_verdicts(store)),
-    ]
 
 
 def _could_be_benchmarked(store: Store) -> bool:

@@ -25,8 +25,9 @@ from adverse.errors import AdverseError, PluginError, StoreError, StudyError
 from adverse.mutations.settings import parse
 from adverse.plugins import Registry
 from adverse.store.read import Store
-from adverse.study.plan import Job, job_of, read_dataset
-from adverse.study.prepare import Prepared, Version
+from adverse.study.frame_versions import FrameVersion, FrameVersions
+from adverse.study.job import StudyJob
+from adverse.study.plan import StudyPlan, job_of, read_dataset
 from adverse.study.spec import StudyFile, study_from
 from adverse.study.stages import NOTHING_TO_AVOID
 from adverse.types import Dataset, Frame, Image
@@ -60,12 +61,14 @@ class Looker:
     """Opens frames of a run again; the study and its data set are read when they are first needed.
 
     A run folder may come from anybody, so the plug-ins that its study names are run only if somebody says
-    that they are to be trusted. Without them there is no picture of what only they can read or make.
+    that they are to be trusted. Without them there is no picture of what only they can read or make. Right
+    after a run, its `plan` has all that is needed.
     """
 
-    def __init__(self, store: Store, *, trust: bool = False) -> None:
+    def __init__(self, store: Store, *, trust: bool = False, plan: StudyPlan | None = None) -> None:
         self.store = store
-        self.trust = trust
+        self.trust = trust or plan is not None
+        self.plan = plan
 
     @cached_property
     def withheld(self) -> tuple[Path, ...]:
@@ -78,6 +81,8 @@ class Looker:
     @cached_property
     def registry(self) -> Registry:
         """The plug-ins of the study that may be run."""
+        if self.plan is not None:
+            return self.plan.registry
         return plugins.load(path for path in self._file.plugin_files if path not in self.withheld)
 
     def known_plugins(self) -> Registry:
@@ -88,13 +93,15 @@ class Looker:
             return plugins.load()
 
     @cached_property
-    def job(self) -> Job:
+    def job(self) -> StudyJob:
         """What the workers of the run were told."""
         return job_of(self._file, self.dataset, ())
 
     @cached_property
     def dataset(self) -> Dataset:
         """The data set of the study."""
+        if self.plan is not None:
+            return self.plan.dataset
         with self._naming_what_is_withheld("the data format"):
             return read_dataset(self._file, self.registry)
 
@@ -102,7 +109,7 @@ class Looker:
         """Return a frame under a setting, pixel by pixel as the SUTs saw it."""
         return np.asarray(self.version(frame_id, setting).image)
 
-    def version(self, frame_id: str, setting: str) -> Version:
+    def version(self, frame_id: str, setting: str) -> FrameVersion:
         """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
         frame = self._frames.get(frame_id)
         if frame is None or setting not in self.store.groups:
@@ -113,7 +120,7 @@ class Looker:
             )
         with self._naming_what_is_withheld(setting):
             chosen = parse(setting, self.registry)
-        prepared = Prepared(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
+        prepared = FrameVersions(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
         version = prepared.version(chosen)
         if version.image is None:
             raise StoreError("the frame cannot be shown", where=f"frame {frame_id!r}", got=version.refused)
@@ -165,6 +172,8 @@ class Looker:
 
     @cached_property
     def _file(self) -> StudyFile:
+        if self.plan is not None:
+            return self.plan.file
         told: Any = yaml.safe_load(self.store.folder.study.read_text())
         return study_from(told, self.store.run.folder)
 

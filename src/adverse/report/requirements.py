@@ -18,7 +18,7 @@ from rich.text import Text
 from adverse.report.layout import rendered
 from adverse.report.tables import Cell, Table
 from adverse.requirements.results import NAME, read
-from adverse.store.finished import finished
+from adverse.store.read import finished
 from adverse.store.run import Run
 from adverse.text import shown
 

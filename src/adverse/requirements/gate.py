@@ -19,8 +19,7 @@ from adverse.errors import AdverseError, suggestion
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import COUNTS, PERCENT, RATES, REQUIREMENTS, Rule, read_rules
 from adverse.requirements.verdicts import Outcome, Verdict
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 
 BASELINE = "baseline"
 TABLES = {"mean_area": "means", "mean_robustness": "means", "expected_area": "expected", "adr": "adr"}

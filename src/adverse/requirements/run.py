@@ -40,10 +40,9 @@ from adverse.requirements.measures import (
     task_answers,
 )
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
-from adverse.store.finished import finished
-from adverse.store.read import QUARANTINED, Store
+from adverse.store.read import QUARANTINED, Store, finished
 from adverse.study.engines import Engine, Stop
-from adverse.study.run import Watcher, run_study
+from adverse.study.run import RunWatcher, run_study
 from adverse.study.spec import StudyFile
 
 
@@ -178,7 +177,7 @@ class RequirementsCheck:
 
 
 def run_check(
-    file: RequirementsFile, out: Path, engine: Engine, *, watch: Watcher, stop: Stop, fresh: bool = False
+    file: RequirementsFile, out: Path, engine: Engine, *, watch: RunWatcher, stop: Stop, fresh: bool = False
 ) -> RequirementsCheck | None:
     """Run what is left of a check and evaluate it; None when it was interrupted."""
     study, versions = derived(file)

@@ -18,8 +18,9 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_PASS, StoreError
+from adverse.store.folder import read_seals
 from adverse.store.read import Store
-from adverse.store.seals import broken_seal, read_seals
+from adverse.store.seals import broken_seal
 
 
 class Outcome(StrEnum):

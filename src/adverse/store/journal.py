@@ -1,23 +1,24 @@
-"""The journal: one line for each finished work unit, on the disk before the unit counts as done.
-
-Reading changes nothing: whoever holds the folder's lock calls `mend` before adding to it.
-
-Append-only text whose every line carries a check of itself.
+"""Append-only text whose every line carries a check of itself: journals of finished work, votes, answers.
 
 What was appended survives kill -9 and a power cut. A last line that a crash left unfinished was never
-acknowledged and does not count; damage anywhere else is an error, never a guess.
+acknowledged and does not count; damage anywhere else is an error, never a guess. Reading changes nothing:
+whoever holds the folder's lock calls `mend` before adding to a journal.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from adverse.content import digest
 from adverse.errors import StoreError
 from adverse.store.durable import append_line, write_file
+
+E = TypeVar("E")
 
 
 def checked(body: str) -> bytes:
@@ -55,9 +56,51 @@ def _body(line: bytes) -> str | None:
     return body.decode()
 
 
+class Journal(ABC, Generic[E]):
+    """Entries in a file of checked lines; what an entry is, and what errors call the file, subclasses say."""
+
+    what: str
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        bodies, self.torn = read_checked(path, self.what)
+        self.entries: list[E] = [self.parse(json.loads(body)) for body in bodies]
+        self._stale = self.torn
+
+    @abstractmethod
+    def parse(self, data: Any) -> E:
+        """Return the entry that a line holds."""
+
+    @abstractmethod
+    def plain(self, entry: E) -> dict[str, Any]:
+        """Return what a line holds of an entry."""
+
+    def forget(self, lost: Callable[[E], bool]) -> int:
+        """Drop entries, and return how many; the file on disk follows with `mend`."""
+        kept = [entry for entry in self.entries if not lost(entry)]
+        dropped = len(self.entries) - len(kept)
+        self.entries = kept
+        self._stale = self._stale or dropped > 0
+        return dropped
+
+    def mend(self) -> None:
+        """Write the file anew without a last line that was never finished and without dropped entries."""
+        if self._stale:
+            write_file(self.path, b"".join(map(self._line, self.entries)))
+            self._stale = self.torn = False
+
+    def append(self, entry: E) -> None:
+        """Add an entry; it is on the disk before this returns."""
+        append_line(self.path, self._line(entry))
+        self.entries.append(entry)
+
+    def _line(self, entry: E) -> bytes:
+        return checked(json.dumps(self.plain(entry), allow_nan=False, separators=(",", ":")))
+
+
 @dataclass(frozen=True)
-class Entry:
-    """A finished unit: its file in detections/, the file's hash, and the keys of the cells in it."""
+class RunEntry:
+    """A finished unit of a run: its file in detections/, the file's hash, and the keys of the cells in it."""
 
     file: str
     sha256: str
@@ -65,41 +108,20 @@ class Entry:
     """(cell key, setting id, SUT name)"""
 
 
-class Journal:
-    """The finished units of a run folder."""
+class RunJournal(Journal[RunEntry]):
+    """The finished units of a run: one line each, on the disk before the unit counts as done."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        bodies, self.torn = read_checked(path, "journal")
-        self.entries = [_parse(body) for body in bodies]
-        self._stale = self.torn
+    what = "journal"
 
-    def forget(self, files: Collection[str]) -> None:
-        """Let the units of lost files count no more; the file on disk follows with `mend`."""
-        self.entries = [entry for entry in self.entries if entry.file not in files]
-        self._stale = self._stale or bool(files)
+    def parse(self, data: Any) -> RunEntry:
+        """Return the finished unit that a line holds."""
+        cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
+        return RunEntry(str(data["file"]), str(data["sha256"]), cells)
 
-    def mend(self) -> None:
-        """Write the journal anew without a last line that was never finished and without lost units."""
-        if self._stale:
-            write_file(self.path, b"".join(_line(entry) for entry in self.entries))
-            self._stale = self.torn = False
+    def plain(self, entry: RunEntry) -> dict[str, Any]:
+        """Return what a line holds of a finished unit."""
+        return {"file": entry.file, "sha256": entry.sha256, "cells": entry.cells}
 
-    def append(self, entry: Entry) -> None:
-        """Record a finished unit durably."""
-        append_line(self.path, _line(entry))
-        self.entries.append(entry)
-
-    def files_by_cell(self) -> dict[str, Entry]:
+    def entry_of_cell(self) -> dict[str, RunEntry]:
         """Map each finished cell to the unit that holds it; the latest wins."""
         return {cell[0]: entry for entry in self.entries for cell in entry.cells}
-
-
-def _line(entry: Entry) -> bytes:
-    return checked(json.dumps({"file": entry.file, "sha256": entry.sha256, "cells": entry.cells}))
-
-
-def _parse(body: str) -> Entry:
-    data = json.loads(body)
-    cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
-    return Entry(str(data["file"]), str(data["sha256"]), cells)

@@ -1,7 +1,8 @@
 """A run folder as arrays: all that the quick half ever reads.
 
-Reads the Parquet files through DuckDB, one SUT at a time, in the order of the frames table, so that
-nothing downstream depends on how the work was cut or in which order it finished.
+Whoever makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
+not as it was written. Parquet files are read through DuckDB, one SUT at a time, in the order of the frames
+table, so that nothing downstream depends on how the work was cut or in which order it finished.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.errors import StoreError
-from adverse.store.folder import RunFolder
-from adverse.store.manifest import FORMAT, read_manifest
+from adverse.content import ChangedError
+from adverse.errors import IncompleteError, StoreError
+from adverse.store.folder import FORMAT, RunFolder, read_seals
 from adverse.store.records import SCHEMA
-from adverse.store.run import Run, run_of
-from adverse.store.seals import broken_seal, read_seals, state_of, write_derived
+from adverse.store.run import Run, differences, run_of
+from adverse.store.seals import broken_seal, state_of, verify, write_derived
 from adverse.types import Task
 
 OK, FAULT, QUARANTINED = 0, 1, 2
@@ -109,12 +110,12 @@ class Store:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.manifest = read_manifest(folder)
-        if self.manifest.get("format") != FORMAT:
+        self._manifest = folder.read_manifest()
+        if self._manifest.get("format") != FORMAT:
             raise StoreError(
                 "the run was made by another version of adverse",
                 where=str(folder.manifest),
-                got=f"format {self.manifest.get('format')}",
+                got=f"format {self._manifest.get('format')}",
                 wanted=f"format {FORMAT}",
                 fix="Run the study again in the same folder: what is still good is used again.",
             )
@@ -130,7 +131,7 @@ class Store:
     @cached_property
     def state(self) -> str:
         """What the run is now, as what is worked out from it is sealed with."""
-        return state_of(self.folder, self.manifest)
+        return state_of(self.folder, self._manifest)
 
     def result(self, name: str) -> Path | None:
         """Return a file of the results, as it was written from this state of the run; None: never written."""
@@ -155,7 +156,11 @@ class Store:
     @cached_property
     def run(self) -> Run:
         """What was run, on what, and how it is to be judged."""
-        return run_of(self.manifest, where=str(self.folder.manifest))
+        return run_of(self._manifest, where=str(self.folder.manifest))
+
+    def changes_since(self, earlier: Store) -> list[str]:
+        """Say what is different from an earlier run."""
+        return differences(earlier._manifest, self._manifest)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -230,15 +235,15 @@ class Store:
         cells = self._cells.filter(pc.equal(self._cells["setting"], baseline))
         cells = cells.filter(pc.equal(cells["sut"], self.suts[0]))
         table = self._select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
-        found = np.full(len(self.truth.frame), np.nan, np.float32)
+        depths = np.full(len(self.truth.frame), np.nan, np.float32)
         if table is None:
-            return found
+            return depths
         rows = _positions(table["frame"], self.frames.ids).tolist()
         by_frame = dict(zip(rows, table["truth_depths"].to_pylist(), strict=True))
         for row, (frame, place) in enumerate(zip(self.truth.frame, self.truth.place, strict=True)):
             if int(frame) in by_frame:
-                found[row] = by_frame[int(frame)][place]
-        return found
+                depths[row] = by_frame[int(frame)][place]
+        return depths
 
     def answers(
         self,
@@ -260,8 +265,8 @@ class Store:
         if frames is not None:
             table = table.filter(pc.is_in(table["frame"], value_set=pa.array(frames, pa.string())))
         setting = table["setting"].combine_chunks()
-        known = self.targets if classes is None else classes
-        return {name: self._answers(table.filter(pc.equal(setting, name)), known) for name in wanted}
+        wanted_classes = self.targets if classes is None else classes
+        return {name: self._answers(table.filter(pc.equal(setting, name)), wanted_classes) for name in wanted}
 
     def detections(self, sut: str, setting: str) -> pa.Table:
         """Return what a SUT said under a setting, of all classes: frame, status, boxes, scores, labels."""
@@ -294,11 +299,11 @@ class Store:
 
     def ranked(self, sut: str) -> dict[str, Ranked]:
         """Return what a classifier said, by setting."""
-        found = {}
+        by_setting = {}
         for setting, table in self._rows(sut, "ranked"):
             best = [row or [] for row in table["ranked"].to_pylist()]
-            found[setting] = Ranked(*self._frame_and_status(table), best)
-        return found
+            by_setting[setting] = Ranked(*self._frame_and_status(table), best)
+        return by_setting
 
     def _rows(self, sut: str, column: str) -> Iterator[tuple[str, pa.Table]]:
         """Yield one table for each setting, in the order of the frames."""
@@ -430,18 +435,21 @@ class Store:
                 groups = pq.read_metadata(self.folder.detections / file)
             except (OSError, pa.ArrowException):
                 continue  # who reads the file itself says what is wrong with it
-            known = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
-            if known and all(one is not None and one.has_min_max for one in known):
-                spans[file] = (min(one.min for one in known), max(one.max for one in known))
+            statistics = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
+            if statistics and all(column is not None and column.has_min_max for column in statistics):
+                spans[file] = (
+                    min(column.min for column in statistics),
+                    max(column.max for column in statistics),
+                )
         return spans
 
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
         """Return the cells whose files can hold one of some frames: few of many, where logs are long."""
-        known = sorted(frames)
+        wanted = sorted(frames)
         kept = [
             file
             for file in dict.fromkeys(cells["file"].to_pylist())
-            if file not in self._spans or _between(known, *self._spans[file])
+            if file not in self._spans or _between(wanted, *self._spans[file])
         ]
         return cells.filter(pc.is_in(cells["file"], value_set=pa.array(kept, pa.string())))
 
@@ -490,10 +498,10 @@ class Store:
         )
 
 
-def _between(known: Sequence[str], first: str, last: str) -> bool:
+def _between(ordered: Sequence[str], first: str, last: str) -> bool:
     """Tell whether one of some sorted names lies between two others."""
-    at = bisect_left(known, first)
-    return at < len(known) and known[at] <= last
+    at = bisect_left(ordered, first)
+    return at < len(ordered) and ordered[at] <= last
 
 
 def _vectors(column: Any, width: int) -> NDArray[np.float64]:
@@ -517,8 +525,54 @@ def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _positions(column: Any, values: tuple[str, ...]) -> NDArray[np.int64]:
     """Return the position of each entry in `values`, -1 where it is not there."""
-    found = pc.index_in(column, value_set=pa.array(values, pa.string()))
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    filled: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    positions = pc.index_in(column, value_set=pa.array(values, pa.string()))
+    if isinstance(positions, pa.ChunkedArray):
+        positions = positions.combine_chunks()
+    filled: NDArray[np.int64] = pc.fill_null(positions, -1).to_numpy(zero_copy_only=False).astype(np.int64)
     return filled
+
+
+def finished(path: Path, *, results: bool = True) -> Store:
+    """Open a finished run, or raise: for a file that changed, a run that is not finished, an older state.
+
+    Every file that results are made from is hashed, once. So is what was worked out from them, which must
+    also be of the state that the run is in now; without `results`, for those who make it anew, it may be not.
+    """
+    folder = RunFolder(path)
+    manifest = folder.read_manifest()
+    if manifest["status"] == "incomplete" and manifest["changed"]:
+        changed = {Path(name): sha256 for name, sha256 in manifest["changed"].items()}
+        raise ChangedError(changed, where=path)
+    if manifest["status"] != "complete":
+        outages = manifest.get("outages", {}).items()
+        unasked = [f"SUT {sut!r} could not be asked about {facts['images']} images" for sut, facts in outages]
+        raise IncompleteError(
+            "the run is not finished, and half of it would give half-true numbers",
+            where=str(path),
+            got=", ".join(unasked) or _older_results(folder),
+            fix="Run the study again with the same command: it goes on where it stopped.",
+        )
+    for problem in verify(folder, inputs=False, results=results).problems:
+        raise problem  # what was changed by hand must not be sealed anew under our name
+    store = Store(folder)
+    _refuse_mixed(store)
+    return store
+
+
+def _older_results(folder: RunFolder) -> str | None:
+    """Say of results that are there that they are not of this run."""
+    there = (folder.results / "summary.json").exists()
+    return "results that were made before the run was started again" if there else None
+
+
+def _refuse_mixed(store: Store) -> None:
+    """Raise where results of one frame come from different pixels: their difference says nothing."""
+    mixed = store.frames_of_two_images()
+    if mixed:
+        raise StoreError(
+            "answers about one frame are about two images",
+            where=f"{store.folder.path}, frame {mixed[0]!r}",
+            got=f"{len(mixed)} frame{'s' if len(mixed) > 1 else ''} with more than one hash of the pixels",
+            wanted="all settings and SUTs of a frame on the same image",
+            fix="Run the study again with --fresh.",
+        )

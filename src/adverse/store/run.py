@@ -1,7 +1,7 @@
 """A run as one typed value: what was run, on what, and how it is to be judged.
 
 The manifest is plain JSON, for people and other programs. Above the store nobody reads it key by key: they
-take this value, which is made and checked here, once.
+take this value, which is made and checked here, once, or ask what changed between two manifests.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from adverse.errors import StoreError
 from adverse.types import Group, Setting, Step, Task
 
 Backend = Literal["vif", "vifp"]
+NAMED = 3
+"""Files that are named when many changed."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,8 @@ def run_of(manifest: Mapping[str, Any], *, where: str) -> Run:
 
 
 def _run(manifest: Mapping[str, Any]) -> Run:
-    study, data, told = manifest["study"], manifest["data"], manifest["statistics"]
-    grid = told["sensitivity"]
+    study, data, statistics = manifest["study"], manifest["data"], manifest["statistics"]
+    grid = statistics["sensitivity"]
     return Run(
         name=str(study["name"]),
         task=study["task"],
@@ -142,16 +144,16 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             RunSut(name, entry["fingerprint"], entry.get("options", {}))
             for name, entry in manifest["suts"].items()
         ),
-        levels=tuple(told["levels"]),
-        targets=tuple(told["targets"]),
-        robot=told["robot"],
+        levels=tuple(statistics["levels"]),
+        targets=tuple(statistics["targets"]),
+        robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
         exact=bool(grid["exact"]),
-        fpr_max=float(told["fpr_max"]),
-        bootstrap=int(told["bootstrap"]),
-        conditions=dict(told["conditions"]),
-        quarantine_budget=float(told["quarantine_budget"]),
-        visual_change=told["visual_change"],
+        fpr_max=float(statistics["fpr_max"]),
+        bootstrap=int(statistics["bootstrap"]),
+        conditions=dict(statistics["conditions"]),
+        quarantine_budget=float(statistics["quarantine_budget"]),
+        visual_change=statistics["visual_change"],
         warnings=tuple(manifest["warnings"]),
         data=RunData(
             format=data["format"],
@@ -185,3 +187,59 @@ def _provenance(manifest: Mapping[str, Any]) -> Provenance:
         engine=engine["name"],
         workers=engine["workers"],
     )
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Say in words what changed between two runs in one folder; what did not run is not in it."""
+    changes = []
+    for what, path in (
+        ("the seed", ("study", "seed")),
+        ("the annotations", ("data", "annotations")),
+        ("the data options", ("data", "options")),
+        ("the statistics settings", ("statistics",)),
+        ("library versions", ("environment", "libraries")),
+    ):
+        if _at(old, path) != _at(new, path):
+            changes.append(f"{what} changed")
+    for noun, key in (("SUT", "suts"), ("mutation", "settings")):
+        before, after = old.get(key, {}), new.get(key, {})
+        changes += [f"{noun} {name} is new" for name in after if name not in before]
+        changes += [f"{noun} {name} is gone" for name in before if name not in after]
+        changes += [
+            f"{noun} {name} changed"
+            for name in after
+            if name in before and _without_names(before[name]) != _without_names(after[name])
+        ]
+    return changes
+
+
+def input_differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Say which input files are not what they were, by the hash of each path.
+
+    >>> input_differences({"a.png": "1", "b.png": "2"}, {"a.png": "3", "c.png": "4"})
+    ['1 input file changed: a.png', '1 input file is new: c.png', '1 input file is gone: b.png']
+    """
+    groups = (
+        ("changed", sorted(path for path in new if path in old and old[path] != new[path])),
+        ("new", sorted(new.keys() - old.keys())),
+        ("gone", sorted(old.keys() - new.keys())),
+    )
+    lines = []
+    for what, paths in groups:
+        if paths:
+            many = len(paths) > 1
+            verb = "" if what == "changed" else "are " if many else "is "
+            listed = ", ".join(paths[:NAMED]) + (", ..." if len(paths) > NAMED else "")
+            lines.append(f"{len(paths)} input file{'s' if many else ''} {verb}{what}: {listed}")
+    return lines
+
+
+def _without_names(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the files of a SUT are called: their content decides, and it is in the fingerprint."""
+    return {key: value for key, value in entry.items() if key != "files"}
+
+
+def _at(tree: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    for key in path:
+        tree = tree.get(key, {})
+    return tree

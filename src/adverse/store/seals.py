@@ -5,29 +5,26 @@ is another one, or that nobody sealed, is not read. Neither is one that was made
 than manifest, tables and detections now describe: its figures are true, but of another run.
 
 A seal shows a change, not a forgery: who edits a file can write its hash anew. What must not rest on
-that, the gate works out again from the detections (docs/gate.md).
-
-Re-check every hash of a run folder, and of its inputs, and name what changed.
+that, the gate works out again from the detections (docs/gate.md). `verify` checks every hash of a run folder,
+and of its inputs, and names what changed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from adverse.content import MISSING, content_hash, digest
 from adverse.errors import AdverseError, StoreError
 from adverse.store.durable import storage_errors, write_file
-from adverse.store.folder import BENCHMARK, KIND, OURS, RunFolder, delete_ours
-from adverse.store.journal import Journal
-from adverse.store.manifest import read_inputs, read_manifest
+from adverse.store.folder import BENCHMARK, RunFolder, Seal, read_seals
+from adverse.store.journal import RunJournal
+from adverse.store.owned_folder import digest_of
 
 DECIDES = ("format", "adverse", "data", "suts", "settings", "statistics")
 """Parts of the manifest that decide results; the machine and the number of workers do not."""
@@ -42,47 +39,18 @@ READ = (
     "requirements.json",
 )
 """Results that commands read."""
-PLACE = re.compile(
-    r"(results|verdicts|report_tables)/\w[\w.-]*|(report|requirements)\.html|requirements\.csv"
-)
-"""Where what is worked out lies; nothing else is sealed, or deleted because a list says so."""
 TABLES = ("frames.parquet", "truth.parquet", "inputs.parquet", "cells.parquet", "study.yaml")
-
-
-class Seal(NamedTuple):
-    """The hash of a file, and the state of the run that it was made from."""
-
-    sha256: str
-    state: str
 
 
 def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
     """Return the hash of all that results are made from; the same however the work was cut or ordered."""
     study = {key: value for key, value in manifest["study"].items() if key not in ("file", "folder")}
-    told = {"study": study, **{key: manifest.get(key) for key in DECIDES}}
+    description = {"study": study, **{key: manifest.get(key) for key in DECIDES}}
     tables = {name: manifest["files"].get(name) for name in TABLES}
     used = set(pq.read_table(folder.cells, columns=["file"])["file"].to_pylist())
-    detections = {one.file: one.sha256 for one in Journal(folder.journal).entries if one.file in used}
-    whole = [told, tables, detections]
+    detections = {unit.file: unit.sha256 for unit in RunJournal(folder.journal).entries if unit.file in used}
+    whole = [description, tables, detections]
     return digest(json.dumps(whole, sort_keys=True, default=str))
-
-
-def read_seals(folder: RunFolder) -> dict[str, Seal]:
-    """Return the seals by path below the run folder; none where nothing was worked out yet."""
-    try:
-        data = json.loads(folder.seals.read_bytes())
-        known = all(PLACE.fullmatch(name) for name in data["files"])
-        if known and data["digest"] == _own_digest(data["files"]):
-            return {name: Seal(*entry) for name, entry in data["files"].items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise StoreError(
-        "the list of results was changed after it was written",
-        where=str(folder.seals),
-        fix=f"Delete it and run adverse analyze {folder.path}: results are worked out again.",
-    )
 
 
 def write_derived(folder: RunFolder, state: str, files: Mapping[str, bytes]) -> None:
@@ -115,25 +83,14 @@ def drop_of_other_states(folder: RunFolder, state: str) -> None:
     drop_derived(folder, [name for name, seal in read_seals(folder).items() if seal.state != state])
 
 
-def clear_run(folder: RunFolder) -> None:
-    """Delete what a run has made so far, and nothing that others put beside it; mark and lock stay."""
-    tables: list[str] = []
-    with contextlib.suppress(StoreError):  # a damaged list names nothing
-        tables = [
-            re.escape(Path(name).name) for name in read_seals(folder) if name.startswith("report_tables/")
-        ]
-    delete_ours(folder.path, KIND, {**OURS, "report_tables": "|".join(tables)})
-    folder.create()
-
-
 def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | None) -> AdverseError | None:
     """Return why a derived file must not be read; None if it may, or if it is neither sealed nor there.
 
     `state` is that of the run; None: the run is not finished, so that whatever there is was made before.
     """
     path = folder.path / name
-    found = content_hash(path)
-    if seal is None and found == MISSING and not path.is_symlink():
+    sha256 = content_hash(path)
+    if seal is None and sha256 == MISSING and not path.is_symlink():
         return None
     again = f"Have it made again: {made_by(folder, name)}."
     if seal is None:
@@ -143,11 +100,11 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
             got="a file that is not in seals.json",
             fix=f"Delete it. {again}",
         )
-    if found != seal.sha256:
+    if sha256 != seal.sha256:
         return StoreError(
-            "a file is gone" if found == MISSING else "a file was changed",
+            "a file is gone" if sha256 == MISSING else "a file was changed",
             where=str(path),
-            got="nothing there" if found == MISSING else f"sha256 {found}",
+            got="nothing there" if sha256 == MISSING else f"sha256 {sha256}",
             wanted=f"sha256 {seal.sha256}",
             fix=again,
         )
@@ -191,69 +148,65 @@ def made_by(folder: RunFolder, name: str) -> str:
 
 def _write_seals(folder: RunFolder, seals: Mapping[str, Seal]) -> None:
     files = {name: list(seals[name]) for name in sorted(seals)}
-    data = {"files": files, "digest": _own_digest(files)}
+    data = {"files": files, "digest": digest_of(files)}
     write_file(folder.seals, json.dumps(data, indent=1).encode() + b"\n")
 
 
-def _own_digest(files: Mapping[str, Any]) -> str:
-    return digest(json.dumps(files, sort_keys=True))
-
-
 @dataclass(frozen=True)
-class Checked:
+class Verified:
     """How many files were checked, and what was wrong with which."""
 
     files: int
     problems: tuple[AdverseError, ...]
 
 
-def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Checked:
+def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verified:
     """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was worked out."""
-    manifest = read_manifest(folder)
+    manifest = folder.read_manifest()
     sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
     problems: list[AdverseError] = _wrong(sealed)
     expected: dict[Path, str] = {}
     try:
-        for entry in Journal(folder.journal).entries:
+        for entry in RunJournal(folder.journal).entries:
             expected[folder.detections / entry.file] = entry.sha256
     except StoreError as error:
         problems.append(error)
     if inputs:
         expected |= {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
-        expected |= {Path(path): wanted for path, wanted in read_inputs(folder).items()}
+        expected |= {Path(path): wanted for path, wanted in folder.read_inputs().items()}
         expected |= {Path(path): wanted for path, wanted in manifest.get("plugins", {}).items()}
         systems = manifest["suts"].values()
         expected |= {Path(file["path"]): file["sha256"] for sut in systems for file in sut["files"].values()}
     problems += _wrong(expected)
     files = len(sealed) + len(expected)
     if results:
-        found = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
-        files, problems = files + found.files, [*problems, *found.problems]
-    return Checked(files, tuple(problems))
+        derived = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
+        files, problems = files + derived.files, [*problems, *derived.problems]
+    return Verified(files, tuple(problems))
 
 
-def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Checked:
+def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verified:
     """Check what was worked out; against the state of the run only where that is `whole`."""
     try:
         seals, names = read_seals(folder), derived_files(folder)
     except StoreError as error:
-        return Checked(1, (error,))
+        return Verified(1, (error,))
     state = state_of(folder, manifest) if whole else None
     broken = (broken_seal(folder, name, seals.get(name), state) for name in names)
-    return Checked(len(names), tuple(problem for problem in broken if problem is not None))
+    return Verified(len(names), tuple(problem for problem in broken if problem is not None))
 
 
 def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
     problems: list[AdverseError] = []
     for path, wanted in expected.items():
-        found = content_hash(path)
-        if found != wanted:
-            missing = found == MISSING
+        sha256 = content_hash(path)
+        if sha256 != wanted:
+            missing = sha256 == MISSING
             problems.append(
                 StoreError(
                     "a file is gone" if missing else "a file was changed",
                     where=str(path),
-                    got="nothing there" if missing else f"sha256 {found}",
+                    got="nothing there" if missing else f"sha256 {sha256}",
                     wanted=f"sha256 {wanted}",
                     fix="Restore it from a copy, or run the study again: only what changed is re-run.",
                 )

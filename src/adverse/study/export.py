@@ -25,10 +25,10 @@ from adverse.data.write import image_bytes
 from adverse.errors import StudyError
 from adverse.processes import ONE_THREAD, SAFE_PATH
 from adverse.store.durable import append_line, storage_errors, write_file
-from adverse.store.folder import claim
-from adverse.study.inputs import FileHashes
+from adverse.store.owned_folder import FileHashes, claim
+from adverse.study.frame_versions import FrameVersions
+from adverse.study.job import StudyJob
 from adverse.study.plan import (
-    Job,
     frame_parts,
     frames_of,
     job_of,
@@ -36,8 +36,7 @@ from adverse.study.plan import (
     read_settings,
     sources_of,
 )
-from adverse.study.prepare import Prepared
-from adverse.study.run import Watcher
+from adverse.study.run import RunWatcher
 from adverse.study.spec import StudyFile
 from adverse.study.stages import NOTHING_TO_AVOID, Stage
 from adverse.types import Dataset, Frame, Setting, Truth
@@ -70,7 +69,7 @@ class Exported:
 
 
 def export(
-    dataset: Dataset, job: Job, target: Path, *, suffix: str, workers: int, watch: Watcher
+    dataset: Dataset, job: StudyJob, target: Path, *, suffix: str, workers: int, watch: RunWatcher
 ) -> Exported:
     """Write every frame of a data set under every setting of a job below `target`."""
     claim(target, KIND)
@@ -104,7 +103,7 @@ def export(
     return Exported(total - len(refused), made, tuple(sorted(bad)))
 
 
-def export_job(file: StudyFile) -> tuple[Dataset, Job]:
+def export_job(file: StudyFile) -> tuple[Dataset, StudyJob]:
     """Return the data set and the settings of a study; the un-mutated images are not among them."""
     registry = plugins.load(file.plugin_files)
     dataset = read_dataset(file, registry)
@@ -119,7 +118,7 @@ def folder_name(setting: Setting) -> str:
     return setting.id.replace("/", "_")
 
 
-def _tasks(dataset: Dataset, job: Job, suffix: str) -> Iterator[Task]:
+def _tasks(dataset: Dataset, job: StudyJob, suffix: str) -> Iterator[Task]:
     registry = plugins.load(job.plugin_files)
     frames = list(frames_of(dataset))
     hashes = FileHashes().of(source.path for frame in frames for source in sources_of(frame))
@@ -139,19 +138,19 @@ def _tasks(dataset: Dataset, job: Job, suffix: str) -> Iterator[Task]:
 def _done(target: Path) -> dict[str, str]:
     """Return the key of each file that is finished; a line cut short by a crash does not count."""
     journal = target / JOURNAL
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for line in journal.read_text().splitlines() if journal.exists() else ():
         try:
             entry = json.loads(line)
         except ValueError:
             continue
         if (target / entry["file"]).is_file():
-            found[entry["file"]] = entry["key"]
-    return found
+            keys[entry["file"]] = entry["key"]
+    return keys
 
 
 def _made(
-    tasks: Sequence[Task], job: Job, target: Path, workers: int
+    tasks: Sequence[Task], job: StudyJob, target: Path, workers: int
 ) -> Iterator[tuple[Task, list[str | None]]]:
     if workers <= 1:
         maker = _Maker(job, target)
@@ -190,7 +189,7 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
 
 
 class _Maker:
-    def __init__(self, job: Job, target: Path) -> None:
+    def __init__(self, job: StudyJob, target: Path) -> None:
         self.job = job
         self.target = target
         self.registry = plugins.load(job.plugin_files)
@@ -198,7 +197,7 @@ class _Maker:
     def make(self, task: Task) -> list[str | None]:
         """Make the files of a task; return for each why it could not be made, or None."""
         planned = PlannedFiles(task.inputs).of(task.frame)
-        frame = Prepared(planned, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=_ignore)
+        frame = FrameVersions(planned, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=_ignore)
         reasons: list[str | None] = []
         for index, name, _ in task.files:
             version = frame.version(self.job.settings[index])
@@ -260,7 +259,7 @@ def _ignore(_stage: Stage) -> None:
 _maker: _Maker | None = None
 
 
-def _prepare_worker(job: Job, target: Path) -> None:
+def _prepare_worker(job: StudyJob, target: Path) -> None:
     global _maker  # noqa: PLW0603 - a pool gives its workers no other place to keep what they load
     _maker = _Maker(job, target)
 

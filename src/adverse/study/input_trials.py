@@ -107,14 +107,14 @@ def labelled_images(dataset: Dataset) -> Labelled:
     """Decode labelled images, evenly spread over the data set, at most as many as are tried."""
     frames = [frame for log in dataset.logs for frame in log.frames if _usable(frame)]
     places = np.linspace(0, len(frames) - 1, min(SECOND, len(frames))).astype(int).tolist()
-    found: list[tuple[Image, NDArray[np.float64], NDArray[np.int64]]] = []
+    images: list[tuple[Image, NDArray[np.float64], NDArray[np.int64]]] = []
     for place in places:
         truth = frames[place].truth
         try:
-            found.append((frames[place].image(), truth.boxes[~truth.ignore], truth.labels[~truth.ignore]))
-        except AdverseError:  # told by data check
+            images.append((frames[place].image(), truth.boxes[~truth.ignore], truth.labels[~truth.ignore]))
+        except AdverseError:  # adverse data check reports it
             continue
-    return Labelled([one[0] for one in found], [one[1] for one in found], [one[2] for one in found])
+    return Labelled([row[0] for row in images], [row[1] for row in images], [row[2] for row in images])
 
 
 def try_out(
@@ -162,15 +162,15 @@ def try_out(
 def pooled_precision(ranked: Sequence[Ranked]) -> float:
     """Return the area under precision over recall, the detections of all images and classes in one order.
 
-    >>> one = Ranked(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]), 2)
-    >>> round(pooled_precision([one]), 3)
+    >>> image = Ranked(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]), 2)
+    >>> round(pooled_precision([image]), 3)
     0.833
     """
-    total = sum(one.truths for one in ranked)
+    total = sum(image.truths for image in ranked)
     if not total:
         return 0.0
-    order = np.argsort(-np.concatenate([one.scores for one in ranked]), kind="stable")
-    hits = np.concatenate([one.hits for one in ranked])[order]
+    order = np.argsort(-np.concatenate([image.scores for image in ranked]), kind="stable")
+    hits = np.concatenate([image.hits for image in ranked])[order]
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
     envelope = np.maximum.accumulate(precision[::-1])[::-1]
     return float(envelope[hits].sum() / total)
@@ -181,14 +181,14 @@ def _usable(frame: Frame) -> bool:
 
 
 def _judge(system: Detector, labelled: Labelled, category_of: Mapping[int, int]) -> list[Ranked]:
-    found = []
+    ranked = []
     for image, boxes, labels in zip(*labelled, strict=True):
         try:
             (answer,) = ask(system, [image], name="model")
         except SutError:  # as with an input that makes it overflow: nothing is found this way
             answer = Detections.none()
-        found.append(_ranked(answer, boxes, labels, category_of))
-    return found
+        ranked.append(_ranked(answer, boxes, labels, category_of))
+    return ranked
 
 
 def _ranked(

@@ -8,34 +8,28 @@ alone. A *unit* is the cells of the same frames that are still to do, so that ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from adverse import plugins
 from adverse.content import digest
 from adverse.data.reading import read_format
 from adverse.data.subsets import cut_negative_runs, thinned
-from adverse.depth.validity import Policy
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Registry
 from adverse.robot.profile import Robot, read_robot
-from adverse.store.journal import Entry
-from adverse.study.inputs import FileHashes
+from adverse.store.journal import RunEntry
+from adverse.store.owned_folder import FileHashes
+from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
-from adverse.study.stages import Stage
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
 from adverse.suts.recorded_check import Needed, Review
 from adverse.suts.score_cuts import said_cuts
-from adverse.types import Dataset, Frame, Log, Setting, Source, Task, Truth
-from adverse.visual import Backend
-
-if TYPE_CHECKING:
-    from adverse.study.work import Worker
+from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
 KEY_VERSION = "cell-3"
 LIMITS = ("timeout_s", "memory_limit_mb")
@@ -44,90 +38,23 @@ REPEAT_ONE_IN = 64
 """About one frame in so many is shown to each SUT twice, to notice answers that change by themselves."""
 
 
-@dataclass(frozen=True)
-class SutTask:
-    """What a worker needs to know to run one SUT."""
-
-    name: str
-    adapter: str
-    options: Mapping[str, Any]
-    fingerprint: str
-    made_of: Mapping[str, Any]
-    """What the fingerprint is a hash of: the adapter, its options and files, with the hash of each."""
-    batch: int
-    timeout_s: float
-    memory_limit_mb: int | None
-    class_map: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Job:
-    """What all units of a run share; sent to every worker once."""
-
-    seed: int
-    plugin_files: tuple[Path, ...]
-    settings: tuple[Setting, ...]
-    suts: tuple[SutTask, ...]
-    categories: tuple[str, ...]
-    targets: tuple[str, ...]
-    invalid_depth: Policy
-    locate: bool = False
-    """Whether the depth of every detection is wanted, for the levels that know of context."""
-    task: Task = "detection"
-    pixel_classes: Mapping[int, str] = field(default_factory=dict)
-    keep_label_maps: bool = False
-    visual_change: Backend | None = None
-    """How the visual change of mutated frames is measured, if it is; no part of what decides an answer."""
-    code: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
-    """The hash of the code of each plug-in that decides an answer, as planned."""
-
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Worker:
-        """Return what does this job's units in the process that this is called in."""
-        from adverse.study.work import Worker  # noqa: PLC0415 - which needs the job
-
-        return Worker(self, tell, memory_limit_mb=memory_limit_mb)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One setting and one SUT (as indexes into the job) for the frames of a unit."""
-
-    key: str
-    setting: int
-    sut: int
-
-
 @dataclass(frozen=True, eq=False)
-class Unit:
-    """Frames that are decoded together, the cells to do on them, and the frames to ask twice about.
-
-    `inputs` holds the hash of each file that the frames are read from.
-    """
-
-    id: str
-    frames: tuple[Frame, ...]
-    cells: tuple[Cell, ...]
-    twice: frozenset[str]
-    inputs: Mapping[Path, str]
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
+class StudyPlan:
     """A study worked out against its data and a run folder."""
 
     file: StudyFile
     registry: Registry
     dataset: Dataset
-    job: Job
-    units: tuple[Unit, ...]
-    done: Mapping[str, Entry]
+    job: StudyJob
+    units: tuple[WorkUnit, ...]
+    done: Mapping[str, RunEntry]
     inputs: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
     warnings: tuple[str, ...] = ()
     """What a reader of the results must know about the SUTs before they are asked anything."""
 
     @property
-    def to_do(self) -> list[Unit]:
+    def to_do(self) -> list[WorkUnit]:
         """The units with the cells that are not done yet."""
         left = []
         for unit in self.units:
@@ -140,20 +67,21 @@ class Plan:
         """Count the frames of a split."""
         return sum(len(log.frames) for log in self.dataset.logs if log.split == split)
 
-    def pictures(self, units: Iterable[Unit]) -> int:
+    def pictures(self, units: Iterable[WorkUnit]) -> int:
         """Count the (frame, setting, SUT) triples of some units."""
         return sum(len(unit.frames) * len(unit.cells) for unit in units)
 
 
-def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | None = None) -> Plan:
+def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] | None = None) -> StudyPlan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)
     settings = read_settings(file, registry)
     conditions_of(file, settings)  # raises where a condition is none of the settings
-    dataset = read_dataset(file, registry)
+    whole = _whole_dataset(file, registry)
+    dataset = _wanted_part(file, whole)
     job = replace(job_of(file, dataset, settings, suts), code=_code(registry, settings, suts))
-    recorded = _review_recordings(file, registry, dataset, job)
+    recorded = _review_recordings(file, registry, job, dataset, whole)
     blocked = [
         *_unmet_needs(file, dataset, settings),
         *_unmet_levels(file, dataset),
@@ -165,7 +93,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, Entry] | N
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
     warnings = (*cuts, *recorded.warnings)
-    return Plan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked), warnings)
+    return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked), warnings)
 
 
 def _code(
@@ -178,9 +106,9 @@ def _code(
 
 def job_of(
     file: StudyFile, dataset: Dataset, settings: tuple[Setting, ...], suts: tuple[SutTask, ...] = ()
-) -> Job:
+) -> StudyJob:
     """Return what workers must know of a study."""
-    return Job(
+    return StudyJob(
         seed=file.study.seed,
         plugin_files=file.plugin_files,
         settings=settings,
@@ -198,24 +126,27 @@ def job_of(
 
 def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
     """Return the settings that a study names, the baseline first."""
-    found = {BASELINE: parse(BASELINE, registry)}
+    settings = {BASELINE: parse(BASELINE, registry)}
     for index, entry in enumerate(file.study.mutations):
         for setting in expand(entry, registry, where=file.where("mutations", index)):
-            found.setdefault(setting.id, setting)
-            if found[setting.id].group != setting.group:
+            settings.setdefault(setting.id, setting)
+            if settings[setting.id].group != setting.group:
                 raise StudyError(
                     f"{setting.id} is in two groups",
                     where=file.where("mutations", index),
-                    got=f"{found[setting.id].group} and {setting.group}",
+                    got=f"{settings[setting.id].group} and {setting.group}",
                     fix="Name it once, or give the same group both times.",
                 )
-    return tuple(found.values())
+    return tuple(settings.values())
 
 
 def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
     """Read the data set that a study names, or the part of it that it asks for."""
+    return _wanted_part(file, _whole_dataset(file, registry))
+
+
+def _wanted_part(file: StudyFile, dataset: Dataset) -> Dataset:
     section = file.study.data
-    dataset = _whole_dataset(file, registry)
     runs = section.negative_runs
     cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
     return cut if section.test_frames is None else thinned(cut, section.test_frames)
@@ -352,26 +283,26 @@ def robot_of(file: StudyFile, dataset: Dataset) -> Robot | None:
     """Return the robot: what the study says over what the data set says; None when neither does."""
     if not any(level in WITH_ROBOT for level in file.study.levels):
         return None
-    known = getattr(dataset, "robot", None) or {}
-    return read_robot({**known, **(file.study.robot or {})}, where=file.where("robot"))
+    profile = getattr(dataset, "robot", None) or {}
+    return read_robot({**profile, **(file.study.robot or {})}, where=file.where("robot"))
 
 
 def conditions_of(file: StudyFile, settings: Sequence[Setting]) -> dict[str, float]:
     """Return the probability of each condition by the id of its setting; `baseline` is the un-mutated one."""
-    known = {"baseline": settings[0].id, **{setting.id: setting.id for setting in settings}}
-    told = file.study.robustness.conditions
-    for name in told:
-        if name not in known:
+    ids = {"baseline": settings[0].id, **{setting.id: setting.id for setting in settings}}
+    chances = file.study.robustness.conditions
+    for name in chances:
+        if name not in ids:
             raise StudyError(
                 f"there is no condition {name!r}",
                 where=file.where("robustness", "conditions"),
                 wanted="baseline, or the id of a mutation of this study",
-                fix=suggestion(name, known),
+                fix=suggestion(name, ids),
             )
-    return {known[name]: chance for name, chance in told.items()}
+    return {ids[name]: chance for name, chance in chances.items()}
 
 
-def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[AdverseError]:
+def _missing_files(file: StudyFile, registry: Registry, job: StudyJob) -> Iterator[AdverseError]:
     for index, task in enumerate(job.suts):
         plugin = registry.get("sut", task.adapter)
         try:
@@ -387,36 +318,40 @@ def _missing_files(file: StudyFile, registry: Registry, job: Job) -> Iterator[Ad
             )
 
 
-def _review_recordings(file: StudyFile, registry: Registry, dataset: Dataset, job: Job) -> Review:
-    """Check recorded answers of all SUTs: whether they are about the images of the study."""
-    found = Review()
+def _review_recordings(
+    file: StudyFile, registry: Registry, job: StudyJob, dataset: Dataset, whole: Dataset
+) -> Review:
+    """Check recorded answers of all SUTs: whether they are about the images of the study.
+
+    They may be about more of the `whole` data set than the part of it that the study uses.
+    """
+    total = Review()
     recorded = [
         (i, task) for i, task in enumerate(job.suts) if is_recorded(registry.get("sut", task.adapter))
     ]
     if not recorded:
-        return found
-    whole = _whole_dataset(file, registry)  # a study may use a part of what was recorded
-    known = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
+        return total
+    image_ids = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
     splits: dict[str, list[Frame]] = {}
     for log in dataset.logs:
         if log.split != "train":
             splits.setdefault(log.split, []).extend(log.frames)
     test = {"test": splits["test"]}
-    needed = {one.id: Needed(test if n else splits, known) for n, one in enumerate(job.settings)}
+    needed = {setting.id: Needed(test if n else splits, image_ids) for n, setting in enumerate(job.settings)}
     for index, task in recorded:
         plugin = registry.get("sut", task.adapter)
         try:
             review = review_recordings(plugin, task.options, needed)
         except AdverseError as error:
             raise error.placed(file.where("suts", index)) from error
-        found.errors += [error.placed(file.where("suts", index)) for error in review.errors]
-        found.warnings += [f"{task.name}: {line}" for line in review.warnings]
-    return found
+        total.errors += [error.placed(file.where("suts", index)) for error in review.errors]
+        total.warnings += [f"{task.name}: {line}" for line in review.warnings]
+    return total
 
 
 def _units(
-    file: StudyFile, registry: Registry, dataset: Dataset, job: Job, inputs: Mapping[Path, str]
-) -> Iterator[Unit]:
+    file: StudyFile, registry: Registry, dataset: Dataset, job: StudyJob, inputs: Mapping[Path, str]
+) -> Iterator[WorkUnit]:
     code = {
         setting.id: [registry.get("mutation", step.mutation).code for step in setting.steps]
         for setting in job.settings
@@ -442,7 +377,7 @@ def _units(
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
                     parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
-                    cells.append(Cell(digest(*parts), s, k))
+                    cells.append(PlannedCell(digest(*parts), s, k))
             twice = {frame.id for frame in frames if int(digest(frame.id), 16) % REPEAT_ONE_IN == 0}
             if first:
                 twice.add(frames[0].id)
@@ -452,7 +387,7 @@ def _units(
             if not job.locate:  # then workers need no truth
                 bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
             read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
-            yield Unit(name, bare, tuple(cells), frozenset(twice), read)
+            yield WorkUnit(name, bare, tuple(cells), frozenset(twice), read)
 
 
 def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:

@@ -1,12 +1,8 @@
-"""What a worker is about to do, said before it does it.
+"""What a worker is about to do, written down before it does it on a page of memory that outlives it.
 
-A process that dies or hangs cannot say why. What it said last tells which SUT, frame or mutation to
-suspect.
-
-What a worker is doing, on a page of memory that outlives it.
-
-Writing there costs the worker microseconds and us nothing: it is read only when the worker has died, or to
-see whether it has been at one step for too long.
+A process that dies or hangs cannot say why; its last stage tells which SUT, frame or mutation to suspect. To
+write a stage costs microseconds. It is read only when the worker has died, or to see whether it has been at
+one step for too long.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ STEP_LIMIT_S = 300.0
 
 @dataclass(frozen=True)
 class Stage:
-    """One step; `sut` is the index of the SUT in whose hands the process is, if it is in one's."""
+    """One step; `sut` is the index of the SUT whose code runs in it, if one's does."""
 
     text: str
     frame: str | None = None
@@ -69,7 +65,7 @@ HEADER = struct.Struct("<II")
 
 
 class Board:
-    """A page shared by file descriptor: the worker writes, whoever watches it reads."""
+    """A page of memory shared by file descriptor: the worker writes, whoever watches it reads."""
 
     def __init__(self, descriptor: int) -> None:
         self._page = mmap.mmap(descriptor, SIZE_BYTES)

@@ -45,12 +45,12 @@ class Starter:
 
 def starter(data: Path, model: Path | None, folder: Path, registry: Registry) -> Starter:
     """Write a study for a data set and a model, to be kept in `folder`."""
-    found = guess(data, registry.all("dataset"))
-    given = {"root": str(data), **found.options}
-    options = bind(found.format, given, where=str(data), base=Path.cwd())
-    dataset = read_format(found.format, options, where=str(data))
+    guessed = guess(data, registry.all("dataset"))
+    given = {"root": str(data), **guessed.options}
+    options = bind(guessed.format, given, where=str(data), base=Path.cwd())
+    dataset = read_format(guessed.format, options, where=str(data))
     checked = check(dataset, registry.all("mutation"))
-    assumed = [f"the data are read as {found.format.name}"]
+    assumed = [f"the data are read as {guessed.format.name}"]
     tried: list[str] = []
     if model is None:
         sut, system = _without_model(dataset, assumed), None
@@ -60,7 +60,7 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     study: dict[str, Any] = {
         "name": _name(data),
         "seed": 1,
-        "data": {"format": found.format.name, **_relative(given, folder)},
+        "data": {"format": guessed.format.name, **_relative(given, folder)},
         "suts": [sut],
     }
     if task != "detection":
@@ -95,23 +95,23 @@ def _with_model(
             fix="Leave it out, and name the model by hand: docs/suts.md has an example of each kind.",
         )
     names = dataset.categories or tuple(dict.fromkeys(dataset.pixel_classes.values()))
-    known = guess_onnx(model, names)
-    assumed += known.assumed
-    section = {"name": _name(model), "adapter": "onnx", "model": str(model), **known.options}
+    network = guess_onnx(model, names)
+    assumed += network.assumed
+    section = {"name": _name(model), "adapter": "onnx", "model": str(model), **network.options}
     assumed += said_cuts({"model": model})
     plugin = registry.get("sut", "onnx")
 
     def shown(way: Showing) -> Any:
-        given = {"model": str(model), **known.options, **way.options()}
+        given = {"model": str(model), **network.options, **way.options()}
         return build(plugin, bind(plugin, given, where=str(model), base=Path.cwd()), default_class="person")
 
-    way = _way_to_show(known, dataset, shown, assumed, tried)
+    way = _way_to_show(network, dataset, shown, assumed, tried)
     section |= way.options()
     system = shown(way)
     there = (
         tuple(dict.fromkeys(dataset.pixel_classes.values())) if task_of(system) == "segmentation" else names
     )
-    renamed = class_map(known.classes, there)
+    renamed = class_map(network.classes, there)
     if renamed:
         section["class_map"] = renamed
         assumed.append("class_map: " + ", ".join(f"its {a} is our {b}" for a, b in list(renamed.items())[:6]))
@@ -119,12 +119,12 @@ def _with_model(
 
 
 def _way_to_show(
-    known: Guessed, dataset: Dataset, shown: Callable[[Showing], Any], assumed: list[str], tried: list[str]
+    network: Guessed, dataset: Dataset, shown: Callable[[Showing], Any], assumed: list[str], tried: list[str]
 ) -> Showing:
     """Return how images are shown to the model: as its metadata say, as does best on the data, or a guess."""
-    decoder = known.options["decoder"]
-    usual = convention("" if known.letterboxed else decoder, floats=known.floats)
-    if known.letterboxed:
+    decoder = network.options["decoder"]
+    usual = convention("" if network.letterboxed else decoder, floats=network.floats)
+    if network.letterboxed:
         assumed.append(f"images are shown as {usual}: its metadata are those of a YOLO export")
         return usual
     labelled = labelled_images(dataset) if decoder in DECODERS else Labelled([], [], [])
@@ -139,8 +139,8 @@ def _way_to_show(
             "finds less. Check resize:, channels:, scale:, mean: and std: against the model's own example"
         )
         return usual
-    renamed = class_map(known.classes, dataset.categories)
-    names = [renamed.get(name, name) for name in known.classes] if known.named else []
+    renamed = class_map(network.classes, dataset.categories)
+    names = [renamed.get(name, name) for name in network.classes] if network.named else []
     category_of = {
         label: dataset.categories.index(name)
         for label, name in enumerate(names)

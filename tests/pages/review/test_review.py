@@ -24,7 +24,7 @@ from adverse.pages.review import routes_of
 from adverse.report.fuzz import reviewed_table, write_fuzz_page
 from adverse.serving import Door, application, open_door
 from adverse.study.engines import Stop
-from adverse.study.engines.inline import InlineEngine
+from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
 from small_campaign import write_campaign
 
@@ -111,7 +111,7 @@ def test_a_reviewer_votes_with_keys_alone(page: tuple[Page, list[str]], address:
     press(opened, "u")
     name = "Ann <b>t</b>"
     assert Votes(fuzzed / "votes").latest() == {order[0]: {name: "true"}, order[1]: {name: "unsure"}}
-    assert [vote.says for vote in Votes(fuzzed / "votes").all] == ["true", "false", "unsure"]
+    assert [vote.says for vote in Votes(fuzzed / "votes").entries] == ["true", "false", "unsure"]
     opened.goto(opened.url.partition("/review")[0] + "/results")
     assert "1 reviewer" in opened.content()
     assert opened.locator("b").count() == 0, "a name is text"

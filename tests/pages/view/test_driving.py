@@ -12,9 +12,8 @@ from starlette.testclient import TestClient
 
 from adverse.analysis.loop import drive_log
 from adverse.analysis.results import analyze
-from adverse.store.finished import finished
 from adverse.store.folder import RunFolder
-from adverse.store.manifest import read_manifest, write_manifest
+from adverse.store.read import finished
 from synthetic_run import Size, write_run
 
 KINDS = {"stops in time": True, "does NOT stop in time": False}
@@ -91,9 +90,9 @@ def test_a_robot_that_may_stop_later_is_judged_by_that(
 ) -> None:
     write_run(tmp_path / "run", Size(1, 2, 8, 24, 2, bootstrap=0))
     folder = RunFolder(tmp_path / "run")
-    manifest = read_manifest(folder)
+    manifest = folder.read_manifest()
     manifest["statistics"]["robot"]["stop_tolerance_m"] = 1.0
-    write_manifest(folder, manifest)
+    folder.write_manifest(manifest)
     analyze(folder.path, workers=1)
     guest = guest_of(folder.path)
     level, right, late = "loop/annotated", 0, 0

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from adverse.report.tradeoffs import LEFT, SIZE, TOP
-from adverse.store.finished import finished
+from adverse.store.read import finished
 
 LEVELS = 100
 

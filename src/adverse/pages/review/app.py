@@ -161,7 +161,7 @@ class _Review:
 
     def _page(self, template: str, **content: Any) -> Response:
         page = self.templates.get_template(template)
-        study = shown(self.outcome.manifest["study"])
+        study = shown(self.outcome.campaign.study)
         return HTMLResponse(page.render(study=study, shown=shown, **content))
 
 

@@ -26,7 +26,7 @@ from adverse.errors import StoreError
 from adverse.levels.image import Judged, judge
 from adverse.report.pictures import Looker
 from adverse.report.tradeoffs import Curve
-from adverse.store.finished import finished
+from adverse.store.read import finished
 
 ANSWERS = 32
 """Answers of one SUT under one setting to one log that are kept: two are shown, the rest are likely next."""

@@ -1,8 +1,8 @@
 """Where units are done. One interface: worker processes on this machine, or any other place that can do it.
 
-An engine yields (unit, bytes) in whatever order units finish; the caller makes them durable. It gives back
-the same bytes for a unit however often and wherever it is done, or says which of its files are not what was
-planned. What a unit is, only its job knows.
+An engine yields (unit, result) in whatever order units finish; the caller makes results durable. A unit has
+the same result however often and wherever it is done, or the engine says which of its files are not what was
+planned. What a unit and its result are, only the work knows.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from adverse.content import Changed
 from adverse.study.stages import Avoid, Stage
 
 U = TypeVar("U")
-Result = bytes | Changed
+Result = Any
+"""What the work makes of a unit, or `content.Changed`."""
 
 
 class Stop:
@@ -37,8 +37,8 @@ class Watcher(Protocol):
         """Something worth a line: a worker was lost, a SUT is isolated."""
 
 
-class Doer(Protocol):
-    """Does units of one job, and keeps what they share between them."""
+class UnitWorker(Protocol):
+    """Does units of one work, and keeps what they share between them."""
 
     def do(self, unit: Any, *, isolate: frozenset[int], avoid: Avoid) -> Result:
         """Return the result of a unit; `isolate` names the SUTs to run in a process of their own."""
@@ -47,7 +47,7 @@ class Doer(Protocol):
         """Let go of what is held."""
 
 
-class Limited(Protocol):
+class EngineSut(Protocol):
     """What an engine must know of a SUT."""
 
     @property
@@ -59,18 +59,18 @@ class Limited(Protocol):
         """The limit that needs a process of its own, if there is one."""
 
 
-class Job(Protocol):
-    """What all units share; pickled, and sent to every worker once."""
+class Work(Protocol):
+    """The work that units are part of; pickled, and sent to every worker once."""
 
     @property
     def plugin_files(self) -> tuple[Path, ...]:
         """Loaded before anything else is unpacked."""
 
     @property
-    def suts(self) -> Sequence[Limited]:
+    def suts(self) -> Sequence[EngineSut]:
         """The SUTs, in the order that `isolate` counts them."""
 
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Doer:
+    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> UnitWorker:
         """Return what does units in the process that this is called in."""
 
 
@@ -80,7 +80,9 @@ class Engine(Protocol):
     name: str
     workers: int
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished.
 
         Units may be a deque: what is added to it before the next result is asked for is done too.

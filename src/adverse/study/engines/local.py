@@ -1,7 +1,7 @@
-"""Worker processes on this machine.
+"""Engines on this machine: worker processes, or this very process.
 
 A SUT runs inside its worker, where asking it costs nothing extra. If a worker dies, hangs or eats the
-memory while a SUT has the word, the worker is replaced, that SUT runs in a process of its own from then
+memory while a SUT is asked, the worker is replaced, that SUT runs in a process of its own from then
 on, and the unit is done again from its start; there, the suspect frame is tried once more alone and then
 recorded as the SUT's fault. What took the worker down counts as the first attempt, unless it was the machine
 (a kill from outside, no memory). Everything else goes on meanwhile.
@@ -25,8 +25,8 @@ import psutil
 
 from adverse.errors import AdverseError
 from adverse.processes import ONE_THREAD, our_environment, our_module
-from adverse.study.engines import Job, Result, Stop, U, Watcher
-from adverse.study.stages import SIZE_BYTES, Avoid, Board, Stage
+from adverse.study.engines import Result, Stop, U, Watcher, Work
+from adverse.study.stages import NOTHING_TO_AVOID, SIZE_BYTES, Avoid, Board, Stage
 
 UNITS_AHEAD = 2
 """Units a worker holds: the one it does, and the next, so that it never waits for us."""
@@ -50,15 +50,38 @@ class LocalEngine:
         share = int(psutil.virtual_memory().total * MEMORY_SHARE / workers / 2**20)
         self.memory_limit_mb = memory_limit_mb or share
 
-    def run(self, job: Job, units: Sequence[U], *, watch: Watcher, stop: Stop) -> Iterator[tuple[U, Result]]:
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
-        yield from _Crew(self, job, units, watch, stop).work()
+        yield from _Crew(self, work, units, watch, stop).run()
+
+
+class InlineEngine:
+    """Does units one after the other."""
+
+    name = "inline"
+    workers = 0
+
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
+        """Do the units, yielding each when it is finished."""
+        del watch
+        worker = work.worker(lambda _stage: None)
+        waiting = units if isinstance(units, deque) else deque(units)
+        try:
+            while waiting and not (stop.soft or stop.hard):
+                unit = waiting.popleft()
+                yield unit, worker.do(unit, isolate=frozenset(), avoid=NOTHING_TO_AVOID)
+        finally:
+            worker.close()
 
 
 class _Process:
     """One worker process, the units it holds, and what it said last."""
 
-    def __init__(self, number: int, engine: LocalEngine, job: Job) -> None:
+    def __init__(self, number: int, engine: LocalEngine, work: Work) -> None:
         ours, theirs = Pipe()
         self.connection: Connection = ours
         self.units: deque[Any] = deque()
@@ -85,8 +108,8 @@ class _Process:
             )
         theirs.close()
         page.close()
-        self._send(job.plugin_files)
-        self._send(job)
+        self._send(work.plugin_files)
+        self._send(work)
 
     def give(self, unit: object, isolate: frozenset[int], avoid: Avoid) -> None:
         if not self.units:
@@ -139,21 +162,21 @@ class _Crew:
     """The workers of one run and what is known about what kills them."""
 
     def __init__(
-        self, engine: LocalEngine, job: Job, units: Sequence[Any], watch: Watcher, stop: Stop
+        self, engine: LocalEngine, work: Work, units: Sequence[Any], watch: Watcher, stop: Stop
     ) -> None:
         self.engine = engine
-        self.job = job
+        self.work = work
         self.waiting = units if isinstance(units, deque) else deque(units)
         self.watch = watch
         self.stop = stop
         self.processes: list[_Process] = []
-        self.isolate = frozenset(k for k, task in enumerate(job.suts) if task.memory_limit_mb is not None)
+        self.isolate = frozenset(k for k, task in enumerate(work.suts) if task.memory_limit_mb is not None)
         self.avoid = Avoid()
         self.deaths: Counter[tuple[str, str | None]] = Counter()
         self.starts_lost = 0
         self.started = 0
 
-    def work(self) -> Iterator[tuple[Any, Result]]:
+    def run(self) -> Iterator[tuple[Any, Result]]:
         self.stop.heeded = True
         try:
             while (self.waiting and not self.stop.soft) or any(p.units for p in self.processes):
@@ -170,7 +193,7 @@ class _Crew:
 
     def _hand_out(self) -> None:
         while len(self.processes) < min(self.engine.workers, len(self.waiting) + len(self.processes)):
-            self.processes.append(_Process(self.started, self.engine, self.job))
+            self.processes.append(_Process(self.started, self.engine, self.work))
             self.started += 1
         for ahead in range(UNITS_AHEAD):
             for process in self.processes:
@@ -193,7 +216,7 @@ class _Crew:
                 raise value
             else:
                 raise AdverseError(
-                    "a worker met an error of our own making",
+                    "internal error in a worker",
                     where=str(process.stage or process.log),
                     got=str(value),
                     fix=f"Please report it with {process.log}. What is finished is kept.",
@@ -231,9 +254,9 @@ class _Crew:
             if stage.frame is not None and stage.setting is not None and not outside:
                 attempt = (stage.sut, stage.frame, stage.setting)
                 self.avoid = replace(self.avoid, attempts={**self.avoid.attempts, attempt: f"a worker {how}"})
-            text += f"; SUT {self.job.suts[stage.sut].name!r} runs in a process of its own from now on"
+            text += f"; SUT {self.work.suts[stage.sut].name!r} runs in a process of its own from now on"
         elif memory:
-            self.isolate = frozenset(range(len(self.job.suts)))
+            self.isolate = frozenset(range(len(self.work.suts)))
             text += "; every SUT runs in a process of its own from now on"
         elif stage.frame is not None:
             step = (stage.frame, stage.setting)

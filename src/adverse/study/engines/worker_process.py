@@ -1,6 +1,6 @@
-"""The life of a worker process: told what to do over a connection, doing it, telling what it does.
+"""A worker process: receives units over a connection, does them, and says what it is doing.
 
-Messages to it: plug-in files, the job, then (unit, SUTs to isolate, steps to avoid) again and again.
+Messages to it: plug-in files, the work, then (unit, SUTs to isolate, steps to avoid) again and again.
 Messages from it: ("done", result), ("failed", error that no retry can mend), ("bug", text). What it is about
 to do it writes on a board.
 """
@@ -30,9 +30,9 @@ def main() -> None:
         for path in connection.recv():
             plugins.load_file(path)
         worker = connection.recv().worker(board.write, memory_limit_mb=int(sys.argv[3]))
-        work: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_receive, args=(connection, work), daemon=True).start()
-        while (message := work.get()) is not None:
+        messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_receive, args=(connection, messages), daemon=True).start()
+        while (message := messages.get()) is not None:
             unit, isolate, avoid = message
             connection.send(("done", worker.do(unit, isolate=isolate, avoid=avoid)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -47,10 +47,10 @@ def main() -> None:
     os._exit(0)  # a SUT's left-over threads must not keep the process alive
 
 
-def _receive(connection: Connection, work: queue.SimpleQueue[Any]) -> None:
+def _receive(connection: Connection, messages: queue.SimpleQueue[Any]) -> None:
     """Take messages as they come, so that whoever sends never waits while a unit is done."""
     try:
         while True:
-            work.put(connection.recv())
+            messages.put(connection.recv())
     except (EOFError, OSError):
-        work.put(None)
+        messages.put(None)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from adverse.depth.boxes import box_depths_m
 from adverse.errors import InfrastructureError, StudyError, suggestion
-from adverse.study.plan import Job
-from adverse.study.prepare import Version
+from adverse.study.frame_versions import FrameVersion
+from adverse.study.job import StudyJob
 from adverse.suts.ask import task_of
 from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
 
@@ -27,10 +27,10 @@ IDS = 256
 """Values that a label map of the data set can hold."""
 
 
-class Loaded:
+class LoadedSut:
     """A SUT ready to be asked. `isolated` ones watch over time and memory themselves."""
 
-    def __init__(self, index: int, sut: System | Recorded, job: Job, *, isolated: bool) -> None:
+    def __init__(self, index: int, sut: System | Recorded, job: StudyJob, *, isolated: bool) -> None:
         self.index = index
         self.task = job.suts[index]
         self.sut: Any = sut
@@ -42,7 +42,7 @@ class Loaded:
         self._check_task()
         self.names = self._names()
 
-    def kept(self, version: Version, answer: Answer | None) -> dict[str, Any]:
+    def kept(self, version: FrameVersion, answer: Answer | None) -> dict[str, Any]:
         """Return the fields of a record that hold an answer; None: the SUT failed."""
         if self.job.task == "segmentation":
             return self._segmented(version, answer if isinstance(answer, LabelMap) else None)
@@ -50,19 +50,19 @@ class Loaded:
             return self._classified(answer if isinstance(answer, ClassScores) else None)
         return self._detected(version, answer if isinstance(answer, Detections) else Detections.none())
 
-    def _detected(self, version: Version, found: Detections) -> dict[str, Any]:
-        known = [row for row, label in enumerate(found.labels.tolist()) if label in self.names]
-        labels = tuple(self.names[int(found.labels[row])] for row in known)
-        depths, truth_depths = self._depths(version, found.boxes[known], labels)
+    def _detected(self, version: FrameVersion, answer: Detections) -> dict[str, Any]:
+        rows = [row for row, label in enumerate(answer.labels.tolist()) if label in self.names]
+        labels = tuple(self.names[int(answer.labels[row])] for row in rows)
+        depths, truth_depths = self._depths(version, answer.boxes[rows], labels)
         return {
-            "detections": Detections(found.boxes[known], found.scores[known], found.labels[known]),
+            "detections": Detections(answer.boxes[rows], answer.scores[rows], answer.labels[rows]),
             "labels": labels,
             "depths": depths,
             "truth_depths": truth_depths,
         }
 
     def _depths(
-        self, version: Version, boxes: NDArray[np.float32], labels: tuple[str, ...]
+        self, version: FrameVersion, boxes: NDArray[np.float32], labels: tuple[str, ...]
     ) -> tuple[NDArray[np.float32] | None, list[float] | None]:
         """Return the depths of the targets among the boxes and, on the un-mutated frame, of the true ones."""
         if version.depth_m is None:
@@ -74,7 +74,7 @@ class Loaded:
             return depths, None
         return depths, box_depths_m(version.depth_m, version.frame.truth.boxes).tolist()
 
-    def _segmented(self, version: Version, answer: LabelMap | None) -> dict[str, Any]:
+    def _segmented(self, version: FrameVersion, answer: LabelMap | None) -> dict[str, Any]:
         if version.labels is None:
             return {}
         nothing = np.full(version.labels.shape, len(self.sut.classes), np.int64)
@@ -138,9 +138,9 @@ class Loaded:
                 )
         there = job.pixel_classes.values() if job.task == "segmentation" else job.categories
         named = {label: task.class_map.get(name, name) for label, name in enumerate(classes)}
-        known = {label: name for label, name in named.items() if not there or name in there}
+        names = {label: name for label, name in named.items() if not there or name in there}
         wanted = job.targets if job.task == "detection" else tuple(there)
-        if not set(known.values()) & set(wanted):
+        if not set(names.values()) & set(wanted):
             raise StudyError(
                 f"SUT {task.name!r} can never answer {' or '.join(wanted[:8])}",
                 where=f"SUT {task.name!r}",
@@ -148,4 +148,4 @@ class Loaded:
                 wanted=f"at least one of {', '.join(wanted[:8])}",
                 fix="Say what they are called here, as in class_map: {pedestrian: person}.",
             )
-        return known
+        return names

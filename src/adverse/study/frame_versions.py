@@ -14,14 +14,14 @@ from adverse.depth.validity import Policy, usable
 from adverse.errors import AdverseError, one_line
 from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry
-from adverse.study.plan import Job
+from adverse.study.job import StudyJob
 from adverse.study.stages import Avoid, Stage
 from adverse.types import Depth, Frame, Image, Setting
 from adverse.visual import Reference
 
 
 @dataclass(frozen=True)
-class Version:
+class FrameVersion:
     """A frame under one setting: the image, or why there is none.
 
     `pixels` is the hash of the image before mutation, `notes` what decoding normalised.
@@ -41,7 +41,7 @@ class Version:
     """What the mutation told about what it did."""
 
 
-class Prepared:
+class FrameVersions:
     """A frame that gives its version under any setting; decoded on first use, once.
 
     A frame that cannot be decoded is refused for all settings, one that a mutation cannot work on for that
@@ -49,7 +49,7 @@ class Prepared:
     """
 
     def __init__(
-        self, frame: Frame, job: Job, registry: Registry, *, avoid: Avoid, tell: Callable[[Stage], None]
+        self, frame: Frame, job: StudyJob, registry: Registry, *, avoid: Avoid, tell: Callable[[Stage], None]
     ) -> None:
         self.frame = frame
         self.job = job
@@ -57,17 +57,19 @@ class Prepared:
         self.avoid = avoid
         self.tell = tell
         self._refused = frame.fault
-        self._loaded: _Loaded | None = None
+        self._loaded: _DecodedFrame | None = None
         self._depth_m: Depth | None = None
         self._reference: Reference | None = None
 
-    def version(self, setting: Setting) -> Version:
+    def version(self, setting: Setting) -> FrameVersion:
         """Return the frame under a setting, or why it cannot be had."""
         if self.avoid.covers(self.frame.id, setting.id):
-            return Version(self.frame, setting, refused="the process that prepared this frame died twice")
+            return FrameVersion(
+                self.frame, setting, refused="the process that prepared this frame died twice"
+            )
         loaded = self._load()
         if loaded is None:
-            return Version(self.frame, setting, refused=self._refused)
+            return FrameVersion(self.frame, setting, refused=self._refused)
         self.tell(Stage("mutating", self.frame.id, setting.id))
         told: dict[str, float] = {}
         try:
@@ -82,11 +84,11 @@ class Prepared:
                 told=told,
             )
         except Exception as error:  # noqa: BLE001
-            return Version(self.frame, setting, refused=one_line(error), told=told)
+            return FrameVersion(self.frame, setting, refused=one_line(error), told=told)
         told |= self._visual_change(loaded.image, image, setting)
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        version = Version(self.frame, setting, image, None, loaded.pixels, notes, told=told)
+        version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, told=told)
         return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
 
     def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:
@@ -101,11 +103,11 @@ class Prepared:
         except AdverseError:  # constant, or too small for the scales
             return {}
 
-    def unseen(self, setting: Setting) -> Version:
+    def unseen(self, setting: Setting) -> FrameVersion:
         """Return the version without its image, for SUTs that answer from their records."""
-        return self._located(Version(self.frame, setting, refused=self.frame.fault))
+        return self._located(FrameVersion(self.frame, setting, refused=self.frame.fault))
 
-    def _labelled(self, version: Version, loaded: _Loaded) -> Version:
+    def _labelled(self, version: FrameVersion, loaded: _DecodedFrame) -> FrameVersion:
         """Add the true label map; without it the frame is of no use."""
         self.tell(Stage("reading the labels", self.frame.id))
         try:
@@ -113,7 +115,7 @@ class Prepared:
         except Exception as error:  # noqa: BLE001
             return replace(version, image=None, refused=one_line(error))
 
-    def _located(self, version: Version) -> Version:
+    def _located(self, version: FrameVersion) -> FrameVersion:
         """Add the depth map where detections are to be located; without it the frame is of no use."""
         if not self.job.locate or version.refused is not None or self.frame.depth_m is None:
             return version
@@ -125,17 +127,17 @@ class Prepared:
                 return replace(version, image=None, refused=one_line(error))
         return replace(version, depth_m=self._depth_m)
 
-    def _load(self) -> _Loaded | None:
+    def _load(self) -> _DecodedFrame | None:
         if self._loaded is None and self._refused is None:
             self.tell(Stage("decoding", self.frame.id))
             try:
-                self._loaded = _Loaded(self.frame)
+                self._loaded = _DecodedFrame(self.frame)
             except Exception as error:  # noqa: BLE001
                 self._refused = one_line(error)
         return self._loaded
 
 
-class _Loaded:
+class _DecodedFrame:
     """A decoded frame, and its depth once that is asked for."""
 
     def __init__(self, frame: Frame) -> None:
@@ -155,10 +157,10 @@ class _Loaded:
 
     def depth(self, policy: Policy) -> Depth | None:
         if self._depth is None and self.frame.depth_m is not None:
-            found = usable(self.frame.depth_m(), policy, where=f"depth file {self.frame.depth_m.path}")
-            self._depth = found.depth_m
-            if found.invalid_share:
-                share = f"depth invalid at {found.invalid_share:.2%} of pixels: {policy}"
+            checked = usable(self.frame.depth_m(), policy, where=f"depth file {self.frame.depth_m.path}")
+            self._depth = checked.depth_m
+            if checked.invalid_share:
+                share = f"depth invalid at {checked.invalid_share:.2%} of pixels: {policy}"
                 self.notes_with_depth = f"{self.notes}, {share}" if self.notes else share
         return self._depth
 

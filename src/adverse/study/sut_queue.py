@@ -12,30 +12,30 @@ from dataclasses import dataclass, replace
 
 from adverse.errors import InfrastructureError, OutOfMemoryError, SutError
 from adverse.store.records import Record
-from adverse.study.keeping import Loaded
-from adverse.study.prepare import Version
+from adverse.study.frame_versions import FrameVersion
+from adverse.study.loaded_sut import LoadedSut
 from adverse.study.stages import Avoid, Stage
 from adverse.suts.ask import ask
 from adverse.types import Answer, Detections, Image
 
-Said = Answer | SutError
+AnswerOrFault = Answer | SutError
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a SUT said about one image in the end, and what it took.
+class Reply:
+    """The last answer of a SUT about one image, and what it took to get it.
 
     `attempts` are those that reached the SUT, `failed` those of them that it failed, `outages` those that did
     not reach it; `reason` is why the first failed.
     """
 
-    said: Said
+    answer: AnswerOrFault
     attempts: int = 1
     failed: int = 0
     outages: int = 0
     reason: str | None = None
 
-    def after(self, attempt: Asked) -> Asked:
+    def after(self, attempt: Reply) -> Reply:
         """Return the same with an earlier attempt counted in."""
         return replace(
             self,
@@ -46,12 +46,12 @@ class Asked:
         )
 
 
-class Queue:
+class SutQueue:
     """Collects the versions of a unit for one SUT, asks in batches, hands over records."""
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedSut,
         *,
         twice: frozenset[str],
         avoid: Avoid,
@@ -63,9 +63,9 @@ class Queue:
         self.avoid = avoid
         self.tell = tell
         self.keep = keep
-        self.waiting: list[Version] = []
+        self.waiting: list[FrameVersion] = []
 
-    def add(self, version: Version) -> None:
+    def add(self, version: FrameVersion) -> None:
         """Take one more version; asks when a batch is full."""
         if version.refused is not None:
             self.keep(_refused(version, self.loaded.task.name))
@@ -86,23 +86,27 @@ class Queue:
             return
         images = [version.image for version in waiting if version.image is not None]
         first = waiting[0].frame.id, waiting[0].setting.id
-        stage = asking(self.loaded, *first)
+        stage = asking_stage(self.loaded, *first)
         fatal = self.avoid.attempts.get((self.loaded.index, *first))
-        answers = answers_of(self.loaded, images, stage, self.tell, fatal=fatal)
+        replies = ask_batch(self.loaded, images, stage, self.tell, fatal=fatal)
         sampled = [v.setting.group == "baseline" and v.frame.id in self.twice for v in waiting]
         repeats: list[bool | None] = [None] * len(waiting)
         if any(sampled) and self.loaded.outage is None:
-            again = answers_of(self.loaded, images, stage, self.tell)
-            pairs = list(zip(answers, again, sampled, strict=True))
-            repeats = [_equal(one.said, two.said) if doubled else None for one, two, doubled in pairs]
-            answers = [one.after(replace(two, reason=one.reason or two.reason)) for one, two, _ in pairs]
+            again = ask_batch(self.loaded, images, stage, self.tell)
+            pairs = list(zip(replies, again, sampled, strict=True))
+            repeats = [
+                _equal(once.answer, twice.answer) if doubled else None for once, twice, doubled in pairs
+            ]
+            replies = [
+                once.after(replace(twice, reason=once.reason or twice.reason)) for once, twice, _ in pairs
+            ]
         if self.loaded.outage is not None:
             self._skip(waiting)
             return
-        for version, answer, repeated in zip(waiting, answers, repeats, strict=True):
-            self._keep(version, answer, repeated)
+        for version, reply, repeated in zip(waiting, replies, repeats, strict=True):
+            self._keep(version, reply, repeated)
 
-    def _skip(self, versions: Sequence[Version]) -> None:
+    def _skip(self, versions: Sequence[FrameVersion]) -> None:
         """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished."""
         for version in versions:
             self.keep(
@@ -115,39 +119,39 @@ class Queue:
                 )
             )
 
-    def _recall(self, version: Version) -> Asked:
+    def _recall(self, version: FrameVersion) -> Reply:
         name = self.loaded.task.name
         self.tell(Stage(f"looking up SUT {name!r}", version.frame.id, version.setting.id))
         try:
-            found: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
+            detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
         except SutError as error:
-            return Asked(error, failed=1)
-        return Asked(found)
+            return Reply(error, failed=1)
+        return Reply(detections)
 
-    def _keep(self, version: Version, answer: Asked, repeats: bool | None) -> None:  # noqa: FBT001
-        said = answer.said
-        failed = isinstance(said, SutError)
+    def _keep(self, version: FrameVersion, reply: Reply, repeats: bool | None) -> None:  # noqa: FBT001
+        answer = reply.answer
+        failed = isinstance(answer, SutError)
         self.keep(
             Record(
                 frame=version.frame.id,
                 setting=version.setting.id,
                 sut=self.loaded.task.name,
                 status="fault" if failed else "ok",
-                reason=str(said) if failed else None,
+                reason=str(answer) if failed else None,
                 pixels=version.pixels,
                 notes=version.notes,
-                attempts=answer.attempts,
-                failed_attempts=answer.failed,
-                outages=answer.outages,
-                retried=None if failed else answer.reason,
+                attempts=reply.attempts,
+                failed_attempts=reply.failed,
+                outages=reply.outages,
+                retried=None if failed else reply.reason,
                 repeats=repeats,
                 told=version.told,
-                **self.loaded.kept(version, None if isinstance(said, SutError) else said),
+                **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
 
 
-def asking(loaded: Loaded, frame: str, setting: str) -> Stage:
+def asking_stage(loaded: LoadedSut, frame: str, setting: str) -> Stage:
     """Return the step of asking a SUT about a batch that begins with a frame; isolated ones watch over it."""
     return Stage(
         f"asking SUT {loaded.task.name!r}",
@@ -158,14 +162,14 @@ def asking(loaded: Loaded, frame: str, setting: str) -> Stage:
     )
 
 
-def answers_of(
-    loaded: Loaded,
+def ask_batch(
+    loaded: LoadedSut,
     images: Sequence[Image],
     stage: Stage,
     tell: Callable[[Stage], None],
     *,
     fatal: str | None = None,
-) -> list[Asked]:
+) -> list[Reply]:
     """Ask about a batch; if that fails, about each of its images alone. One answer or error for each.
 
     `fatal` says that to ask about this batch took a worker down, and how: that was the first attempt. For a
@@ -174,25 +178,28 @@ def answers_of(
     if fatal is None:
         answers, attempt = _attempt(loaded, images, stage, tell)
         if answers is not None:
-            return [Asked(answers[0]).after(attempt), *map(Asked, answers[1:])]
+            return [Reply(answers[0]).after(attempt), *map(Reply, answers[1:])]
     else:
-        attempt = Asked(SutError(fatal), failed=1, reason=fatal)
-    alone: list[Asked] = []
+        attempt = Reply(SutError(fatal), failed=1, reason=fatal)
+    alone: list[Reply] = []
     for image in images:
-        found, one = _attempt(loaded, [image], stage, tell)
-        if isinstance(one.said, InfrastructureError):
-            loaded.outage = one.said
-            return [one] * len(images)
-        alone.append(one if found is None else Asked(found[0]).after(one))
-    if isinstance(attempt.said, InfrastructureError):
+        answers_alone, reply = _attempt(loaded, [image], stage, tell)
+        if isinstance(reply.answer, InfrastructureError):
+            loaded.outage = reply.answer
+            return [reply] * len(images)
+        alone.append(reply if answers_alone is None else Reply(answers_alone[0]).after(reply))
+    if isinstance(attempt.answer, InfrastructureError):
         return [alone[0].after(attempt), *alone[1:]]
-    explained = any(isinstance(one.said, SutError) for one in alone)
-    return [one.after(attempt) if not explained or isinstance(one.said, SutError) else one for one in alone]
+    explained = any(isinstance(reply.answer, SutError) for reply in alone)  # an image that fails by itself
+    return [
+        reply.after(attempt) if not explained or isinstance(reply.answer, SutError) else reply
+        for reply in alone
+    ]
 
 
 def _attempt(
-    loaded: Loaded, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
-) -> tuple[list[Answer] | None, Asked]:
+    loaded: LoadedSut, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
+) -> tuple[list[Answer] | None, Reply]:
     """Send one request. Return the answers, if there are any, and what is to be counted beside them."""
     tell(stage)
     outages = getattr(loaded.sut, "take_outages", list)
@@ -204,20 +211,20 @@ def _attempt(
             return None, _outage(error, outages())
         fix = "Raise memory_limit_mb, or look for a leak."
         own = SutError(error.what, where=error.where, got=error.got, wanted=error.wanted, fix=fix)
-        return None, Asked(own, failed=1, reason=str(own))
+        return None, Reply(own, failed=1, reason=str(own))
     except InfrastructureError as error:
         return None, _outage(error, outages())
     except SutError as error:
-        return None, Asked(error, failed=1, outages=len(outages()), reason=str(error))
+        return None, Reply(error, failed=1, outages=len(outages()), reason=str(error))
     passed: list[str] = outages()
-    return answers, Asked(answers[0], 0, outages=len(passed), reason=passed[0] if passed else None)
+    return answers, Reply(answers[0], 0, outages=len(passed), reason=passed[0] if passed else None)
 
 
-def _outage(error: InfrastructureError, passed: Sequence[str]) -> Asked:
-    return Asked(error, 0, outages=max(len(passed), 1), reason=str(error))
+def _outage(error: InfrastructureError, passed: Sequence[str]) -> Reply:
+    return Reply(error, 0, outages=max(len(passed), 1), reason=str(error))
 
 
-def _refused(version: Version, sut: str) -> Record:
+def _refused(version: FrameVersion, sut: str) -> Record:
     return Record(
         frame=version.frame.id,
         setting=version.setting.id,
@@ -228,7 +235,7 @@ def _refused(version: Version, sut: str) -> Record:
     )
 
 
-def _equal(first: Said, second: Said) -> bool:
+def _equal(first: AnswerOrFault, second: AnswerOrFault) -> bool:
     if isinstance(first, SutError) or isinstance(second, SutError):
         return isinstance(first, SutError) and isinstance(second, SutError)
     return first.same(second)  # type: ignore[arg-type] # a SUT has one task, so both are of one kind

@@ -15,15 +15,15 @@ from adverse.errors import IncompleteError, SutError
 from adverse.fuzz.job import FuzzJob
 from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of, score_boxes
 from adverse.semantic import Scene
-from adverse.study.asking import Said, answers_of, asking
-from adverse.study.keeping import Loaded
+from adverse.study.loaded_sut import LoadedSut
 from adverse.study.stages import Avoid, Stage
+from adverse.study.sut_queue import AnswerOrFault, ask_batch, asking_stage
 from adverse.types import Detections, LabelMap
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What one SUT said about one scene: its score, the published scorer's, or why there is none."""
+class SceneScore:
+    """The answer of one SUT about one scene: its score, the published scorer's, or why there is none."""
 
     score: Score | None
     compat: Score | None
@@ -33,10 +33,10 @@ class Judged:
     """Attempts that failed before it answered."""
 
 
-class Panel:
-    """One SUT with its judge."""
+class ScoredSut:
+    """One SUT, asked about scenes, and what scores its answers."""
 
-    def __init__(self, loaded: Loaded, job: FuzzJob) -> None:
+    def __init__(self, loaded: LoadedSut, job: FuzzJob) -> None:
         self.loaded = loaded
         self.job = job
         self.names = loaded.names
@@ -50,7 +50,7 @@ class Panel:
 
     def ask(
         self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None], avoid: Avoid
-    ) -> Iterator[tuple[Judged, float]]:
+    ) -> Iterator[tuple[SceneScore, float]]:
         """Yield what the SUT says about each scene, and the seconds it took, batch by batch.
 
         Raises IncompleteError when it cannot be asked: that is no answer, and must not be kept as one.
@@ -59,33 +59,33 @@ class Panel:
         self.loaded.outage = None
         for start in range(0, len(scenes), batch):
             some = scenes[start : start + batch]
-            stage = asking(self.loaded, some[0].id, settings[start])
+            stage = asking_stage(self.loaded, some[0].id, settings[start])
             began = time.perf_counter()
             fatal = avoid.attempts.get((self.loaded.index, some[0].id, settings[start]))
-            answers = answers_of(self.loaded, [scene.image for scene in some], stage, tell, fatal=fatal)
+            replies = ask_batch(self.loaded, [scene.image for scene in some], stage, tell, fatal=fatal)
             if self.loaded.outage is not None:
                 raise _unreachable(self.loaded.outage)
             each_s = (time.perf_counter() - began) / len(some)
-            for scene, asked in zip(some, answers, strict=True):
-                judged = self._judged(scene, asked.said)
-                yield replace(judged, retried=0 if judged.fault else asked.failed), each_s
+            for scene, reply in zip(some, replies, strict=True):
+                scored = self._score(scene, reply.answer)
+                yield replace(scored, retried=0 if scored.fault else reply.failed), each_s
 
-    def _judged(self, scene: Scene, said: Said) -> Judged:
-        if isinstance(said, SutError):
-            return Judged(None, None, str(said), None)
-        if isinstance(said, LabelMap) and self.judge is not None:
-            compat = None if self.compat is None else self.compat.score(scene.labels, said.labels)
-            return Judged(self.judge.score(scene.labels, said.labels), compat, None, said)
-        if isinstance(said, Detections):
-            return self._of_boxes(scene, said)
-        return Judged(None, None, f"the SUT answered with {type(said).__name__}", None)
+    def _score(self, scene: Scene, answer: AnswerOrFault) -> SceneScore:
+        if isinstance(answer, SutError):
+            return SceneScore(None, None, str(answer), None)
+        if isinstance(answer, LabelMap) and self.judge is not None:
+            compat = None if self.compat is None else self.compat.score(scene.labels, answer.labels)
+            return SceneScore(self.judge.score(scene.labels, answer.labels), compat, None, answer)
+        if isinstance(answer, Detections):
+            return self._score_boxes(scene, answer)
+        return SceneScore(None, None, f"the SUT answered with {type(answer).__name__}", None)
 
-    def _of_boxes(self, scene: Scene, said: Detections) -> Judged:
+    def _score_boxes(self, scene: Scene, answer: Detections) -> SceneScore:
         job = self.job
         targets = job.study.targets
         wanted = {label: targets.index(name) for label, name in self.names.items() if name in targets}
-        known = [row for row, label in enumerate(said.labels.tolist()) if label in wanted]
-        kept = Detections(said.boxes[known], said.scores[known], said.labels[known])
+        wanted_rows = [row for row, label in enumerate(answer.labels.tolist()) if label in wanted]
+        kept = Detections(answer.boxes[wanted_rows], answer.scores[wanted_rows], answer.labels[wanted_rows])
         score = score_boxes(
             scene.truth(targets),
             kept,
@@ -94,7 +94,7 @@ class Panel:
             by="recall" if job.scorer == "recall" else "ap",
             threshold=job.threshold,
         )
-        return Judged(score, None, None, kept)
+        return SceneScore(score, None, None, kept)
 
 
 def _unreachable(outage: SutError) -> IncompleteError:
@@ -121,9 +121,9 @@ def answer_file(answer: Detections | LabelMap) -> tuple[str, bytes]:
     """Return the ending and the bytes of the file that an answer is kept in."""
     if isinstance(answer, LabelMap):
         return ".png", png(answer.labels)
-    found = {
+    detections = {
         "boxes": answer.boxes.tolist(),
         "scores": answer.scores.tolist(),
         "labels": answer.labels.tolist(),
     }
-    return ".json", json.dumps(found).encode()
+    return ".json", json.dumps(detections).encode()

@@ -1,0 +1,339 @@
+"""The work of a campaign in whatever process: draws in, rows and what failed out.
+
+Base scenes stay in memory, so that each is decoded once for as long as there is room.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adverse.content import Changed, ChangedError, PlannedFiles
+from adverse.errors import DataError, MutationError, one_line
+from adverse.fuzz.bandit import GRID, Arm
+from adverse.fuzz.folder import base_file, failure_file, names_file, sut_stem
+from adverse.fuzz.job import (
+    DUPLICATE,
+    BaseUnit,
+    Before,
+    FuzzJob,
+    FuzzRecords,
+    TestUnit,
+    key_number,
+    unpacked_keys,
+)
+from adverse.fuzz.scored_sut import SceneScore, ScoredSut, answer_file, instances_png, png
+from adverse.fuzz.scoring import INCONSISTENT, drop_of
+from adverse.plugins import Registry
+from adverse.seeds import generator
+from adverse.semantic import Cell, Mutated, Recipe, Rejected, Resources, Scene, apply, propose, scene_of
+from adverse.study.job import SutTask
+from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
+from adverse.study.worker import Worker
+
+ROOM_BYTES = 256 * 2**20
+
+
+class Scenes:
+    """The scenes of a job's frames by their place, the least recently used ones forgotten first."""
+
+    def __init__(self, job: FuzzJob, tell: Callable[[Stage], None], room_bytes: int = ROOM_BYTES) -> None:
+        self.job = job
+        self.tell = tell
+        self.room_bytes = room_bytes
+        self._kept: OrderedDict[int, Scene | str] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, place: int, avoid: Avoid) -> Scene | str:
+        """Return a scene, or why there is none; ChangedError where its files are not as planned."""
+        frame = self.job.frames[place]
+        if (frame.id, None) in avoid.steps:
+            return "the process that prepared this frame died"
+        if place in self._kept:
+            self._kept.move_to_end(place)
+            return self._kept[place]
+        self.tell(Stage("decoding", frame.id))
+        scene = self._read(place)
+        self._kept[place] = scene
+        self._bytes += _size(scene)
+        while self._bytes > self.room_bytes and len(self._kept) > 1:
+            self._bytes -= _size(self._kept.popitem(last=False)[1])
+        return scene
+
+    def _read(self, place: int) -> Scene | str:
+        files = PlannedFiles(self.job.inputs)
+        frame = files.of(self.job.frames[place])
+        try:
+            if frame.fault is not None:
+                raise DataError(frame.fault)
+            return scene_of(frame, self.job.meaning)
+        except Exception as error:
+            if files.changed:
+                raise ChangedError(files.changed) from error
+            return one_line(error)  # whatever a decoder throws costs a frame, never the run
+
+
+def _size(scene: Scene | str) -> int:
+    if isinstance(scene, str):
+        return 0
+    depth = 0 if scene.depth_m is None else scene.depth_m.nbytes
+    return int(scene.image.nbytes + scene.labels.nbytes + scene.instances.nbytes + depth)
+
+
+UNCHANGED = "nothing changed"
+
+
+@dataclass(frozen=True)
+class FuzzDraw:
+    """What became of a draw: a picture that was not shown before, or nothing but refusals."""
+
+    draw: int
+    arm: Arm
+    refused: Counter[str]
+    recipe: Recipe | None
+    base: Scene | None
+    mutated: Mutated | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FuzzWork:
+    """A campaign's job as engines know it. `registry` holds the plug-ins, where they are loaded already."""
+
+    job: FuzzJob
+    registry: Registry | None = None
+
+    def __reduce__(self) -> tuple[type[FuzzWork], tuple[FuzzJob]]:
+        """Leave the plug-ins behind: another process loads them itself."""
+        return FuzzWork, (self.job,)
+
+    @property
+    def plugin_files(self) -> tuple[Path, ...]:
+        """Loaded before anything else is unpacked."""
+        return self.job.study.plugin_files
+
+    @property
+    def suts(self) -> tuple[SutTask, ...]:
+        """The SUTs of the study."""
+        return self.job.suts
+
+    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> FuzzWorker:
+        """Return what does units in the process that this is called in."""
+        return FuzzWorker(self.job, tell, registry=self.registry, memory_limit_mb=memory_limit_mb)
+
+
+class FuzzWorker:
+    """Does units, and keeps SUTs, scenes and resources between them."""
+
+    def __init__(
+        self,
+        job: FuzzJob,
+        tell: Callable[[Stage], None],
+        *,
+        registry: Registry | None = None,
+        memory_limit_mb: int | None = None,
+    ) -> None:
+        self.job = job
+        self.tell = tell
+        self.worker = Worker(job.study, tell, registry=registry, memory_limit_mb=memory_limit_mb)
+        self.scenes = Scenes(job, tell)
+        self._scored: dict[tuple[int, bool], ScoredSut] = {}
+
+    def do(
+        self,
+        unit: BaseUnit | TestUnit,
+        *,
+        isolate: frozenset[int] = frozenset(),
+        avoid: Avoid = NOTHING_TO_AVOID,
+    ) -> FuzzRecords | Changed:
+        """Return the records of a unit; `isolate` names the SUTs to run in a process of their own."""
+        return self.worker.unless_changed(lambda: self._records(unit, isolate, avoid))
+
+    def _records(self, unit: BaseUnit | TestUnit, isolate: frozenset[int], avoid: Avoid) -> FuzzRecords:
+        suts = [self._scored_sut(index, alone=index in isolate) for index in range(len(self.job.suts))]
+        if isinstance(unit, BaseUnit):
+            return self._bases(unit, suts, avoid)
+        return self._tests(unit, suts, avoid)
+
+    def close(self) -> None:
+        """Let go of the SUTs."""
+        self.worker.close()
+
+    @cached_property
+    def resources(self) -> Resources:
+        """What can be put into scenes."""
+        if self.job.resources is None:
+            raise MutationError("tests need a resource set")
+        return Resources.open(self.job.resources)
+
+    def _scored_sut(self, index: int, *, alone: bool) -> ScoredSut:
+        loaded = self.worker.sut(index, alone=alone)
+        scored = self._scored.get((index, alone))
+        if scored is None or scored.loaded is not loaded:  # it may have been loaded anew
+            scored = self._scored[index, alone] = ScoredSut(loaded, self.job)
+        return scored
+
+    def _bases(self, unit: BaseUnit, suts: Sequence[ScoredSut], avoid: Avoid) -> FuzzRecords:
+        rows: list[dict[str, Any]] = []
+        files: dict[str, bytes] = {}
+        scenes = {place: self.scenes.get(place, avoid) for place in unit.frames}
+        usable = {place: scene for place, scene in scenes.items() if isinstance(scene, Scene)}
+        said: dict[int, dict[str, Any]] = {place: {} for place in usable}
+        for sut in suts:
+            name = sut.loaded.task.name
+            names = {str(label): meaning for label, meaning in sorted(sut.names.items())}
+            files[names_file(name)] = json.dumps({"sut": name, "names": names}, indent=1).encode()
+            settings = ["un-mutated"] * len(usable)
+            for place, (scored, _) in zip(
+                usable, sut.ask(list(usable.values()), settings, self.tell, avoid), strict=True
+            ):
+                said[place][name] = _scores(scored)
+                if scored.answer is not None:
+                    ending, data = answer_file(scored.answer)
+                    files[base_file(self.job.frames[place].id, sut_stem(name) + ending)] = data
+        for place, scene in scenes.items():
+            unusable = None if isinstance(scene, Scene) else scene
+            row = {"frame": self.job.frames[place].id, "unusable": unusable, "suts": said.get(place, {})}
+            rows.append(row)
+        return FuzzRecords(rows, files)
+
+    def _tests(self, unit: TestUnit, suts: Sequence[ScoredSut], avoid: Avoid) -> FuzzRecords:
+        known = set(unpacked_keys(unit.known))
+        attempts = [
+            self._draw(unit, unit.first + number, arm, known, avoid) for number, arm in enumerate(unit.arms)
+        ]
+        shown = [attempt for attempt in attempts if attempt.mutated is not None]
+        scenes = [attempt.mutated.scene for attempt in shown if attempt.mutated is not None]
+        scored: dict[int, dict[str, SceneScore]] = {attempt.draw: {} for attempt in shown}
+        times: list[dict[str, Any]] = [
+            {"mutation": attempt.arm.mutation, "generation_s": attempt.seconds} for attempt in shown
+        ]
+        settings = [f"{attempt.arm.mutation}, draw {attempt.draw}" for attempt in shown]
+        for sut in suts:
+            name = sut.loaded.task.name
+            for place, (answer, each_s) in enumerate(sut.ask(scenes, settings, self.tell, avoid)):
+                scored[shown[place].draw][name] = answer
+                times[place][f"sut {name}"] = each_s
+        rows, files = [], {}
+        for attempt in attempts:
+            row = {
+                "draw": attempt.draw,
+                "arm": list(attempt.arm),
+                "refused": dict(sorted(attempt.refused.items())),
+            }
+            if attempt.recipe is not None:
+                row |= self._outcome(attempt, scored[attempt.draw])
+                if row["kept"]:
+                    files.update(_failure(attempt, scored[attempt.draw]))
+            rows.append(row)
+        return FuzzRecords(rows, files, times)
+
+    def _draw(self, unit: TestUnit, draw: int, arm: Arm, known: set[int], avoid: Avoid) -> FuzzDraw:
+        """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""
+        began = time.perf_counter()
+        rng = generator(unit.seed, "fuzz", str(draw))
+        refused: Counter[str] = Counter()
+        for turn in range(len(unit.bases)):
+            place = unit.bases[(draw + turn) % len(unit.bases)]
+            scene = self.scenes.get(place, avoid)
+            if isinstance(scene, str) or avoid.covers(scene.id, arm.mutation):
+                refused["base frame that cannot be used"] += 1
+                continue
+            self.tell(Stage("mutating", scene.id, arm.mutation))
+            recipe = self._proposed(scene, arm, rng, refused)
+            if recipe is None:
+                continue
+            number = key_number(recipe.key())
+            if number in known:
+                refused[DUPLICATE] += 1
+                continue
+            try:
+                mutated = apply(recipe, scene, self.resources)
+            except MutationError as error:
+                refused[error.what] += 1
+                continue
+            picture = mutated.scene.picture
+            if picture == scene.picture:
+                refused[UNCHANGED] += 1
+                continue
+            if key_number(picture) in known:
+                refused[DUPLICATE] += 1
+                continue
+            known |= {number, key_number(picture)}
+            return FuzzDraw(draw, arm, refused, recipe, scene, mutated, time.perf_counter() - began)
+        return FuzzDraw(draw, arm, refused, None, None, None, time.perf_counter() - began)
+
+    def _proposed(
+        self, scene: Scene, arm: Arm, rng: np.random.Generator, refused: Counter[str]
+    ) -> Recipe | None:
+        cell = Cell(arm.object_class, arm.position, GRID, arm.size_px)
+        proposal = propose(
+            arm.mutation, scene, self.resources, rng, self.job.options, where=cell, counted=refused
+        )
+        return None if isinstance(proposal, Rejected) else proposal
+
+    def _outcome(self, attempt: FuzzDraw, scored: dict[str, SceneScore]) -> dict[str, Any]:
+        """Return the fields of a row that a test has: its recipe, each SUT's score and drop."""
+        if attempt.recipe is None or attempt.base is None or attempt.mutated is None:
+            return {}
+        before = (self.job.before or {}).get(attempt.base.id, ())
+        suts = {}
+        kept = False
+        for was, (name, now) in zip(before, scored.items(), strict=True):
+            drop = None if was is None or now.score is None else drop_of(was[0], now.score)
+            suts[name] = _scores(now) | {"drop": drop, "compat_drop": _compat_drop(was, now)}
+            kept = kept or now.fault is not None or (drop is not None and drop >= INCONSISTENT)
+        return {
+            "key": attempt.recipe.key(),
+            "picture": attempt.mutated.scene.picture,
+            "recipe": attempt.recipe.to_json(),
+            "base": attempt.base.id,
+            "log": attempt.base.log_id,
+            "thing": attempt.recipe.donor or f"{attempt.base.id}#{attempt.mutated.instance}",
+            "suts": suts,
+            "kept": kept,
+        }
+
+
+def _compat_drop(was: Before | None, now: SceneScore) -> float | None:
+    return None if was is None or was[1] is None or now.compat is None else drop_of(was[1], now.compat)
+
+
+def _scores(scored: SceneScore) -> dict[str, Any]:
+    return {
+        "score": None if scored.score is None else list(scored.score),
+        "compat": None if scored.compat is None else list(scored.compat),
+        "fault": scored.fault,
+        **({"retried": scored.retried} if scored.retried else {}),
+    }
+
+
+def _scene_files(scene: Scene) -> Iterator[tuple[str, bytes]]:
+    yield "image.png", png(scene.image)
+    yield "labels.png", png(scene.labels)
+    yield "instances.png", instances_png(scene.instances)
+
+
+def _failure(attempt: FuzzDraw, scored: dict[str, SceneScore]) -> dict[str, bytes]:
+    """Return the files that show a failure: both scenes with their interpretations, and what SUTs said."""
+    if attempt.recipe is None or attempt.base is None or attempt.mutated is None:
+        return {}
+    key, scene = attempt.recipe.key(), attempt.mutated.scene
+    files = {failure_file(key, "recipe.json"): attempt.recipe.to_json().encode() + b"\n"}
+    for name, data in _scene_files(scene):
+        files[failure_file(key, name)] = data
+    for name, data in _scene_files(attempt.base):
+        files[base_file(attempt.base.id, name)] = data
+    for name, said in scored.items():
+        if said.answer is not None:
+            ending, data = answer_file(said.answer)
+            files[failure_file(key, sut_stem(name) + ending)] = data
+    return files

@@ -1,0 +1,88 @@
+"""What the workers of a run are told, and what they give back: the shared job, the units, their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adverse.depth.validity import Policy
+from adverse.plugins import Kind
+from adverse.types import Frame, Setting, Task
+from adverse.visual import Backend
+
+
+@dataclass(frozen=True)
+class SutTask:
+    """What a worker needs to know to run one SUT."""
+
+    name: str
+    adapter: str
+    options: Mapping[str, Any]
+    fingerprint: str
+    made_of: Mapping[str, Any]
+    """What the fingerprint is a hash of: the adapter, its options and files, with the hash of each."""
+    batch: int
+    timeout_s: float
+    memory_limit_mb: int | None
+    class_map: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class StudyJob:
+    """What all units of a run share; sent to every worker once."""
+
+    seed: int
+    plugin_files: tuple[Path, ...]
+    settings: tuple[Setting, ...]
+    suts: tuple[SutTask, ...]
+    categories: tuple[str, ...]
+    targets: tuple[str, ...]
+    invalid_depth: Policy
+    locate: bool = False
+    """Whether the depth of every detection is wanted, for the levels that know of context."""
+    task: Task = "detection"
+    pixel_classes: Mapping[int, str] = field(default_factory=dict)
+    keep_label_maps: bool = False
+    visual_change: Backend | None = None
+    """How the visual change of mutated frames is measured, if it is; no part of what decides an answer."""
+    code: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
+    """The hash of the code of each plug-in that decides an answer, as planned."""
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One setting and one SUT (as indexes into the job) for the frames of a unit."""
+
+    key: str
+    setting: int
+    sut: int
+
+
+@dataclass(frozen=True, eq=False)
+class WorkUnit:
+    """Frames that are decoded together, the cells to do on them, and the frames to ask twice about.
+
+    `inputs` holds the hash of each file that the frames are read from.
+    """
+
+    id: str
+    frames: tuple[Frame, ...]
+    cells: tuple[PlannedCell, ...]
+    twice: frozenset[str]
+    inputs: Mapping[Path, str]
+
+
+@dataclass(frozen=True)
+class UnitRecords:
+    """What a unit came to: the records of its finished cells as Parquet, and what the run must know of them.
+
+    `statuses` counts the images of these cells; `retried` are ok, but only when asked again. `unreachable`
+    holds why cells, by setting id and SUT name, are not finished: their SUT could not be asked.
+    """
+
+    parquet: bytes
+    statuses: Counter[str]
+    unreachable: Mapping[tuple[str, str], str]
