@@ -21,8 +21,7 @@ from adverse import plugins
 from adverse.analysis.results import Summary, analyze, read_summary
 from adverse.data.reading import guess, guessed_options, read_format
 from adverse.errors import AdverseError, StoreError, suggestion
-from adverse.store.finished import finished
-from adverse.store.read import Store
+from adverse.store.read import Store, finished
 from adverse.store.run import Run
 from adverse.strict_yaml import read_yaml
 from adverse.study.engines import Engine, Stop
