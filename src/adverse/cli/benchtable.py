@@ -91,7 +91,7 @@ def bench_table(
         for shown in (*benchmark_tables(table, by_class=per_class), *published_tables(others or ())):
             console.print(shown)
         for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            console.line(line)
     if csv is not None:
         write_file(csv, as_csv(table).encode())
     if save:

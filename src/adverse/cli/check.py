@@ -50,7 +50,7 @@ def check(
     console = Console()
     console.print(verdict_table(found))
     for line in verdict_lines(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.line(line)
     title = f"adverse check {folder.name}"
     texts = (
         (junit, written.to_junit(found, suite=title)),

@@ -59,14 +59,14 @@ def compare(
     found = work_out(first, second, suts=_pairs(sut or []), correction=correction)
     console = Console()
     for line in comparison_lines(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.line(line)
     for table in comparison_tables(found):
         console.print(table)
     whole = comparison_table(found)
     for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(found))):
         if path is not None:
             write_file(path, text().encode())
-            console.print(f"written: {path}", highlight=False, markup=False, soft_wrap=True)
+            console.line(f"written: {path}")
     worse = fail_on_regression and found.of("regression")
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from adverse.cli import say
+from adverse.cli.console import say
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli import say
+from adverse.cli.console import say
 
 RunPath = Annotated[Path, typer.Argument(help="A run folder with the level loop.")]
 LogName = Annotated[str, typer.Option("--log", help="The log to drive.")]

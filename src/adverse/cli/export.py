@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli import say
+from adverse.cli.console import say
 from adverse.cli.runs import RunPath
 
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")]

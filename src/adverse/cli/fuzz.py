@@ -248,7 +248,7 @@ def show(folder: Path, against: Path | None) -> None:
     lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
     lines += comparison_lines(comparison) if comparison else []
     for line in (*lines, f"results: {campaign.results}", f"page:    {page}"):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.line(line)
 
 
 def _refused(outcome: Outcome) -> Sequence[str]:

@@ -189,7 +189,7 @@ def estimate(
         console = Console()
         console.print(rich_table(found))
         for line in (counts_in_words(judgments), *map(in_words, found), *(one.words for one in agreement)):
-            console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
+            console.line(f"- {line}")
     for path, content in ((out, text), (page, thresholds_page(judgments, found, agreement, options))):
         if path is not None:
             write_file(path, content.encode())

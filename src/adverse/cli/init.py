@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli import say
+from adverse.cli.console import say
 
 Data = Annotated[Path, typer.Argument(help="The data set's folder, or its annotation file.")]
 Model = Annotated[Path | None, typer.Argument(help="An ONNX model. [default: OpenCV's HOG]")]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from adverse.cli import say
-from adverse.cli.console import Console, ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher, say
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 if TYPE_CHECKING:

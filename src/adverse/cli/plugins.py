@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from adverse.cli import show_error
+from adverse.cli.console import show_error
 from adverse.errors import EXIT_GATE_FAILED
 
 Kind = Literal["mutations", "batteries", "suts", "datasets", "levels"]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli import say
+from adverse.cli.console import say
 
 Table = Annotated[
     Path,

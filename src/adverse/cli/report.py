@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli import say
+from adverse.cli.console import say
 
 RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
 Trust = Annotated[

@@ -72,9 +72,9 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
     for table in requirement_tables(data):
         console.print(table)
     for line in requirement_lines(data):
-        console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
+        console.line(f"- {line}")
     for name, path in zip(("results", "verdicts"), save(found), strict=True):
-        console.print(f"{name + ':':10}{path}", highlight=False, markup=False, soft_wrap=True)
+        console.line(f"{name + ':':10}{path}")
     page = write_requirements_page(folder)
-    console.print(f"{'page:':10}{page}", highlight=False, markup=False, soft_wrap=True)
+    console.line(f"{'page:':10}{page}")
     raise typer.Exit(exit_code(as_verdict(one) for one in found.results))

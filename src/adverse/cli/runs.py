@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adverse.cli import show_error
-from adverse.cli.console import Console, ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher, show_error
 from adverse.cli.report import Trust
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
@@ -55,7 +54,7 @@ def plan(study: StudyPath, out: Out = None) -> None:
     console = Console()
     groups = Counter(setting.group for setting in made.job.settings)
     left = made.to_do
-    say = _printer(console)
+    say = console.line
     say(f"study     {file.study.name}, seed {file.study.seed}, into {folder}")
     say(
         f"data      {file.study.data.format} {made.dataset.name}: {len(made.dataset.logs)} logs, "
@@ -161,12 +160,10 @@ def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False, tr
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.line(line)
     page = write_report(folder, trust=trust)
-    console.print(
-        f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
-    )
-    console.print(f"report:  {page}", highlight=False, markup=False, soft_wrap=True)
+    console.line(f"results: {folder / 'results' / 'summary.json'}")
+    console.line(f"report:  {page}")
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 
@@ -197,10 +194,3 @@ def interrupts(stop: Stop) -> Iterator[None]:
 
 def _default_folder(study_folder: Path, name: str) -> Path:
     return study_folder / "runs" / name
-
-
-def _printer(console: Console):  # type: ignore[no-untyped-def] # noqa: ANN202
-    def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-    return say
