@@ -39,6 +39,8 @@ With = Annotated[
 Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+ABREAST = 5
+"""SUTs side by side in a table of corruptions, so that 80 columns are enough."""
 Save = Annotated[
     bool, typer.Option("--save", help="Also write results/benchmark.json and .csv into the run.")
 ]
@@ -71,6 +73,7 @@ def bench_table(
     from adverse.benchmarks.table import bench_table as work_out
     from adverse.benchmarks.table import save as save_in
     from adverse.report.benchmark import (
+        benchmark_classes,
         benchmark_remarks,
         benchmark_tables,
         corruption_error_lines,
@@ -88,10 +91,13 @@ def bench_table(
         typer.echo(json.dumps(as_data(table, others), indent=1))
     else:
         console = Console()
-        for shown in (*benchmark_tables(table, by_class=per_class), *published_tables(others or ())):
-            console.print(shown)
+        data = as_data(table)
+        summary, corruptions, *_ = benchmark_tables(data, best_first=True)
+        by_class = benchmark_classes(data).abreast(3) if per_class else ()
+        for shown in (summary, *corruptions.abreast(ABREAST), *by_class, *published_tables(others or ())):
+            console.print(shown.terminal(details=True))
         for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
-            console.line(line)
+            console.say(line)
     if csv is not None:
         write_file(csv, as_csv(table).encode())
     if save:

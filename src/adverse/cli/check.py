@@ -37,29 +37,30 @@ def check(
     A figure without an interval, or one that the data cannot answer, never passes: it is INCONCLUSIVE.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
-    from adverse.report.gate import verdict_lines, verdict_table
-    from adverse.requirements import verdicts as written
+    from adverse.report.verdicts import to_markdown, verdict_lines, verdict_table
     from adverse.requirements.gate import OWN
     from adverse.requirements.gate import check as work_out
-    from adverse.requirements.verdicts import write_verdicts
+    from adverse.requirements.verdicts import exit_code, to_json, to_junit, write_verdicts
     from adverse.store.durable import write_file
     from adverse.store.finished import finished
 
     store = finished(folder)
-    found = work_out(store, requirements)
+    verdicts = work_out(store, requirements)
     console = Console()
-    console.print(verdict_table(found))
-    for line in verdict_lines(found):
-        console.line(line)
+    table = verdict_table(requirements.name, verdicts).only("verdict", "requirement", "measured", "why")
+    table = table.stacked("requirement", "requirement", "why")
+    console.print(table.terminal(details=True, ruled=True))
+    for line in verdict_lines(verdicts):
+        console.say(line)
     title = f"adverse check {folder.name}"
     texts = (
-        (junit, written.to_junit(found, suite=title)),
-        (markdown, written.to_markdown(found, title=title)),
-        (json, written.to_json(found)),
+        (junit, to_junit(verdicts, suite=title)),
+        (markdown, to_markdown(verdicts, title=title)),
+        (json, to_json(verdicts)),
     )
     for path, text in texts:
         if path is not None:
             write_file(path, text.encode())
     if save:
-        write_verdicts(store, OWN, found)
-    raise typer.Exit(written.exit_code(found))
+        write_verdicts(store, OWN, verdicts)
+    raise typer.Exit(exit_code(verdicts))

@@ -59,14 +59,14 @@ def compare(
     found = work_out(first, second, suts=_pairs(sut or []), correction=correction)
     console = Console()
     for line in comparison_lines(found):
-        console.line(line)
+        console.say(line)
     for table in comparison_tables(found):
-        console.print(table)
+        console.print(table.terminal(details=True))
     whole = comparison_table(found)
     for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(found))):
         if path is not None:
             write_file(path, text().encode())
-            console.line(f"written: {path}")
+            console.say(f"written: {path}")
     worse = fail_on_regression and found.of("regression")
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 

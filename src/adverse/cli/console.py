@@ -51,7 +51,7 @@ class Console(RichConsole):
         super().__init__(markup=False, emoji=False, **options)
         self.push_render_hook(_SpeltOut())
 
-    def line(self, text: str) -> None:
+    def say(self, text: str) -> None:
         """Print a line of plain text, however long."""
         self.print(text, highlight=False, soft_wrap=True)
 
@@ -98,7 +98,7 @@ class ProgressWatcher:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        self.console.line(f"- {text}")
+        self.console.say(f"- {text}")
 
     def begin(self, total: int, done: int) -> None:
         """Start showing."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Annotated
 
@@ -29,15 +27,13 @@ def drive(
         adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01 -m "haze(visibility_m=97.8)"
     """
     from adverse.analysis.loop import drive_log
-    from adverse.report.closed_loop import picture, rows
+    from adverse.report.closed_loop import drive_chart, steps_table
     from adverse.store.durable import write_file
     from adverse.store.finished import finished
 
     store = finished(folder, results=False)
     driven = drive_log(store, log=log, sut=sut, sensitivity=sensitivity, setting=mutation)
-    text = io.StringIO()
-    csv.writer(text).writerows(rows(driven))
-    steps, drawn = text.getvalue().encode(), picture(driven).encode()
+    steps, drawn = steps_table(driven).csv().encode(), drive_chart(driven).svg().encode()
     if out is None:
         table, drawing = store.write({"results/drive.csv": steps, "results/drive.svg": drawn})
     else:

@@ -226,8 +226,8 @@ def show(folder: Path, against: Path | None) -> None:
     from adverse.fuzz.folder import existing_campaign
     from adverse.fuzz.outcome import read_outcome
     from adverse.report.fuzz import (
-        comparison_lines,
         counts_tables,
+        guiding_lines,
         reviewed_table,
         summary_words,
         times_of,
@@ -242,13 +242,13 @@ def show(folder: Path, against: Path | None) -> None:
     )
     console = Console()
     for table in counts_tables(outcome):
-        console.print(table)
+        console.print(table.terminal(details=True))
     lines: list[str] = [f"- {line}" for line in summary_words(outcome)]
     lines += _refused(outcome)
     lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
-    lines += comparison_lines(comparison) if comparison else []
+    lines += guiding_lines(comparison) if comparison else []
     for line in (*lines, f"results: {campaign.results}", f"page:    {page}"):
-        console.line(line)
+        console.say(line)
 
 
 def _refused(outcome: Outcome) -> Sequence[str]:

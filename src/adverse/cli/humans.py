@@ -175,7 +175,7 @@ def estimate(
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
-    from adverse.report.human_study import in_words, rich_table, thresholds_page
+    from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
     options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
@@ -187,9 +187,9 @@ def estimate(
         typer.echo(text, nl=False)
     else:
         console = Console()
-        console.print(rich_table(found))
+        console.print(threshold_table(found).terminal())
         for line in (counts_in_words(judgments), *map(in_words, found), *(one.words for one in agreement)):
-            console.line(f"- {line}")
+            console.say(f"- {line}")
     for path, content in ((out, text), (page, thresholds_page(judgments, found, agreement, options))):
         if path is not None:
             write_file(path, content.encode())

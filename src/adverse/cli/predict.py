@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from adverse.cli.console import say
+from adverse.cli.console import Console
 
 Table = Annotated[
     Path,
@@ -29,17 +29,11 @@ def predict(table: Table, simple: Simple, contextual: Contextual, as_json: Json 
         adverse predict scores.csv --simple gaussian_blur --contextual defocus
     """
     from adverse.curves.predict import predict_contextual, read_table
+    from adverse.report.run_tables import prediction_table
 
     found = predict_contextual(read_table(table), simple=simple, contextual=contextual)
     if as_json:
         typer.echo(json.dumps(found.plain(), indent=1))
         return
-    say(f"{contextual} ({len(found.contextual)} settings) from {simple} ({len(found.simple)} settings)")
-    width = max(len(sut) for sut in found.suts)
-    say(f"{'SUT':{width}}      R2  squared correlation")
-    for sut, one in found.suts.items():
-        say(f"{sut:{width}}  {_figure(one.r2)}  {_figure(one.squared_correlation)}")
-
-
-def _figure(value: float | None) -> str:
-    return f"{'-':>6}" if value is None else f"{value:6.3f}"
+    title = f"{contextual} ({len(found.contextual)} settings) from {simple} ({len(found.simple)} settings)"
+    Console().print(prediction_table(found, f"predict {contextual}", title).terminal())

@@ -70,11 +70,11 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
         raise typer.Exit(EXIT_INTERRUPTED)
     data = as_data(found)
     for table in requirement_tables(data):
-        console.print(table)
+        console.print(table.terminal(details=True))
     for line in requirement_lines(data):
-        console.line(f"- {line}")
+        console.say(f"- {line}")
     for name, path in zip(("results", "verdicts"), save(found), strict=True):
-        console.line(f"{name + ':':10}{path}")
+        console.say(f"{name + ':':10}{path}")
     page = write_requirements_page(folder)
-    console.line(f"{'page:':10}{page}")
+    console.say(f"{'page:':10}{page}")
     raise typer.Exit(exit_code(as_verdict(one) for one in found.results))

@@ -54,7 +54,7 @@ def plan(study: StudyPath, out: Out = None) -> None:
     console = Console()
     groups = Counter(setting.group for setting in made.job.settings)
     left = made.to_do
-    say = console.line
+    say = console.say
     say(f"study     {file.study.name}, seed {file.study.seed}, into {folder}")
     say(
         f"data      {file.study.data.format} {made.dataset.name}: {len(made.dataset.logs)} logs, "
@@ -154,16 +154,17 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
 def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False, trust: bool) -> int:
     from adverse.analysis.results import analyze as work_out
     from adverse.report.page import write_report
-    from adverse.report.terminal import remarks, tables
+    from adverse.report.remarks import remarks
+    from adverse.report.run_tables import level_tables
 
     summary = work_out(folder, exact=exact)
-    for table in tables(summary):
-        console.print(table)
+    for table in level_tables(summary):
+        console.print(table.terminal(shares=True))
     for line in remarks(summary):
-        console.line(line)
+        console.say(line)
     page = write_report(folder, trust=trust)
-    console.line(f"results: {folder / 'results' / 'summary.json'}")
-    console.line(f"report:  {page}")
+    console.say(f"results: {folder / 'results' / 'summary.json'}")
+    console.say(f"report:  {page}")
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 

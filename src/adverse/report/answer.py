@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.ranking import equal, percent
-from adverse.report.tables import NO_ORDER, span
+from adverse.report.intervals import summary_interval
+from adverse.report.run_tables import NO_ORDER
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
@@ -159,10 +160,10 @@ def _best(summary: Summary, level: str, condition: str) -> Best | None:
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:
-    interval = span(row.get(f"{name}_interval"))
+    interval = summary_interval(row.get(f"{name}_interval"))
     return f"{row[name]:.3f} ({interval})" if interval else f"{row[name]:.3f}"
 
 
 def _share(row: Mapping[str, Any]) -> str:
-    interval = span(row.get("robustness_interval"))
+    interval = summary_interval(row.get("robustness_interval"))
     return f"{row['robustness']:.0%} ({interval})" if interval else f"{row['robustness']:.0%}"

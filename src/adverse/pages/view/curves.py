@@ -5,7 +5,6 @@ Every place that a marker can take, and every number beside it, is worked out he
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,14 @@ import numpy as np
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.session import Grid, Opened
-from adverse.report.tables import span
-from adverse.report.tradeoffs import BOTTOM, LEFT, SIZE, TOP, Charts, style_of
+from adverse.report.chart import Chart
+from adverse.report.intervals import summary_interval
+from adverse.report.tradeoffs import FONT_PX, FRAME, style_of
+from adverse.report.tradeoffs import curve_panels as drawn_panels
 from adverse.text import counted, shown
 
 PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
-PANEL_SIZE = (LEFT + SIZE + 12, TOP + SIZE + BOTTOM)
+PANEL_SIZE = (FRAME.width, FRAME.height)
 SHAPES = ("circle", "diamond", "dot", "dot", "dot")
 """The marker of each line; those of the two settings that are looked at are larger."""
 
@@ -32,11 +33,13 @@ def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
     rows = run.rows_of(pick.level, pick.sut)
     if not drawn:
         return {"panels": [], "lines": [], "missing": missing, "size": PANEL_SIZE}
-    charts = Charts([curve for _, curve in drawn], marked=())
+    panels = drawn_panels([curve for _, curve in drawn], marked=())
     lines = []
     for number, (name, curve) in enumerate(drawn):
         colour, dashes, _ = style_of(number)
-        spots = charts.spots(curve) + np.array((LEFT, TOP))
+        spots = np.array(
+            [panel.place(getattr(curve, panel.x.label), getattr(curve, panel.y.label)) for panel in panels]
+        )
         lines.append(
             {
                 "name": name,
@@ -46,7 +49,7 @@ def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
                 "shape": SHAPES[number],
                 "area": rows[name]["area"],
                 "area_words": f"{rows[name]['area']:.3f}",
-                "interval_words": span(rows[name].get("area_interval")),
+                "interval_words": summary_interval(rows[name].get("area_interval")),
                 "safety": curve.safety.tolist(),
                 "efficiency": curve.efficiency.tolist(),
                 "safety_words": [f"{value:.3f}" for value in curve.safety],
@@ -55,11 +58,12 @@ def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
             }
         )
     title = f"{shown(pick.sut)} at level {pick.level}"
-    panels = [
-        {"title": words, "svg": _alone(f"{title}: {words}", body)}
-        for words, body in zip(PANELS, charts.panels(), strict=True)
+    charts = [
+        Chart(f"{title}: {words}", [panel], standing_alone=False, font_px=FONT_PX)
+        for words, panel in zip(PANELS, panels, strict=True)
     ]
-    return {"panels": panels, "lines": lines, "missing": missing, "size": PANEL_SIZE}
+    drawings = [{"title": words, "svg": chart.svg()} for words, chart in zip(PANELS, charts, strict=True)]
+    return {"panels": drawings, "lines": lines, "missing": missing, "size": PANEL_SIZE}
 
 
 def sensitivity_words(grid: Grid) -> list[str]:
@@ -116,9 +120,3 @@ def _roles(run: Opened, pick: Pick) -> dict[str, str]:
     for name, role in ((run.baseline, "baseline"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
         roles.setdefault(name, role)
     return roles
-
-
-def _alone(title: str, body: str) -> str:
-    shape = f'viewBox="0 0 {PANEL_SIZE[0]} {PANEL_SIZE[1]}" font-size="11" fill="currentColor"'
-    name = f'role="img" aria-label="{escape(title)}"'
-    return f'<svg {shape} {name}><g transform="translate({LEFT} {TOP})">{body}</g></svg>'

@@ -1,7 +1,4 @@
-"""What each page of the explorer shows, as plain data: its JSON twin, and all that its template places.
-
-The few sentences that the explorer makes from numbers, and foreign text that must not give a path away.
-"""
+"""What each page of the explorer shows, as plain data: its JSON, and all that its template places."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from adverse.pages.view.frames import frame_answer, frame_boxes, label_names
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.pictures import Pictures
 from adverse.pages.view.session import Opened
-from adverse.report.tables import level_tables
+from adverse.report.run_tables import level_tables
 from adverse.text import without_paths
 
 UNKNOWN_SIZE = (640, 480)
@@ -57,7 +54,8 @@ class Pages:
         if not run.detection:
             (table,) = level_tables(run.summary)
             metric = str(run.summary.data["metric"]).replace("_", " ")
-            scores = {"metric": metric, "columns": table.columns, "rows": _texts(table.rows)}
+            headings = [column.heading for column in table.columns]
+            scores = {"metric": metric, "columns": headings, "rows": table.texts()}
             laid_over = any(side["label_picture"] for side in page["frame"]["sides"].values())
             return page | {"scores": scores, "label_names": label_names(run, pick.sut) if laid_over else []}
         grid = run.grid(pick.sut)
@@ -90,9 +88,9 @@ class Pages:
 
     def drive(self, pick: Pick) -> dict[str, Any]:
         """Return the closed loop of the picked log at the picked sensitivity."""
-        return (
-            drive_panels(self.run, pick) if self.run.detection else {"why": "Only detectors are driven by."}
-        )
+        if not self.run.detection:
+            return {"why": "Closed-loop playback is for detectors only."}
+        return drive_panels(self.run, pick)
 
     def _side(self, pick: Pick, side: str, setting: str, row: int) -> dict[str, Any]:
         run = self.run
@@ -142,7 +140,3 @@ def thinned(count: int) -> list[int]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _texts(rows: Any) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in rows]
