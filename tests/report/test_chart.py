@@ -71,9 +71,9 @@ def test_the_svg_carries_its_data() -> None:
 
 def test_a_point_is_where_its_axes_say() -> None:
     panel = time_panel("p", "x", [Line("a", [0.0, 10.0], [0.0, 4.0])])
-    frame = panel.frame
-    assert panel.place(0.0, 0.0).tolist() == [frame.left, frame.height - frame.bottom]
-    assert panel.place(panel.x.ends[1], panel.y.ends[1]).tolist() == [frame.width - frame.right, frame.top]
+    size = panel.size
+    assert panel.place(0.0, 0.0).tolist() == [size.left, size.height - size.bottom]
+    assert panel.place(panel.x.ends[1], panel.y.ends[1]).tolist() == [size.width - size.right, size.top]
     log = Axis("sensitivity", (0.01, 100.0), (0.01, 100.0), log=True)
     assert log.part([0.01, 1.0, 100.0]).tolist() == [0.0, 0.5, 1.0]
 

@@ -87,6 +87,7 @@ def test_views_show_less_and_keep_the_records() -> None:
     stacked = TABLE.stacked("SUT and tests", "SUT", "tests")
     assert stacked.headings == ["SUT and tests", "area", ""]
     assert stacked.rows[0][0].details == ("12",)
+    assert "0.40 to 0.60" not in TABLE.without_details("area").html()
     assert [table.headings for table in TABLE.abreast(2)] == [["SUT", "area", "tests"], ["SUT", ""]]
     assert TABLE.first(1, more="see the CSV").caption == "and 2 more: see the CSV"
     assert TABLE.first(3, more="") is TABLE

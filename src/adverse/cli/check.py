@@ -8,23 +8,23 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import FinishedRun
 
-RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
 Rules = Annotated[Path, typer.Argument(help="The requirements (YAML), see docs/gate.md.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
 Markdown = Annotated[
     Path | None, typer.Option("--markdown", help="Also write a Markdown summary, for a pull request.")
 ]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
 Save = Annotated[bool, typer.Option("--save", help="Keep the verdicts in the run, for its report to show.")]
 
 
 def check(
-    folder: RunPath,
+    folder: FinishedRun,
     requirements: Rules,
     junit: Junit = None,
     markdown: Markdown = None,
-    json: Json = None,
+    json: JsonPath = None,
     save: Save = False,  # noqa: FBT002
 ) -> None:
     """Hold a run to requirements and print a verdict on each: PASS, FAIL or INCONCLUSIVE.

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from adverse.cli.console import say
+from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Json
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
 if TYPE_CHECKING:
@@ -31,27 +32,17 @@ data = typer.Typer(
     rich_markup_mode=None,
 )
 
-Place = Annotated[Path, typer.Argument(metavar="PATH", help="The data set's folder, or a study file.")]
-Format = Annotated[str | None, typer.Option("--format", help="What it is. [default: told by its folders]")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", help="As in the study's data section: boxes=polygons; repeatable."),
-]
 Everything = Annotated[bool, typer.Option("--all", help="Decode every image, not a sample of 100.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-PluginFiles = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="A file that adds formats; repeatable.")
-]
 
 
 @data.command("check")
 def check_data(
-    path: Place,
-    format_name: Format = None,
-    option: Options = None,
+    path: DataPath,
+    format_name: DataFormat = None,
+    option: DataOptions = None,
     everything: Everything = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
-    plugin: PluginFiles = None,
+    plugin: FormatPlugins = None,
 ) -> None:
     """Read a data set and say what is in it, what it can be used for, and what is wrong with it.
 

@@ -12,7 +12,17 @@ from rich.console import Console as RichConsole
 from typer.core import TyperGroup
 
 from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.runs import Workers, interrupts
+from adverse.cli.options import (
+    DataFormat,
+    DataOptions,
+    DataPath,
+    FormatPlugins,
+    Host,
+    Json,
+    Port,
+    Workers,
+)
+from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
     from adverse.fuzz.outcome import Outcome
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML), with its fuzz: section.")]
-RunPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
+CampaignPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
 Tests = Annotated[int, typer.Option("--tests", "-n", min=1, help="How many tests to run.")]
 Out = Annotated[
     Path | None,
@@ -37,22 +47,10 @@ Against = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the study's.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was found before and start over.")]
-Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
-Port = Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.")]
-Place = Annotated[Path, typer.Argument(metavar="PATH", help="The data set's folder, or a study file.")]
-Sheet = Annotated[Path | None, typer.Option("--sheet", help="Draw cut-outs on a sheet: this PNG file.")]
+CutoutSheet = Annotated[Path | None, typer.Option("--sheet", help="Draw cut-outs on a sheet: this PNG file.")]
 Count = Annotated[int, typer.Option("--count", min=1, max=2000, help="Cut-outs on the sheet.")]
-Format = Annotated[str | None, typer.Option("--format", help="What it is. [default: told by its folders]")]
-DataOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", help="As in the study's data section: split={test: val}; repeatable."),
-]
 Cache = Annotated[
     Path | None, typer.Option("--cache", help="Where sets are kept. [default: ~/.cache/adverse]")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-PluginFiles = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="A file that adds formats; repeatable.")
 ]
 HELP = """Change what is in the scene, and see what that does to a segmenter or detector.
 
@@ -147,7 +145,7 @@ def run(
 
 
 @fuzz.command("report")
-def report(folder: RunPath, against: Against = None) -> None:
+def report(folder: CampaignPath, against: Against = None) -> None:
     """Work out the results of a finished campaign again, print them, and write its page.
 
     \b
@@ -158,7 +156,7 @@ def report(folder: RunPath, against: Against = None) -> None:
 
 
 @fuzz.command("review")
-def review(folder: RunPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
+def review(folder: CampaignPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
     """Open a page on which people say of each failure whether it is a true one.
 
     \b
@@ -178,14 +176,14 @@ def review(folder: RunPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
 
 @fuzz.command("resources")
 def resources(
-    path: Place,
-    sheet: Sheet = None,
+    path: DataPath,
+    sheet: CutoutSheet = None,
     count: Count = 60,
-    format_name: Format = None,
+    format_name: DataFormat = None,
     option: DataOptions = None,
     cache: Cache = None,
     as_json: Json = False,  # noqa: FBT002
-    plugin: PluginFiles = None,
+    plugin: FormatPlugins = None,
 ) -> None:
     """Cut the objects out of a data set with labels and instances, and say what can be done with them.
 

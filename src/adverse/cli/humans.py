@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import Host
 
 humans = typer.Typer(
     no_args_is_help=True,
@@ -24,9 +25,6 @@ humans = typer.Typer(
 )
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of a human study (YAML).")]
-Host = Annotated[
-    str, typer.Option("--host", help="Where to listen; others than 127.0.0.1 open it to a network.")
-]
 Port = Annotated[int, typer.Option("--port", "-p", help="0: the one it had before, or any that is free.")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="The participant's number.")]
 LeftOut = Annotated[

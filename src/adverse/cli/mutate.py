@@ -21,7 +21,9 @@ Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder o
 Target = Annotated[
     Path | None, typer.Argument(metavar="[OUT]", help="An image (PNG or JPEG); a folder for many.")
 ]
-Sheet = Annotated[Path | None, typer.Option("--sheet", help="Draw all settings on one sheet: this file.")]
+ContactSheet = Annotated[
+    Path | None, typer.Option("--sheet", help="Draw all settings on one sheet: this file.")
+]
 Mutations = Annotated[
     list[str] | None,
     typer.Option("--mutation", "-m", help='An id, "gaussian_blur(sigma_px=2)", or a battery; repeatable.'),
@@ -44,7 +46,7 @@ def mutate(
     source: Source,
     target: Target = None,
     mutation: Mutations = None,
-    sheet: Sheet = None,
+    sheet: ContactSheet = None,
     depth: DepthPath = None,
     depth_scale: DepthScale = None,
     invalid_depth: InvalidDepth = None,

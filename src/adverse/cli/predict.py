@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import Json
 
-Table = Annotated[
+ScoresPath = Annotated[
     Path,
     typer.Argument(help="CSV: first column the setting's id, one column per SUT, a row called baseline."),
 ]
 Simple = Annotated[str, typer.Option(help="The mutation to predict from, as in gaussian_blur.")]
 Contextual = Annotated[str, typer.Option(help="The mutation to predict, as in defocus.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def predict(table: Table, simple: Simple, contextual: Contextual, as_json: Json = False) -> None:  # noqa: FBT002
+def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: Json = False) -> None:  # noqa: FBT002
     """Predict scores under a contextual mutation from those under a simple one, leaving one SUT out.
 
     R2 says how much of a SUT's fall over the contextual settings was foreseen: 1 all, 0 or less nothing.

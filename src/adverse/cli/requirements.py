@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.runs import Fresh, Workers, interrupts
+from adverse.cli.options import Fresh, Workers
+from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_INTERRUPTED
 
 requirements = typer.Typer(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher, show_error
-from adverse.cli.report import Trust
+from adverse.cli.options import Fresh, Trust, Workers
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -25,11 +25,6 @@ RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", "-w", min=0, help="Worker processes; 0: in this one. [default: all cores]"),
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
 Exact = Annotated[
     bool,

@@ -130,7 +130,7 @@ def _of_task(summary: Summary) -> Iterator[str]:
         flat = {metric: row["scores"][metric], f"{metric}_interval": row.get(f"{metric}_interval")}
         text = f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}"
         if not mine:
-            yield f"{text}: it is right about nothing, un-mutated."
+            yield f"{text}: it scores 0 on clean images."
             continue
         worst = min(mine, key=lambda one: one["share"])
         yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."

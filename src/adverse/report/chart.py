@@ -26,7 +26,7 @@ HEADING_PX = 34
 INK, PAPER = "#1a1a1a", "white"
 
 
-class Frame(NamedTuple):
+class PanelSize(NamedTuple):
     """The size of a panel, and what is left for words on each side, in pixels."""
 
     width: int = 760
@@ -113,14 +113,14 @@ class Panel:
     marks: Sequence[Mark] = ()
     dots: Sequence[Dots] = ()
     bands: Sequence[Band] = ()
-    frame: Frame = field(default=Frame())
+    size: PanelSize = field(default=PanelSize())
 
     def place(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Return points in pixels of the panel, with x and y last."""
-        frame = self.frame
+        size = self.size
         across, up = self.x.part(x), self.y.part(y)
-        wide, high = frame.width - frame.left - frame.right, frame.height - frame.top - frame.bottom
-        return np.stack([frame.left + across * wide, frame.height - frame.bottom - up * high], axis=-1)
+        wide, high = size.width - size.left - size.right, size.height - size.top - size.bottom
+        return np.stack([size.left + across * wide, size.height - size.bottom - up * high], axis=-1)
 
     def colour(self, number: int) -> str:
         """Return the colour of a line."""
@@ -155,9 +155,9 @@ class Panel:
             if series.name
         ]
         spot = (
-            f'x="{self.frame.left}" y="{self.frame.top - 16}"'
+            f'x="{self.size.left}" y="{self.size.top - 16}"'
             if left
-            else f'x="{self.frame.width - self.frame.right}" y="16" text-anchor="end"'
+            else f'x="{self.size.width - self.size.right}" y="16" text-anchor="end"'
         )
         return f"<text {spot}>{(3 * BLANK).join(spans)}</text>"
 
@@ -174,32 +174,32 @@ class Panel:
             yield mark.name, x, [mark.x]
 
     def _axes(self) -> Iterator[str]:
-        frame = self.frame
-        right, bottom = frame.width - frame.right, frame.height - frame.bottom
+        size = self.size
+        right, bottom = size.width - size.right, size.height - size.bottom
         if self.title:
-            yield f'<text x="{frame.left}" y="16">{escape(self.title)}</text>'
-        shape = f'width="{right - frame.left}" height="{bottom - frame.top}" fill="none"'
-        yield f'<rect x="{frame.left}" y="{frame.top}" {shape} stroke="currentColor" stroke-opacity="0.25"/>'
+            yield f'<text x="{size.left}" y="16">{escape(self.title)}</text>'
+        shape = f'width="{right - size.left}" height="{bottom - size.top}" fill="none"'
+        yield f'<rect x="{size.left}" y="{size.top}" {shape} stroke="currentColor" stroke-opacity="0.25"/>'
         for tick in self.y.ticks:
             _, y = self.place(self.x.ends[0], tick)
-            ends = f'x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"'
+            ends = f'x1="{size.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"'
             yield f'<line {ends} stroke="currentColor" stroke-opacity="0.12"/>'
-            yield f'<text x="{frame.left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
+            yield f'<text x="{size.left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
         for tick in self.x.ticks:
             x, _ = self.place(tick, self.y.ends[0])
             yield f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{tick:g}</text>'
-        middle = (frame.left + right) / 2
+        middle = (size.left + right) / 2
         yield f'<text x="{middle}" y="{bottom + 31}" text-anchor="middle">{escape(self.x.label)}</text>'
         if self.y.label:
-            turn = f'transform="translate(14 {(frame.top + bottom) / 2}) rotate(-90)"'
+            turn = f'transform="translate(14 {(size.top + bottom) / 2}) rotate(-90)"'
             yield f'<text {turn} text-anchor="middle">{escape(self.y.label)}</text>'
 
     def _marks(self) -> Iterator[str]:
-        frame = self.frame
-        bottom = frame.height - frame.bottom
+        size = self.size
+        bottom = size.height - size.bottom
         for number, mark in enumerate(self.marks):
             x, _ = self.place(mark.x, self.y.ends[0])
-            ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"'
+            ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{size.top}" y2="{bottom}"'
             dash = f' stroke-dasharray="{mark.dashes}"' if mark.dashes else ' stroke-width="2"'
             yield f'<line {ends} stroke="{mark.colour}"{dash}/>'
             away, anchor = (-4, "end") if mark.side == "left" else (4, "start")
@@ -238,11 +238,11 @@ class Chart:
 
     def svg(self) -> str:
         """Return the chart as an SVG document, with its data inside."""
-        frame = self.panels[0].frame
+        size = self.panels[0].size
         top = HEADING_PX if self.standing_alone else 0
         rows = -(-len(self.panels) // self.across)
-        width = frame.width * min(self.across, len(self.panels))
-        height = top + frame.height * rows
+        width = size.width * min(self.across, len(self.panels))
+        height = top + size.height * rows
         colour = INK if self.standing_alone else "currentColor"
         look = f'font-family="sans-serif" color="{INK}"' if self.standing_alone else ""
         shape = f'viewBox="0 0 {width} {height}" font-size="{self.font_px}" fill="{colour}" {look}'
@@ -253,9 +253,9 @@ class Chart:
         ]
         if self.standing_alone:
             parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
-            parts.append(f'<text x="{frame.left}" y="20" font-size="15" font-weight="bold">{title}</text>')
+            parts.append(f'<text x="{size.left}" y="20" font-size="15" font-weight="bold">{title}</text>')
         for number, panel in enumerate(self.panels):
-            x, y = frame.width * (number % self.across), top + frame.height * (number // self.across)
+            x, y = size.width * (number % self.across), top + size.height * (number // self.across)
             names = panel.legend(left=self.legend_left) if self.standing_alone else ""
             parts.append(f'<g transform="translate({x} {y})">{panel.body()}{names}</g>')
         return "\n".join([*parts, "</svg>\n"])
@@ -275,17 +275,22 @@ class Chart:
 
 
 def time_panel(
-    title: str, x_label: str, lines: Sequence[Line], marks: Sequence[Mark] = (), *, width: int = Frame().width
+    title: str,
+    x_label: str,
+    lines: Sequence[Line],
+    marks: Sequence[Mark] = (),
+    *,
+    width: int = PanelSize().width,
 ) -> Panel:
     """Return a panel whose axes hold all of its lines, with 0 on the upright one."""
     xs, ys = _finite(*(line.x for line in lines)), _finite(*(line.y for line in lines))
     x = _ticks(float(xs.min()), float(xs.max()))
     y = _ticks(min(0.0, float(ys.min())), float(ys.max()))
     axes = Axis(x_label, (x[0], x[-1]), tuple(x)), Axis("", (y[0], y[-1]), tuple(y))
-    return Panel(title, *axes, lines, marks, frame=Frame(width=width))
+    return Panel(title, *axes, lines, marks, size=PanelSize(width=width))
 
 
-BAR = Frame(240, 18, 6, 6, 0, 0)
+BAR = PanelSize(240, 18, 6, 6, 0, 0)
 
 
 def interval_bar(

@@ -13,7 +13,7 @@ from adverse.humans.answers import Judgments
 from adverse.humans.estimate import Estimate, Options
 from adverse.humans.estimates_file import Reuse, counts_in_words
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, Kind
-from adverse.report.chart import Axis, Band, Chart, Dots, Frame, Line, Mark, Panel
+from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, PanelSize
 from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Table, columns
@@ -95,7 +95,7 @@ def _plain(estimate: Estimate) -> dict[str, Any]:
     return row
 
 
-FRAME = Frame(760, 306, 58, 16, 24, 46)
+PANEL_SIZE = PanelSize(760, 306, 58, 16, 24, 46)
 SPLINE, DROP, BASE, PLAIN = "#0072b2", "#d55e00", "#444444", "#8a8a8a"
 """Okabe and Ito's blue and vermillion, which colour-blind people can tell apart."""
 DASHES = "6 4"
@@ -137,7 +137,7 @@ def threshold_chart(estimate: Estimate, alpha: float) -> Chart:
         name = f"{estimate.symbol} = {estimate.value:g}"
         side: Literal["left", "right"] = "right" if estimate.value < NEAR_THE_END else "left"
         marks = [Mark(name, estimate.value, DROP, "", side)]
-    panel = Panel("", *axes, lines, marks, dots, list(_bands(estimate)) if lines else (), FRAME)
+    panel = Panel("", *axes, lines, marks, dots, list(_bands(estimate)) if lines else (), PANEL_SIZE)
     return Chart(title, [panel], legend_left=True)
 
 

@@ -211,6 +211,12 @@ class Table:
         )
         return replace(self, columns=columns, rows=rows, records=tuple(self.data()))
 
+    def without_details(self, heading: str) -> Table:
+        """Return the table with nothing below the values of a column."""
+        place = self._place(heading)
+        rows = tuple((*row[:place], replace(row[place], details=()), *row[place + 1 :]) for row in self.rows)
+        return replace(self, rows=rows)
+
     def abreast(self, count: int) -> Iterator[Table]:
         """Yield narrower tables: the first column with `count` of the others each."""
         for start in range(1, max(len(self.columns), 2), count):

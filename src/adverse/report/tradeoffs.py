@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.report.chart import Axis, Chart, Frame, Line, Panel
+from adverse.report.chart import Axis, Chart, Line, Panel, PanelSize
 from adverse.report.table import Cell, Row, Table, columns
 from adverse.store.read import Store
 from adverse.text import shown
@@ -28,7 +28,7 @@ STYLES = (
 )
 """Colour (Okabe and Ito), dashes and width of the lines, in their order."""
 SIZE, LEFT, RIGHT, TOP, BOTTOM = 230, 46, 12, 10, 44
-FRAME = Frame(LEFT + SIZE + RIGHT, TOP + SIZE + BOTTOM, LEFT, RIGHT, TOP, BOTTOM)
+PANEL_SIZE = PanelSize(LEFT + SIZE + RIGHT, TOP + SIZE + BOTTOM, LEFT, RIGHT, TOP, BOTTOM)
 """A panel is a square of SIZE pixels, with its words around it."""
 FONT_PX = 11
 
@@ -64,7 +64,7 @@ def curve_panels(curves: Sequence[TradeOff], *, marked: Sequence[float] = MARKED
     safety, efficiency = (Axis(name, (0.0, 1.0), (0.0, 0.5, 1.0)) for name in ("safety", "efficiency"))
     axes = ((efficiency, safety), (sensitivity, safety), (sensitivity, efficiency))
     return [
-        Panel("", x, y, [_line(curve, n, x, y, marked) for n, curve in enumerate(curves)], frame=FRAME)
+        Panel("", x, y, [_line(curve, n, x, y, marked) for n, curve in enumerate(curves)], size=PANEL_SIZE)
         for x, y in axes
     ]
 

@@ -11,28 +11,28 @@ import numpy as np
 
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import Grid, Opened
+from adverse.pages.view.session import ExploredRun, Grid
 from adverse.report.chart import Chart
 from adverse.report.intervals import summary_interval
-from adverse.report.tradeoffs import FONT_PX, FRAME, style_of
+from adverse.report.tradeoffs import FONT_PX, PANEL_SIZE, style_of
 from adverse.report.tradeoffs import curve_panels as drawn_panels
 from adverse.text import counted, shown
 
 PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
-PANEL_SIZE = (FRAME.width, FRAME.height)
 SHAPES = ("circle", "diamond", "dot", "dot", "dot")
 """The marker of each line; those of the two settings that are looked at are larger."""
 
 
-def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
+def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return the three panels as SVG and, for each line, its values and its markers' places at all levels."""
     known = run.curves(pick.sut, pick.level)
     roles = _roles(run, pick)
     drawn = [(name, known[name]) for name in roles if name in known]
     missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in known]
     rows = run.rows_of(pick.level, pick.sut)
+    size = (PANEL_SIZE.width, PANEL_SIZE.height)
     if not drawn:
-        return {"panels": [], "lines": [], "missing": missing, "size": PANEL_SIZE}
+        return {"panels": [], "lines": [], "missing": missing, "size": size}
     panels = drawn_panels([curve for _, curve in drawn], marked=())
     lines = []
     for number, (name, curve) in enumerate(drawn):
@@ -63,7 +63,12 @@ def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
         for words, panel in zip(PANELS, panels, strict=True)
     ]
     drawings = [{"title": words, "svg": chart.svg()} for words, chart in zip(PANELS, charts, strict=True)]
-    return {"panels": drawings, "lines": lines, "missing": missing, "size": PANEL_SIZE}
+    return {
+        "panels": drawings,
+        "lines": lines,
+        "missing": missing,
+        "size": (PANEL_SIZE.width, PANEL_SIZE.height),
+    }
 
 
 def sensitivity_words(grid: Grid) -> list[str]:
@@ -79,7 +84,7 @@ def sensitivity_words(grid: Grid) -> list[str]:
     return words
 
 
-def log_words(run: Opened, pick: Pick, setting: str) -> list[tuple[int, str]]:
+def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str]]:
     """Say what the results hold of this log at this level, from which sensitivity on."""
     outcome = run.outcome((pick.sut, pick.level, setting, pick.log))
     if outcome is None:
@@ -114,7 +119,7 @@ def _alarm_words(outcome: dict[str, Any], hits: int, cost: float, what: str) -> 
     return ", ".join(parts)
 
 
-def _roles(run: Opened, pick: Pick) -> dict[str, str]:
+def _roles(run: ExploredRun, pick: Pick) -> dict[str, str]:
     """Return the lines to draw, and what each is here for; the two settings first."""
     roles = {setting: side for side, setting in pick.sides.items()}
     for name, role in ((run.baseline, "baseline"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):

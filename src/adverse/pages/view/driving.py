@@ -10,7 +10,7 @@ import numpy as np
 from adverse.analysis.loop import Driven, Told, drive_seen
 from adverse.errors import AdverseError
 from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.report.chart import Chart, Line, Mark, Panel, time_panel
 from adverse.report.tradeoffs import style_of
 from adverse.robot.playback import Trace
@@ -24,7 +24,7 @@ NO_LOOP = "The study has no level loop, so nothing was driven. Add loop to its l
 SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothing to stop for"}
 
 
-def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
+def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
     context = run.context(pick.log)
     if "loop" not in context.levels or context.robot is None:
@@ -50,7 +50,7 @@ def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
     passed = [[_passes(trace, float(place)) for place in stations] for *_, trace in runs]
     return {
         "why": None,
-        "size": (WIDTH, panels[0].frame.height),
+        "size": (WIDTH, panels[0].size.height),
         "panels": [
             {
                 "title": panel.title,
@@ -80,7 +80,7 @@ def _verdict(one: Driven) -> str:
     return f"has nothing to stop for, and stops {'once' if stops == 1 else f'{stops} times'}"
 
 
-def _driven(run: Opened, pick: Pick, setting: str) -> Driven:
+def _driven(run: ExploredRun, pick: Pick, setting: str) -> Driven:
     grid = run.grid(pick.sut)
     told = Told(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
     kind = pick.level.partition("/")[2]

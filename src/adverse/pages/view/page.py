@@ -14,7 +14,7 @@ from adverse.pages.view.driving import drive_panels
 from adverse.pages.view.frames import frame_answer, frame_boxes, label_names
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.pictures import Pictures
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.report.run_tables import level_tables
 from adverse.text import without_paths
 
@@ -32,7 +32,7 @@ LONGEST_TABLE = 200
 class Pages:
     """The pages of one run."""
 
-    def __init__(self, run: Opened) -> None:
+    def __init__(self, run: ExploredRun) -> None:
         self.run = run
         self.pictures = Pictures(run)
 

@@ -50,7 +50,7 @@ class Grid:
     resolved: NDArray[np.bool_]
 
 
-class Opened:
+class ExploredRun:
     """Reads a run when asked, and remembers what is likely to be asked for again."""
 
     def __init__(self, run: Path, *, trust: bool = False) -> None:

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import Json
 from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
-RunPath = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
+BenchmarkRun = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
 MetricName = Annotated[
     str | None,
     typer.Option(
@@ -37,8 +38,7 @@ With = Annotated[
     Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
 ]
 Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Csv = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
 Save = Annotated[
@@ -47,7 +47,7 @@ Save = Annotated[
 
 
 def bench_table(
-    folder: RunPath,
+    folder: BenchmarkRun,
     metric: MetricName = None,
     classes: Classes = None,
     per_class: PerClass = False,  # noqa: FBT002
@@ -55,7 +55,7 @@ def bench_table(
     published: With = None,
     no_intervals: Quick = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
-    csv: Csv = None,
+    csv: CsvPath = None,
     save: Save = False,  # noqa: FBT002
     reference: Reference = None,
 ) -> None:
