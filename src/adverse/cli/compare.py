@@ -38,7 +38,7 @@ def compare(
     json: JsonPath = None,
     fail_on_regression: Fail = False,  # noqa: FBT002
 ) -> None:
-    """Compare two runs over the same logs: what got worse, what cannot be told, what got better.
+    """Compare two runs over the same logs: what got worse, what is inconclusive, what got better.
 
     \b
     Examples:

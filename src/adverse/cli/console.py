@@ -105,7 +105,7 @@ class ProgressWatcher:
         self.total, self.done, self.before = total, done, done
         self.started = self.said = time.monotonic()
         if done:
-            self.note(f"{done} of {total} images were done before; going on from there")
+            self.note(f"{done} of {total} images were done before; resuming")
         if total > done and self.console.is_terminal:
             self.live = Progress(
                 TextColumn("running"),
@@ -150,9 +150,9 @@ def wrong(statuses: Counter[str]) -> str:
     >>> wrong(Counter(ok=5, fault=1, quarantined=2))
     '1 faults, 2 without an image'
     >>> wrong(Counter(ok=5, retried=1))
-    '0 faults, 1 answered only when asked again'
+    '0 faults, 1 retried'
     """
-    words = {"retried": "answered only when asked again", "quarantined": "without an image"}
+    words = {"retried": "retried", "quarantined": "without an image"}
     more = (f", {statuses[status]} {text}" for status, text in words.items() if statuses[status])
     return f"{statuses['fault']} faults{''.join(more)}"
 

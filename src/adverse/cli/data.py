@@ -81,7 +81,7 @@ def check_data(
 def read_place(
     path: Path, format_name: str | None, given: list[str], registry: Registry
 ) -> tuple[Dataset, Mapping[str, Any] | None, str]:
-    """Return the data set, the data section that reads it, and how it was told."""
+    """Return the data set, the data section that reads it, and a title for it."""
     from adverse import plugins
     from adverse.data.reading import guess, guessed_options, read_format
     from adverse.study.plan import read_dataset
@@ -92,11 +92,11 @@ def read_place(
         study_registry = plugins.load(file.plugin_files) if file.plugin_files else registry
         return read_dataset(file, study_registry), None, f"The data of {path} ({file.study.data.format})"
     if format_name is None:
-        told = guess(path, registry.all("dataset"))
-        reader, options, how = told.format, told.options, "told by its folders"
+        guessed = guess(path, registry.all("dataset"))
+        reader, options, how = guessed.format, guessed.options, "recognized by its folders"
     else:
         reader = registry.get("dataset", format_name, where="--format")
-        options, how = guessed_options(reader, path), "as you say"
+        options, how = guessed_options(reader, path), "as given"
     section = {**options, **_given(given)}
     bound = plugins.bind(reader, section, where="--option")
     title = f"{reader.name}, {how}: {path}"

@@ -1,4 +1,4 @@
-"""humans: what people tolerate, asked and estimated."""
+"""humans: the human study, and what people tolerate by its answers."""
 
 from __future__ import annotations
 

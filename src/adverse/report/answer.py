@@ -28,7 +28,7 @@ NO_RESAMPLES = "the study asks for no resamples of its logs"
 
 
 class Best(NamedTuple):
-    """The SUT with the largest area, and the probability that it is the best; None, and why, if untold."""
+    """The SUT with the largest area, and the probability that it is the best; None, and why, if unknown."""
 
     sut: str
     chance: float | None

@@ -75,7 +75,7 @@ class DrivenLog:
 
 
 def drives(store: Store) -> list[DrivenLog]:
-    """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one."""
+    """Return a safe and an unsafe log of the first SUT that has them, on clean images if possible."""
     path = store.result("outcomes.parquet")
     if "loop" not in store.run.levels or path is None:
         return []

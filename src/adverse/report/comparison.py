@@ -1,4 +1,4 @@
-"""Two runs compared, in the terminal and as a page: regressions first, then what could not be told."""
+"""Two runs compared, in the terminal and as a page: regressions first, then what is inconclusive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from adverse.text import shown
 
 HEADS = {
     "regression": "Regressions",
-    "not told": "Could not be told",
+    "not told": "Inconclusive",
     "improvement": "Improvements",
     "unchanged": "Unchanged",
 }
@@ -46,7 +46,9 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     lines = [headline(comparison), method(comparison)]
     alone = [one for one in comparison.of("not told") if one.why.startswith("alone")]
     if alone:
-        lines.append(f"{len(alone)} of those that could not be told would count alone; more logs would tell.")
+        lines.append(
+            f"{len(alone)} of the inconclusive ones would be significant alone; more logs would settle them."
+        )
     return [
         *lines,
         *(f"only in one: {shown(text, longest=400)}" for text in comparison.pairing.only),
@@ -63,7 +65,7 @@ def headline(comparison: Comparison) -> str:
         if worse
         else "Nothing got worse for certain"
     )
-    rest = f"{better} better, {counts['unchanged']} unchanged, {counts['not told']} could not be told"
+    rest = f"{better} better, {counts['unchanged']} unchanged, {counts['not told']} inconclusive"
     return f"{first}; {rest}."
 
 
@@ -148,7 +150,7 @@ def _plural(count: int, noun: str) -> str:
 
 WORDS = {
     "regression": "The whole interval of the difference lies below 0.",
-    "not told": "The interval holds 0, or there is none, or it would be named by chance among so many.",
+    "not told": "The interval holds 0, or there is none, or among so many it may be chance.",
     "improvement": "The whole interval of the difference lies above 0.",
     "unchanged": "Every log came to exactly the same in both runs.",
 }

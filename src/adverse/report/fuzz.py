@@ -54,10 +54,10 @@ def counts_table(outcome: Outcome) -> Table:
     )
     headings = (
         *columns("SUT", "mutation", "tests", left=2),
-        *(Column(f"{name} {_range(name)}") for name in BINS),
+        *(Column(f"{name} {_range(name)}", brief=name[:3]) for name in BINS),
         Column("all"),
-        Column(RATE, ".1f"),
-        Column(PUBLISHED),
+        Column(RATE, ".1f", brief="per 1,000"),
+        Column(PUBLISHED, brief="paper"),
         Column("faults"),
     )
     groups = {number: "" for number, row in enumerate(records) if row["mutation"] == ALL}
@@ -312,9 +312,9 @@ def summary_words(outcome: Outcome) -> list[str]:
     """Return the campaign in a few sentences."""
     manifest, count = outcome.manifest, outcome.count
     kept = manifest["pruned"]
-    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % un-mutated"
+    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % on the clean image"
     dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
-    empty = f" {kept['not_scored']} have nothing that is judged." if kept["not_scored"] else ""
+    empty = f" {kept['not_scored']} have no ground truth to score against." if kept["not_scored"] else ""
     lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}.{empty}"]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
@@ -330,8 +330,8 @@ def summary_words(outcome: Outcome) -> list[str]:
     )
     if manifest["status"] == "saturated":
         lines.append(
-            f"No more than {count} of the {manifest['asked']} tests that were asked for could be made: the "
-            "checks refuse the rest, or everything was drawn before."
+            f"No more than {count} of the {manifest['asked']} requested tests could be made: the checks "
+            "refuse the rest, or everything was drawn before."
         )
     return lines
 

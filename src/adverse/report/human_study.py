@@ -29,11 +29,11 @@ def in_words(estimate: Estimate) -> str:
     """Say what was estimated, so that it can stand in a document.
 
     >>> in_words(Estimate("haze", "correctness", "insufficient", "vif", "2 bins with more than 10 answers"))
-    't_c of haze: cannot be told; 2 bins with more than 10 answers'
+    't_c of haze: cannot be estimated; 2 bins with more than 10 answers'
     """
     head = f"{estimate.symbol} of {shown(estimate.transformation)}"
     if estimate.status == INSUFFICIENT:
-        return f"{head}: cannot be told; {estimate.why}"
+        return f"{head}: cannot be estimated; {estimate.why}"
     compared = f"({estimate.base:.1%} of {estimate.base_answers} answers)"
     if estimate.tied:
         compared += f", {estimate.tied} answers left out because people are tied on the original"

@@ -87,7 +87,7 @@ def render(looker: Looker, summary: Summary) -> str:
         changes=list(summary.data.get("ranking_changes", ())),
         levels=level_tables(summary),
         rankings=ranking_table(summary),
-        told_all=all(one["probability"] is not None for one in summary.data.get("rankings", ())),
+        all_ranked=all(ranking["probability"] is not None for ranking in summary.data.get("rankings", ())),
         predictions=list(prediction_tables(summary)) if detection else [],
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
@@ -105,7 +105,7 @@ def _not_pictured(looker: Looker) -> list[str]:
 
 
 def hazards_of(looker: Looker) -> HazardCoverage:
-    """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not asked."""
+    """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not loaded."""
     return hazard_coverage(looker.store.groups, looker.known_plugins())
 
 

@@ -36,7 +36,10 @@ def quality(summary: Summary) -> list[str]:
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
         lines += _of_retries(summary, sut)
         if counts["answered_differently_when_asked_twice"]:
-            lines.append(f"{sut}: gave different answers to the same image; its figures are one draw of many")
+            lines.append(
+                f"{sut}: nondeterministic: gave different answers to the same image; its figures are one draw "
+                "of many"
+            )
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     if refused:
         frames = len({row["frame"] for row in refused})
@@ -65,7 +68,7 @@ def _of_sensitivity(summary: Summary) -> list[str]:
     suts: dict[str, list[str]] = {}
     for sut, known in summary.data.get("sensitivity", {}).items():
         if known["from"] == "test":
-            words = "thresholds were chosen on the un-mutated test images; there is no validation split"
+            words = "thresholds were chosen on the clean test images; there is no validation split"
             suts.setdefault(words, []).append(sut)
         if known["unresolved_levels"]:
             words = (
@@ -120,7 +123,7 @@ def _of_retries(summary: Summary, sut: str) -> list[str]:
         )
         lines += _listed((row for row in mine if row["failed_attempts"]), "retries")
     if counts["outages"]:
-        lines.append(f"{sut}: could not be reached {counts['outages']} times, until it was asked again")
+        lines.append(f"{sut}: was unreachable {counts['outages']} times before it answered")
         lines += _listed((row for row in mine if not row["failed_attempts"]), "retries")
     return lines
 

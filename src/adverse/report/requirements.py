@@ -52,13 +52,11 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def trouble_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return which versions could not be made, where SUTs failed, and what was asked for in vain."""
+    """Return which versions could not be made, where SUTs failed, and what could not be done as requested."""
     lines = [line for rows in by_requirement(data).values() for line in _rejected(rows[0])]
     most, wanted = max(row["images"] for row in data["results"]), data["images_per_batch"]
     if wanted is not None and wanted > most:
-        lines.append(
-            f"batches of {wanted} images were asked for; they hold no more than the images there are"
-        )
+        lines.append(f"batches of {wanted} images were requested, but there are only {most} images")
     lines += [
         f"{shown(sut)}: failed on {n} images, which count as missed" for sut, n in data["faults"].items() if n
     ]
@@ -120,7 +118,7 @@ def results_table(name: str, rows: Sequence[Row], span: tuple[float, float] | No
 
 
 def rankings_table(data: Mapping[str, Any]) -> Table | None:
-    """Return the order of the SUTs by reliability beside that by the battery; None: not asked for."""
+    """Return the order of the SUTs by reliability beside that by the battery; None: not requested."""
     rows: list[tuple[Cell, ...]] = []
     records: list[Row] = []
     for ranking in data["rankings"]:

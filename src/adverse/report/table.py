@@ -40,6 +40,8 @@ class Column:
     """Format of its numbers, such as .3f; empty: as they are."""
     align: Literal["left", "right"] = "right"
     no_wrap: bool = False
+    brief: str = ""
+    """The heading in a terminal, where the whole one is too long for it."""
     drawn: bool = False
     """Its cells hold drawings, which only pages show."""
 
@@ -153,7 +155,7 @@ class Table:
         )
         for column in self.columns:
             if not column.drawn:
-                heading = Text(shown(column.heading))
+                heading = Text(shown(column.brief or column.heading))
                 table.add_column(heading, justify=column.align, overflow="fold", no_wrap=column.no_wrap)
         for number, row in enumerate(self.rows):
             if number in self.groups:

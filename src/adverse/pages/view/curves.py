@@ -88,7 +88,7 @@ def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str
     """Say what the results hold of this log at this level, from which sensitivity on."""
     outcome = run.outcome((pick.sut, pick.level, setting, pick.log))
     if outcome is None:
-        return [(0, "says nothing at this level")]
+        return [(0, "has no result at this level")]
     loop = pick.level.startswith("loop")
     what = "images see what is in the way" if pick.level.startswith("path") else "found"
     steps: list[tuple[int, str]] = []

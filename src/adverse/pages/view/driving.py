@@ -20,7 +20,10 @@ from adverse.text import shown
 WIDTH = 340
 TRUTH_COLOUR = "#009e73"
 DASHES = {"right": "7 4", "truth": "2 3"}
-NO_LOOP = "The study has no level loop, so nothing was driven. Add loop to its levels: and run it again."
+NO_LOOP = (
+    "The study has no level loop, so there is no closed-loop playback. Add loop to levels: in the study and run "
+    "it again."
+)
 SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothing to stop for"}
 
 
@@ -38,7 +41,7 @@ def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
         for number, (side, one) in enumerate(driven.items())
     ]
     truth = next(iter(driven.values())).by_truth
-    runs.append(("truth", "if the truth had told the robot", TRUTH_COLOUR, truth))
+    runs.append(("truth", "driven by the ground truth", TRUTH_COLOUR, truth))
     marks = [mark for side, one in driven.items() for mark in _marks(side, one)]
     panels = (
         time_panel("speed, m/s", "time, s", [_line(*run, "speed_mps") for run in runs], marks, width=WIDTH),

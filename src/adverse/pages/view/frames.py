@@ -25,7 +25,7 @@ from adverse.text import counted, shown
 
 KINDS = {HIT: "hit", FALSE: "false"}
 IGNORED = "ignored"
-NAMES = {"hit": "hit", "false": "false alarm", IGNORED: "not judged", "true": "really there"}
+NAMES = {"hit": "hit", "false": "false alarm", IGNORED: "not judged", "true": "ground truth"}
 NEVER = "never"
 
 
@@ -119,7 +119,7 @@ def frame_answer(run: ExploredRun, sut: str, setting: str, frame: int) -> dict[s
     """Return the answer about one frame as rows of words, and whether there is a label map to lay over it."""
     record = run.store.record(sut, setting, run.store.frames.ids[frame])
     if record is None:
-        return {"title": "", "rows": [], "labels": False, "note": "The SUT was not asked about this frame."}
+        return {"title": "", "rows": [], "labels": False, "note": "The SUT was not run on this frame."}
     if run.store.task == "classification":
         return _classified(run, record, frame)
     return _segmented(run, sut, setting, frame, record)
@@ -138,8 +138,8 @@ def label_names(run: ExploredRun, sut: str) -> list[dict[str, str]]:
     """Return the names of a segmenter's labels, where its options tell them, with their colours."""
     if run.store.task != "segmentation":
         return []
-    told = run.store.run.sut(sut).options.get("classes")
-    names = told if isinstance(told, list) else []
+    classes = run.store.run.sut(sut).options.get("classes")
+    names = classes if isinstance(classes, list) else []
     colours = ["#" + bytes(colour).hex() for colour in _colours()]
     return [{"name": str(name), "colour": colours[n % LABELS]} for n, name in enumerate(names)]
 
