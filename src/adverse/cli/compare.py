@@ -58,18 +58,18 @@ def compare(
     )
     from adverse.store.durable import write_file
 
-    found = work_out(first, second, suts=_pairs(sut or []), correction=correction)
+    comparison = work_out(first, second, suts=_pairs(sut or []), correction=correction)
     console = Console()
-    for line in comparison_lines(found):
+    for line in comparison_lines(comparison):
         console.say(line)
-    for table in comparison_tables(found):
+    for table in comparison_tables(comparison):
         console.print(table.terminal(details=True))
-    whole = comparison_table(found)
-    for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(found))):
+    whole = comparison_table(comparison)
+    for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(comparison))):
         if path is not None:
             write_file(path, text().encode())
             console.say(f"written: {path}")
-    worse = fail_on_regression and found.of("regression")
+    worse = fail_on_regression and comparison.of("regression")
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 
 

@@ -120,12 +120,12 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
     from adverse.store.durable import write_file
 
     file = read_human_study(study)
-    found = answers_of(past(file), file.study)
-    typer.echo(found.csv(), nl=False)
-    for line in found.words():
+    collected = answers_of(past(file), file.study)
+    typer.echo(collected.csv(), nl=False)
+    for line in collected.words():
         typer.echo(line, err=True)
     if excluded is not None:
-        write_file(excluded, found.excluded_csv().encode())
+        write_file(excluded, collected.excluded_csv().encode())
 
 
 @humans.command("erase")
@@ -178,17 +178,21 @@ def estimate(
 
     options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
     judgments = read_judgments(answers)
-    found = work_out(judgments, options)
+    estimates = work_out(judgments, options)
     agreement = [] if no_reuse else reuse(judgments, options)
-    text = estimates_text(judgments, found, agreement, options)
+    text = estimates_text(judgments, estimates, agreement, options)
     if as_json:
         typer.echo(text, nl=False)
     else:
         console = Console()
-        console.print(threshold_table(found).terminal())
-        for line in (counts_in_words(judgments), *map(in_words, found), *(one.words for one in agreement)):
+        console.print(threshold_table(estimates).terminal())
+        for line in (
+            counts_in_words(judgments),
+            *map(in_words, estimates),
+            *(reused.words for reused in agreement),
+        ):
             console.say(f"- {line}")
-    for path, content in ((out, text), (page, thresholds_page(judgments, found, agreement, options))):
+    for path, content in ((out, text), (page, thresholds_page(judgments, estimates, agreement, options))):
         if path is not None:
             write_file(path, content.encode())
             typer.echo(f"written: {path}", err=True)

@@ -31,9 +31,10 @@ def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: 
     from adverse.curves.predict import predict_contextual, read_table
     from adverse.report.run_tables import prediction_table
 
-    found = predict_contextual(read_table(table), simple=simple, contextual=contextual)
+    prediction = predict_contextual(read_table(table), simple=simple, contextual=contextual)
     if as_json:
-        typer.echo(json.dumps(found.plain(), indent=1))
+        typer.echo(json.dumps(prediction.plain(), indent=1))
         return
-    title = f"{contextual} ({len(found.contextual)} settings) from {simple} ({len(found.simple)} settings)"
-    Console().print(prediction_table(found, f"predict {contextual}", title).terminal())
+    counts = {name: len(getattr(prediction, name)) for name in ("contextual", "simple")}
+    title = f"{contextual} ({counts['contextual']} settings) from {simple} ({counts['simple']} settings)"
+    Console().print(prediction_table(prediction, f"predict {contextual}", title).terminal())

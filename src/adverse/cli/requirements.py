@@ -63,19 +63,19 @@ def check(study: FilePath, out: Out = None, workers: Workers = None, fresh: Fres
     watch, stop = ProgressWatcher(console), Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
-    found = None
+    checked = None
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        found = run_check(file, folder, engine, watch=watch, stop=stop, fresh=fresh)
-    if found is None:
+        checked = run_check(file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+    if checked is None:
         watch.note(f"stopped; what is finished is kept in {folder}. Run the same command to go on.")
         raise typer.Exit(EXIT_INTERRUPTED)
-    data = as_data(found)
+    data = as_data(checked)
     for table in requirement_tables(data):
         console.print(table.terminal(details=True))
     for line in requirement_lines(data):
         console.say(f"- {line}")
-    for name, path in zip(("results", "verdicts"), save(found), strict=True):
+    for name, path in zip(("results", "verdicts"), save(checked), strict=True):
         console.say(f"{name + ':':10}{path}")
     page = write_requirements_page(folder)
     console.say(f"{'page:':10}{page}")
-    raise typer.Exit(exit_code(as_verdict(one) for one in found.results))
+    raise typer.Exit(exit_code(as_verdict(result) for result in checked.results))

@@ -56,7 +56,7 @@ def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
     lines = []
     if summary.data["task"] == "detection":
         there = {str(row["level"]).partition("/")[0] for row in summary.rows}
-        missing = [f"{level} ({LEVEL_WORDS[level]})" for level in levels if level not in there]
+        missing = [f"{level} ({level_words(level)})" for level in levels if level not in there]
         if missing:
             lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
     settings = {str(row["setting"]).partition("(")[0]: str(row["group"]) for row in summary.rows}
@@ -71,6 +71,11 @@ def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
     if weak:
         lines.append(f"The data cannot answer: {', '.join(weak)}.")
     return lines
+
+
+def level_words(level: str) -> str:
+    """Return what a level looks at, in a few words; its name where nothing else is known."""
+    return LEVEL_WORDS.get(level, level)
 
 
 def _of_level(summary: Summary, level: str) -> str:
@@ -126,13 +131,13 @@ def _of_task(summary: Summary) -> Iterator[str]:
     metric = summary.data["metric"]
     plain = [row for row in summary.rows if row["group"] == "baseline" and row["scores"][metric] is not None]
     for row in sorted(plain, key=lambda row: -row["scores"][metric]):
-        mine = [one for one in summary.rows if one["sut"] == row["sut"] and one["share"] is not None]
+        mine = [other for other in summary.rows if other["sut"] == row["sut"] and other["share"] is not None]
         flat = {metric: row["scores"][metric], f"{metric}_interval": row.get(f"{metric}_interval")}
         text = f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}"
         if not mine:
             yield f"{text}: it scores 0 on clean images."
             continue
-        worst = min(mine, key=lambda one: one["share"])
+        worst = min(mine, key=lambda other: other["share"])
         yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."
 
 

@@ -44,7 +44,7 @@ def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Ite
 def comparison_lines(comparison: Comparison) -> list[str]:
     """Return what a reader must know besides: the answer, how sure it is, what could not be compared."""
     lines = [headline(comparison), method(comparison)]
-    alone = [one for one in comparison.of("not told") if one.why.startswith("alone")]
+    alone = [change for change in comparison.of("not told") if change.why.startswith("alone")]
     if alone:
         lines.append(
             f"{len(alone)} of the inconclusive ones would be significant alone; more logs would settle them."

@@ -37,8 +37,8 @@ def quality(summary: Summary) -> list[str]:
         lines += _of_retries(summary, sut)
         if counts["answered_differently_when_asked_twice"]:
             lines.append(
-                f"{sut}: nondeterministic: gave different answers to the same image; its figures are one draw "
-                "of many"
+                f"{sut}: nondeterministic: gave different answers to the same image; its figures are one "
+                "draw of many"
             )
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     if refused:
@@ -66,14 +66,14 @@ def _of_rankings(summary: Summary) -> list[str]:
 def _of_sensitivity(summary: Summary) -> list[str]:
     """Say how far thresholds can be trusted, once for all the SUTs it holds for."""
     suts: dict[str, list[str]] = {}
-    for sut, known in summary.data.get("sensitivity", {}).items():
-        if known["from"] == "test":
+    for sut, facts in summary.data.get("sensitivity", {}).items():
+        if facts["from"] == "test":
             words = "thresholds were chosen on the clean test images; there is no validation split"
             suts.setdefault(words, []).append(sut)
-        if known["unresolved_levels"]:
+        if facts["unresolved_levels"]:
             words = (
-                f"{known['unresolved_levels']} sensitivity levels are finer than 1 in "
-                f"{known['images']} images can show"
+                f"{facts['unresolved_levels']} sensitivity levels are finer than 1 in "
+                f"{facts['images']} images can show"
             )
             suts.setdefault(words, []).append(sut)
     return [f"{', '.join(names)}: {words}" for words, names in suts.items()]
@@ -82,11 +82,11 @@ def _of_sensitivity(summary: Summary) -> list[str]:
 def _cut_scores(summary: Summary) -> list[str]:
     """Say whose scores end well above 0, as those do that a system cuts before it answers."""
     return [
-        f"{sut}: none of its {known['detections']} detections scores below {known['lowest']:.3g}, so its "
+        f"{sut}: none of its {facts['detections']} detections scores below {facts['lowest']:.3g}, so its "
         "curves end there. Fix: if it drops weaker ones itself, lower its own threshold, or raise its limit "
         "of detections for each image."
-        for sut, known in summary.data.get("scores", {}).items()
-        if known["detections"] >= MANY_DETECTIONS and known["lowest"] > CUT_SCORE
+        for sut, facts in summary.data.get("scores", {}).items()
+        if facts["detections"] >= MANY_DETECTIONS and facts["lowest"] > CUT_SCORE
     ]
 
 

@@ -44,9 +44,9 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
     ]
     lines += trouble_lines(data)
     lines += [
-        f"{shown(one['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
-        f"{one['battery']}: {shown(one['words'], longest=400)}"
-        for one in data["rankings"]
+        f"{shown(ranking['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
+        f"{ranking['battery']}: {shown(ranking['words'], longest=400)}"
+        for ranking in data["rankings"]
     ]
     return [*lines, *([CHANCE] if data["rankings"] else [])]
 
@@ -206,7 +206,10 @@ def render(data: dict[str, Any], run: Run) -> str:
         method=method(data),
         parts=parts,
         remarks=[shown(line, longest=500) for line in trouble_lines(data)],
-        gaps=[f"{shown(one['requirement'])}: {shown(one['words'], longest=500)}" for one in data["rankings"]],
+        gaps=[
+            f"{shown(ranking['requirement'])}: {shown(ranking['words'], longest=500)}"
+            for ranking in data["rankings"]
+        ],
         chance=CHANCE,
         rankings=rankings_table(data),
         whole=results_table(NAME, data["results"]),
@@ -235,9 +238,9 @@ def _facts(data: dict[str, Any], run: Run) -> list[tuple[str, str]]:
         ("visual change", " and ".join(sorted({row["backend"] for row in data["results"]}))),
         *((f"SUT {sut.name}", f"fingerprint {sut.fingerprint[:16]}") for sut in run.suts),
         *(
-            (f"score of {sut}", f"{one['score']:.4g}, chosen on {one['chosen_on']} images")
-            for sut, one in data["score_thresholds"].items()
-            if one["score"] is not None
+            (f"score of {sut}", f"{cut['score']:.4g}, chosen on {cut['chosen_on']} images")
+            for sut, cut in data["score_thresholds"].items()
+            if cut["score"] is not None
         ),
     ]
     return [(shown(name), shown(value, longest=400)) for name, value in facts]

@@ -25,30 +25,36 @@ def verdict_table(source: str, verdicts: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table, in the order given."""
     rows = tuple(
         (
-            Cell(str(one.outcome), f"{MARKS[one.outcome]} {one.outcome}", tone=TONES[one.outcome]),
             Cell(
-                one.name,
-                shown(one.name, longest=300),
-                details=("" if one.requirement == one.name else shown(one.requirement, longest=400),),
+                str(verdict.outcome),
+                f"{MARKS[verdict.outcome]} {verdict.outcome}",
+                tone=TONES[verdict.outcome],
             ),
-            Cell(one.required),
-            Cell(one.measured, details=(_interval(one),)),
-            Cell(one.reason, shown(one.reason, longest=400)),
+            Cell(
+                verdict.name,
+                shown(verdict.name, longest=300),
+                details=(
+                    "" if verdict.requirement == verdict.name else shown(verdict.requirement, longest=400),
+                ),
+            ),
+            Cell(verdict.required),
+            Cell(verdict.measured, details=(_interval(verdict),)),
+            Cell(verdict.reason, shown(verdict.reason, longest=400)),
         )
-        for one in verdicts
+        for verdict in verdicts
     )
     records = tuple(
         {
-            "outcome": str(one.outcome),
-            "name": one.name,
-            "requirement": one.requirement,
-            "required": one.required,
-            "measured": one.measured,
-            "low": None if one.interval is None else one.interval[0],
-            "high": None if one.interval is None else one.interval[1],
-            "reason": one.reason,
+            "outcome": str(verdict.outcome),
+            "name": verdict.name,
+            "requirement": verdict.requirement,
+            "required": verdict.required,
+            "measured": verdict.measured,
+            "low": None if verdict.interval is None else verdict.interval[0],
+            "high": None if verdict.interval is None else verdict.interval[1],
+            "reason": verdict.reason,
         }
-        for one in verdicts
+        for verdict in verdicts
     )
     columns = (
         Column("verdict", align="left", no_wrap=True),
@@ -79,8 +85,8 @@ def verdict_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
     """Return one sentence for each command that judged the run, naming what does not pass."""
     lines = []
     for source, said in verdicts.items():
-        not_passed = [one for one in worst_first(said) if one.outcome is not Outcome.PASS]
-        named = "; ".join(f"{one.outcome}: {shown(one.name)}" for one in not_passed[:NAMED])
+        not_passed = [verdict for verdict in worst_first(said) if verdict.outcome is not Outcome.PASS]
+        named = "; ".join(f"{verdict.outcome}: {shown(verdict.name)}" for verdict in not_passed[:NAMED])
         more = f"; and {len(not_passed) - NAMED} more" if len(not_passed) > NAMED else ""
         rest = f" {named}{more}." if named else ""
         lines.append(f"Requirements ({shown(source)}): {outcome_counts(said) or 'none'}.{rest}")

@@ -21,8 +21,8 @@ WIDTH = 340
 TRUTH_COLOUR = "#009e73"
 DASHES = {"right": "7 4", "truth": "2 3"}
 NO_LOOP = (
-    "The study has no level loop, so there is no closed-loop playback. Add loop to levels: in the study and run "
-    "it again."
+    "The study has no level loop, so there is no closed-loop playback. Add loop to levels: in the study "
+    "and run it again."
 )
 SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothing to stop for"}
 

@@ -39,8 +39,8 @@ def frame_boxes(run: ExploredRun, pick: Pick, setting: str, frame: int) -> dict[
     seen = run.seen(pick.sut, setting, pick.log) if run.context(pick.log).levels else None
     mine = np.flatnonzero(judged.answers.frame[judged.row] == frame)
     since = first_level(judged.answers.scores[mine], grid.thresholds)
-    found = [
-        _found(run, judged, seen, int(at)) | _counts(grid, int(start))
+    detections = [
+        _detection(run, judged, seen, int(at)) | _counts(grid, int(start))
         for at, start in zip(mine, since, strict=True)
         if start < len(grid.levels)
     ]
@@ -48,17 +48,17 @@ def frame_boxes(run: ExploredRun, pick: Pick, setting: str, frame: int) -> dict[
     true = _true(
         run, places, dict(zip(judged.truth[mine].tolist(), since.tolist(), strict=True)), frame, grid
     )
-    return {"found": found, "true": true, "steps": _steps(found, true, grid)}
+    return {"found": detections, "true": true, "steps": _steps(detections, true, grid)}
 
 
-def _found(run: ExploredRun, judged: Judged, seen: Seen | None, at: int) -> dict[str, Any]:
+def _detection(run: ExploredRun, judged: Judged, seen: Seen | None, at: int) -> dict[str, Any]:
     answers = judged.answers
     kind = KINDS.get(int(judged.outcome[at]), IGNORED)
     label, score = run.store.targets[int(answers.labels[at])], float(answers.scores[at])
-    one: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(answers.boxes[at]), "score": score}
+    box: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(answers.boxes[at]), "score": score}
     if seen is not None:
-        one |= {"range_m": metres(seen.places.range_m[at]), "along_m": metres(seen.distance_m[at])}
-    return one | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
+        box |= {"range_m": metres(seen.places.range_m[at]), "along_m": metres(seen.distance_m[at])}
+    return box | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
 
 
 def _counts(grid: Grid, since: int) -> dict[str, Any]:
@@ -76,17 +76,17 @@ def _true(
     for row in np.flatnonzero(truth.frame == frame).tolist():
         kind = IGNORED if truth.ignore[row] else "true"
         label = run.store.targets[int(truth.labels[row])]
-        one: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(truth.boxes[row])}
+        box: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(truth.boxes[row])}
         if places is not None:
-            one |= {"range_m": metres(places.places.range_m[row]), "along_m": metres(places.distance_m[row])}
+            box |= {"range_m": metres(places.places.range_m[row]), "along_m": metres(places.distance_m[row])}
         words = f"{NAMES[kind]}: {shown(label)}"
-        true.append(one | _counts(grid, hit.get(row, len(grid.levels))) | {"words": words})
+        true.append(box | _counts(grid, hit.get(row, len(grid.levels))) | {"words": words})
     return true
 
 
-def _steps(found: list[dict[str, Any]], true: list[dict[str, Any]], grid: Grid) -> list[tuple[int, str]]:
-    people = [one["since"] for one in true if one["kind"] == "true"]
-    false = [one["since"] for one in found if one["kind"] == "false"]
+def _steps(detections: list[dict[str, Any]], true: list[dict[str, Any]], grid: Grid) -> list[tuple[int, str]]:
+    people = [box["since"] for box in true if box["kind"] == "true"]
+    false = [box["since"] for box in detections if box["kind"] == "false"]
     steps = []
     for k in sorted({0, *people, *false} - {len(grid.levels)}):
         hits = sum(start <= k for start in people)

@@ -66,7 +66,7 @@ class Pages:
                 "resolved": grid.resolved.tolist(),
                 "words": sensitivity_words(grid),
             },
-            "level_note": LEVEL_NOTES.get(pick.level.partition("/")[0], ""),
+            "level_note": level_note(pick.level),
             "curves": curve_panels(run, pick),
             "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
             "drive": self.drive(pick),
@@ -127,6 +127,11 @@ class Pages:
         right = max((x + wide for x, _, wide, _ in boxes), default=0.0)
         bottom = max((y + high for _, y, _, high in boxes), default=0.0)
         return max(UNKNOWN_SIZE[0], math.ceil(right)), max(UNKNOWN_SIZE[1], math.ceil(bottom))
+
+
+def level_note(level: str) -> str:
+    """Return what the boxes beside a level do not show; empty where they show all."""
+    return LEVEL_NOTES.get(level.partition("/")[0], "")
 
 
 def thinned(count: int) -> list[int]:
