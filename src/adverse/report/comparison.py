@@ -32,8 +32,8 @@ def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Ite
         changes = comparison.of(outcome)
         if not changes:
             continue
-        whose = "" if several else f" of {sut_words(changes[0])}"
-        table = comparison_table(comparison, (outcome,))
+        whose = "" if several else f", {sut_words(changes[0])}"
+        table = comparison_table(comparison, (outcome,)).without_details("95 % interval")
         heading = "SUT, level and mutation" if several else "level and mutation"
         table = table.stacked(heading, *(("SUT",) if several else ()), "level", "mutation")
         table = table.only(heading, "before", "after", "difference", "95 % interval")
@@ -104,7 +104,7 @@ def comparison_table(comparison: Comparison, outcomes: Sequence[str] = tuple(HEA
     title = ", ".join(HEADS[outcome].lower() for outcome in outcomes)
     headings = (
         *columns("SUT", "level", "mutation", "before", "after", format=".3f", left=3),
-        Column("difference"),
+        Column("difference", brief="change"),
         Column("95 % interval"),
         Column("", drawn=True),
     )

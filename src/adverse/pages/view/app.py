@@ -26,7 +26,7 @@ KEPT = {"Cache-Control": "private, max-age=60"}
 def routes(run: ExploredRun) -> list[BaseRoute]:
     """Return the routes that show a run."""
     pages, templates = Pages(run), templates_of(PACKAGE)
-    templates.globals |= {"shown": shown, "thinned": thinned}
+    templates.globals |= {"shown": shown, "thinned": thinned, "scores": pages.scores}
     templates.filters |= {
         "named": _named,
         "grouped": _grouped,

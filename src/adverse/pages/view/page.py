@@ -35,6 +35,7 @@ class Pages:
     def __init__(self, run: ExploredRun) -> None:
         self.run = run
         self.pictures = Pictures(run)
+        self.scores = None if run.detection else level_tables(run.summary)[0]
 
     def explore(self, pick: Pick) -> dict[str, Any]:
         """Return the whole page."""
@@ -51,11 +52,10 @@ class Pages:
             },
             "frame": self.frame(pick),
         }
-        if not run.detection:
-            (table,) = level_tables(run.summary)
+        if self.scores is not None:
             metric = str(run.summary.data["metric"]).replace("_", " ")
-            headings = [column.heading for column in table.columns]
-            scores = {"metric": metric, "columns": headings, "rows": table.texts()}
+            headings = [column.heading for column in self.scores.columns]
+            scores = {"metric": metric, "columns": headings, "rows": self.scores.texts()}
             laid_over = any(side["label_picture"] for side in page["frame"]["sides"].values())
             return page | {"scores": scores, "label_names": label_names(run, pick.sut) if laid_over else []}
         grid = run.grid(pick.sut)
