@@ -39,8 +39,6 @@ With = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
 CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
-ABREAST = 5
-"""SUTs side by side in a table of corruptions, so that 80 columns are enough."""
 Save = Annotated[
     bool, typer.Option("--save", help="Also write results/benchmark.json and .csv into the run.")
 ]
@@ -75,8 +73,8 @@ def bench_table(
     from adverse.report.benchmark import (
         benchmark_classes,
         benchmark_remarks,
-        benchmark_tables,
         corruption_error_lines,
+        in_terminal,
         published_tables,
     )
     from adverse.store.durable import write_file
@@ -92,9 +90,8 @@ def bench_table(
     else:
         console = Console()
         data = as_data(table)
-        summary, corruptions, *_ = benchmark_tables(data, best_first=True)
         by_class = benchmark_classes(data).abreast(3) if per_class else ()
-        for shown in (summary, *corruptions.abreast(ABREAST), *by_class, *published_tables(others or ())):
+        for shown in (*in_terminal(data), *by_class, *published_tables(others or ())):
             console.print(shown.terminal(details=True))
         for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
             console.say(line)

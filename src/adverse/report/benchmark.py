@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ PARTS = ("clean", "corrupted", "relative")
 WHOLE, PARTIAL = ("P", "mPC", "rPC"), ("P", "partial_mean", "partial_relative")
 """The keys of a benchmark's numbers; those that are no mean over the whole battery are not called mPC."""
 PARTIAL_HEADINGS = ("P", "partial mean, not mPC", "% of P")
+ABREAST = 5
+"""SUTs side by side in a table of corruptions, so that 80 columns are enough."""
 CLASS_WORDS = {"mean_iou": "IoU", "top1": "top-1 accuracy"}
 
 
@@ -34,14 +36,23 @@ def saved_benchmark(store: Store) -> Row | None:
     return data
 
 
-def benchmark_tables(data: Row | None, *, best_first: bool = False) -> list[Table]:
+def benchmark_tables(data: Row | None) -> list[Table]:
     """Return the tables of a benchmark, the shortest first; none without one."""
     if data is None:
         return []
-    tables = [_summary(data, best_first=best_first), _corruptions(data)]
+    tables = [_summary(data, best_first=False), _corruptions(data)]
     if len(data["classes"]) > 1:
         tables.append(benchmark_classes(data))
     return tables
+
+
+def in_terminal(data: Row) -> Iterator[Table]:
+    """Yield the tables of a benchmark that 80 columns hold, the best SUT first."""
+    classes = data["classes"]
+    listed = ", ".join(classes) if len(classes) <= 3 else f"{len(classes)} classes"
+    title = f"{data['study']}: {data['images']} images, {listed}"
+    yield replace(_summary(data, best_first=True), title=title)
+    yield from _corruptions(data).abreast(ABREAST)
 
 
 def benchmark_classes(data: Row) -> Table:
@@ -184,11 +195,10 @@ def _summary(data: Row, *, best_first: bool) -> Table:
     doubt = "" if keys is WHOLE else f" ({data['suts'][0]['label']})"
     if data["status"] != "ok":
         doubt += f" ({data['status']}: {data['images_left_out']} images left out)"
-    classes = data["classes"]
-    listed = ", ".join(classes) if len(classes) <= 3 else f"{len(classes)} classes"
-    title = f"{data['metric']['full']}, in percent, over {data['images']} images, {listed}{doubt}"
-    headings = WHOLE if keys is WHOLE else PARTIAL_HEADINGS
-    return Table("benchmark", title, columns("SUT", *headings), rows, records)
+    title = f"{data['metric']['full']}, in percent, over {data['images']} images{doubt}"
+    p, mean, relative = WHOLE if keys is WHOLE else PARTIAL_HEADINGS
+    headings = (*columns("SUT", p, mean), Column(relative, brief="rPC %" if keys is WHOLE else ""))
+    return Table("benchmark", title, headings, rows, records)
 
 
 def _corruptions(data: Row) -> Table:
