@@ -71,7 +71,6 @@ def bench_table(
     from adverse.benchmarks.table import bench_table as work_out
     from adverse.benchmarks.table import save as save_in
     from adverse.report.benchmark import (
-        benchmark_classes,
         benchmark_remarks,
         corruption_error_lines,
         in_terminal,
@@ -90,8 +89,7 @@ def bench_table(
     else:
         console = Console()
         data = as_data(table)
-        by_class = benchmark_classes(data).abreast(3) if per_class else ()
-        for shown in (*in_terminal(data), *by_class, *published_tables(others or ())):
+        for shown in (*in_terminal(data, by_class=per_class), *published_tables(others or ())):
             console.print(shown.terminal(details=True))
         for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
             console.say(line)

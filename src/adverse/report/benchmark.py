@@ -26,6 +26,8 @@ WHOLE, PARTIAL = ("P", "mPC", "rPC"), ("P", "partial_mean", "partial_relative")
 PARTIAL_HEADINGS = ("P", "partial mean, not mPC", "% of P")
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
+SHADED = ", shaded by the share of P that is left"
+"""Said of tables on a page; a terminal has no shades."""
 CLASS_WORDS = {"mean_iou": "IoU", "top1": "top-1 accuracy"}
 
 
@@ -46,13 +48,17 @@ def benchmark_tables(data: Row | None) -> list[Table]:
     return tables
 
 
-def in_terminal(data: Row) -> Iterator[Table]:
+def in_terminal(data: Row, *, by_class: bool = False) -> Iterator[Table]:
     """Yield the tables of a benchmark that 80 columns hold, the best SUT first."""
-    classes = data["classes"]
-    listed = ", ".join(classes) if len(classes) <= 3 else f"{len(classes)} classes"
+    names = data["classes"]
+    listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} classes"
     title = f"{data['study']}: {data['images']} images, {listed}"
     yield replace(_summary(data, best_first=True), title=title)
-    yield from _corruptions(data).abreast(ABREAST)
+    corruptions = _corruptions(data)
+    yield from replace(corruptions, title=corruptions.title.removesuffix(SHADED)).abreast(ABREAST)
+    if by_class:
+        classes = benchmark_classes(data)
+        yield from replace(classes, title=classes.title.removesuffix(SHADED)).abreast(len(WHOLE))
 
 
 def benchmark_classes(data: Row) -> Table:
@@ -69,7 +75,7 @@ def benchmark_classes(data: Row) -> Table:
     )
     parts = WHOLE if whole else ("P", "mean", "% of P")
     headings = [f"{shown(sut['sut'])} {part}" for sut in suts for part in parts]
-    title = f"{data['metric']['short']} of each class in percent, shaded by the share of P that is left"
+    title = f"{data['metric']['short']} of each class in percent{SHADED}"
     return Table("benchmark classes", title, columns("class", *headings), rows, records)
 
 
@@ -213,9 +219,7 @@ def _corruptions(data: Row) -> Table:
         for name in names
         for sut in suts
     )
-    title = (
-        f"{data['metric']['short']} in percent, mean over severities, shaded by the share of P that is left"
-    )
+    title = f"{data['metric']['short']} in percent, mean over severities{SHADED}"
     headings = (
         Column("corruption", align="left", no_wrap=True),
         *(Column(sut["sut"]) for sut in suts),
