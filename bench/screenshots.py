@@ -18,7 +18,7 @@ import uvicorn
 from playwright.sync_api import Page, sync_playwright
 
 from adverse.pages.view.app import routes
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.report.page import write_report
 from adverse.serving import application, open_door
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 def _explorer(page: Page, run: Path) -> None:
     door, bound = open_door()
-    config = uvicorn.Config(application(door, routes(Opened(run))), log_level="warning", lifespan="off")
+    config = uvicorn.Config(application(door, routes(ExploredRun(run))), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()

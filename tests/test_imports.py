@@ -111,3 +111,12 @@ def test_run_folders_are_opened_by_one_door(words: str) -> None:
     home = SRC / "adverse"
     users = [str(path.relative_to(home)) for path in sorted(home.rglob("*.py")) if words in path.read_text()]
     assert [name for name in users if not name.startswith(DOORS[words])] == []
+
+
+def test_no_command_imports_the_package_that_wires_them() -> None:
+    graph = module_graph(SRC)
+    commands = {name: targets for name, targets in graph.items() if name.startswith("adverse.cli")}
+    assert cycle(commands) == []
+    assert [name for name, targets in commands.items() if {"adverse.cli", "adverse.cli.app"} & targets] == [
+        "adverse.cli"
+    ]

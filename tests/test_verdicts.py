@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adverse.errors import StoreError
+from adverse.report.verdicts import to_markdown
 from adverse.requirements.verdicts import (
     Outcome,
     Verdict,
@@ -16,7 +17,6 @@ from adverse.requirements.verdicts import (
     from_json,
     to_json,
     to_junit,
-    to_markdown,
 )
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

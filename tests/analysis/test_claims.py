@@ -9,8 +9,8 @@ import pytest
 
 from adverse.analysis.results import Summary, analyze
 from adverse.report.answer import answers
-from adverse.report.tables import ranking_table
-from adverse.report.terminal import remarks
+from adverse.report.remarks import remarks
+from adverse.report.run_tables import ranking_table
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
@@ -51,7 +51,7 @@ def results(folder: Path, adapters: list[str], mutations: list[Any], *, people: 
 def claims(summary: Summary) -> str:
     """Return all that is said about which SUT is best, wherever it is said."""
     table = ranking_table(summary)
-    cells = [cell.text for row in table.rows for cell in row] if table else []
+    cells = [text for row in table.texts() for text in row] if table else []
     return "\n".join([*answers(summary), *cells, *remarks(summary)])
 
 

@@ -31,7 +31,7 @@ class Said:
         missing = [word for word in words if word not in self.text]
         assert not missing, f"{missing} not in:\n{self.text}"
         assert "Traceback" not in self.text, self.text
-        assert "of our own making" not in self.text, self.text
+        assert "internal error" not in self.text, self.text
         assert code == 0 or any(fix in self.text for fix in FIXES), f"no fix in:\n{self.text}"
 
 

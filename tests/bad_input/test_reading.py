@@ -14,7 +14,7 @@ import pytest
 from adverse.analysis.results import analyze
 from adverse.content import digest, file_sha256
 from adverse.errors import AdverseError
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
@@ -37,7 +37,7 @@ DRIVE = ("--log", "0.png", "--sut", "probe", "--sensitivity", "0.1")
 def view(run: Path) -> Said:
     """What `adverse view` does before it serves."""
     try:
-        Opened(run)
+        ExploredRun(run)
     except AdverseError as error:
         return Said(error.exit_code, f"{error}")
     return Said(PASS, "")

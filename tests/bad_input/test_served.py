@@ -112,7 +112,7 @@ def test_outages_that_pass_are_counted_beside_the_faults(coco: GoodStudy) -> Non
 
     with serving(Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=fails)) as url:
         coco.study["suts"] = [{**sut(url), "timeout_s": 60}]
-        coco.adverse().expect(PASS, f"probe: could not be reached {sent.count('broken')} times", "status 503")
+        coco.adverse().expect(PASS, f"probe: was unreachable {sent.count('broken')} times", "status 503")
     counts = coco.summary()["counts"]["probe"]
     assert (counts["outages"], counts["failed_attempts"]) == (sent.count("broken"), 0)
     assert counts["attempts"] == sent.count("") - TRIAL

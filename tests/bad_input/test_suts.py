@@ -60,7 +60,7 @@ def sut(mood: str, **options: Any) -> Callable[[GoodStudy], object]:
         "non-determinism",
         lambda s: s.sut(mood="non-determinism"),
         PASS,
-        "probe: gave different answers to the same image",
+        "probe: nondeterministic: gave different answers to the same image",
     ),
 )
 def test_sut(row: Case, coco: GoodStudy) -> None:

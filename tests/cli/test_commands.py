@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adverse import mutations
-from adverse.cli import demo
+from adverse.cli import start
 from adverse.data.images import ImageFile
 from adverse.data.write import write_image
 from adverse.suts import bundled
@@ -133,12 +133,12 @@ def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: li
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # render here, too
     for logs in ("LOGS", "FULL_LOGS"):
-        monkeypatch.setattr(demo, logs, {"validation": 1, "test": 2})
-    monkeypatch.setattr(demo, "SIZE", (96, 72))
+        monkeypatch.setattr(start, logs, {"validation": 1, "test": 2})
+    monkeypatch.setattr(start, "SIZE", (96, 72))
     for battery in ("MUTATIONS", "FULL_MUTATIONS"):
-        monkeypatch.setattr(demo, battery, ("haze(visibility_m=97.8)",))
+        monkeypatch.setattr(start, battery, ("haze(visibility_m=97.8)",))
     monkeypatch.setattr(bundled, "MODELS", {name: bundled.MODELS[name] for name in ("anchor", "centre")})
-    monkeypatch.setattr(demo, "SLOW_MODELS", ("centre",))
+    monkeypatch.setattr(start, "SLOW_MODELS", ("centre",))
     said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0", *full)
     assert said.code in (0, 3), said.text  # three logs support few figures
     assert "haze" in said.text

@@ -15,7 +15,7 @@ def test_the_format_is_told_by_the_folders_and_the_study_line_is_given(tmp_path:
     root = write_voc(tmp_path / "voc")
     said = adverse_here("data", "check", root)
     assert said.code == 0
-    assert said.text.startswith(f"voc, told by its folders: {root}")
+    assert said.text.startswith(f"voc, recognized by its folders: {root}")
     shown = yaml.safe_load(said.text.partition("In a study:\n")[2])
     assert shown == {"data": {"format": "voc", "root": str(root)}}
 
@@ -44,7 +44,8 @@ def test_a_study_file_names_the_data_itself(tmp_path: Path) -> None:
 
 def test_a_yaml_file_of_yolo_is_no_study(tmp_path: Path) -> None:
     root = write_yolo(tmp_path / "yolo")
-    assert adverse_here("data", "check", root / "data.yaml").text.startswith("yolo, told by its folders")
+    said = adverse_here("data", "check", root / "data.yaml")
+    assert said.text.startswith("yolo, recognized by its folders")
 
 
 def test_exit_codes(tmp_path: Path) -> None:
@@ -72,4 +73,4 @@ def test_a_format_of_ones_own_can_be_checked(tmp_path: Path) -> None:
     picture(tmp_path / "data/a.png")
     text(tmp_path / "data/mine.txt", "")
     said = adverse_here("data", "check", tmp_path / "data", "--plugin", tmp_path / "mine.py")
-    said.expect(1, "mine, told by its folders", "nothing can be scored")
+    said.expect(1, "mine, recognized by its folders", "nothing can be scored")

@@ -28,7 +28,7 @@ def test_the_terminal_opens_with_the_answer(compared: tuple[str, Path]) -> None:
     text, _ = compared
     first = text.splitlines()[0]
     assert "got worse for certain" in first
-    assert "Could not be told of keen -> blind" in text
+    assert "Inconclusive, keen -> blind" in text
     assert max(map(len, text.splitlines()[2:])) <= 200
 
 

@@ -24,13 +24,12 @@ from adverse.cli.app import app
 from adverse.cli.console import Console
 from adverse.data.write import write_image
 from adverse.errors import AdverseError
-from adverse.report.carried_verdicts import requirement_answers, requirement_tables
 from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables, render_comparison
-from adverse.report.gate import verdict_table
 from adverse.report.page import page_tables, render
 from adverse.report.pictures import Looker
-from adverse.report.terminal import tables
-from adverse.requirements.verdicts import Outcome, Verdict, to_junit, to_markdown
+from adverse.report.run_tables import level_tables
+from adverse.report.verdicts import to_markdown, verdict_answers, verdict_table, verdict_tables
+from adverse.requirements.verdicts import Outcome, Verdict, to_junit
 from adverse.store.read import finished
 from adverse.text import HIDDEN
 from adverse.types import Image
@@ -153,16 +152,18 @@ def test_hostile_suts_in_every_table(run: Path, name: str) -> None:
     """SUTs cannot be called so, but other tools may write results that say so."""
     summary = read_summary(finished(run))
     rows = [{**row, "sut": HOSTILE[name], "setting": HOSTILE[name]} for row in summary.rows]
-    harmless(printed(*tables(replace(summary, data={**summary.data, "rows": rows}))))
+    hostile_summary = replace(summary, data={**summary.data, "rows": rows})
+    harmless(printed(*(table.terminal(shares=True) for table in level_tables(hostile_summary))))
     verdict = Verdict(HOSTILE[name], HOSTILE[name], 1, 0, None, Outcome.FAIL, HOSTILE[name])
-    harmless(printed(verdict_table([verdict])))
+    harmless(printed(verdict_table(HOSTILE[name], [verdict]).terminal(details=True)))
     found = compare(run, run)
     changed = tuple(
         replace(one, before_sut=HOSTILE[name], setting=HOSTILE[name], outcome="regression")
         for one in found.changes
     )
     hostile = replace(found, changes=changed, notes=tuple(HOSTILE.values()))
-    harmless(printed(*comparison_tables(hostile), *comparison_lines(hostile)))
+    narrow = [table.terminal(details=True) for table in comparison_tables(hostile)]
+    harmless(printed(*narrow, *comparison_lines(hostile)))
     table = comparison_table(hostile)
     cells = [cell for row in csv.reader(io.StringIO(table.csv())) for cell in row]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "\t"))]
@@ -180,8 +181,8 @@ def test_pages_run_none_of_it(run: Path, browser: Browser, tmp_path: Path) -> No
         text: [Verdict(text, text, 1, 0, None, outcome, text) for outcome in Outcome]
         for text in HOSTILE.values()
     }
-    assert all("\n" not in line for line in requirement_answers(verdicts))
-    assert [table.data[0]["name"] for table in requirement_tables(verdicts)] == list(HOSTILE.values())
+    assert all("\n" not in line for line in verdict_answers(verdicts))
+    assert [table.data()[0]["name"] for table in verdict_tables(verdicts)] == list(HOSTILE.values())
     summary.data["study"] = HOSTILE["script"]
     vars(store)["run"] = replace(store.run, name=HOSTILE["script"])  # no study file could say it
     looker = Looker(store)

@@ -92,7 +92,7 @@ def test_scores_stand_in_the_answer_with_their_interval(segmented: Path) -> None
     rows = rows_of(segmented)
     best = max((row for row in rows if row["group"] == "baseline"), key=lambda row: row["scores"]["mean_iou"])
     assert f"{best['sut']} has mean IoU {best['scores']['mean_iou']:.3f}" in text
-    table = table_of(page, "mean IoU, shaded")
+    table = table_of(page, "mean IoU, and share")
     assert table[0][1:] == ["low", "high"]
 
 
@@ -108,7 +108,8 @@ def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) ->
     numbers = (row.whole.clean, row.whole.corrupted, row.whole.relative)
     assert line[1:] == [f"{100 * (value or 0):.1f}" for value in numbers]
     _, *lines = table_of(page, "top-1 in percent, mean over severities")
-    shown = [[name, f"{100 * value:.1f}"] for name, value in row.whole.by_corruption.items()]
+    means = {"(clean)": row.whole.clean, **row.whole.by_corruption}
+    shown = [[name, f"{100 * value:.1f}"] for name, value in means.items()]
     assert shown == [one[:2] for one in lines]
     _, *lines = table_of(page, "top-1 of each class")
     assert [one[:3] for one in lines] == [

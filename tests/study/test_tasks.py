@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 import adverse
 from adverse.data.write import write_image
 from adverse.errors import StudyError
-from adverse.report.terminal import remarks, tables
+from adverse.report.remarks import remarks
+from adverse.report.run_tables import level_tables
 from adverse.types import Image
 
 CLASSES = ("dark", "light", "sea")
@@ -126,7 +127,7 @@ def test_a_segmenter_is_scored_pixel_by_pixel(tmp_path: Path, fails_on: int | No
     share = rows[DARKER]["scores"]["mean_iou"] / rows["identity"]["scores"]["mean_iou"]
     assert rows[DARKER]["share"] == pytest.approx(share)
     assert rows["identity"]["logs"] == 3
-    assert str(tables(summary)[0].title).startswith("mean IoU")
+    assert level_tables(summary)[0].title.startswith("mean IoU")
     assert any("wrong answers" in line for line in remarks(summary)) == (fails_on is not None)
 
 
@@ -216,4 +217,4 @@ def test_a_classifier_is_scored_by_its_best_answers(tmp_path: Path) -> None:
     assert rows["identity"]["scores"] == {"top1": 6 / 12, "top5": 8 / 12}  # it calls blue azure
     assert rows["identity"]["per_class"] == {"blue": 0, "green": 0.75, "red": 0.75}
     assert rows["channel_dropout(channel=R)"]["per_class"]["red"] == 0
-    assert str(tables(summary)[0].title).startswith("top-1")
+    assert level_tables(summary)[0].title.startswith("top-1")

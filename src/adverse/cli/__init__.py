@@ -16,6 +16,7 @@ DEBUG = "ADVERSE_DEBUG"
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the `adverse` command (`argv`: its arguments); every error leaves in one shape, not a traceback."""
     from adverse.cli.app import app
+    from adverse.cli.console import show_error
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number
@@ -35,23 +36,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         show_error(
             AdverseError(
-                "an error of our own making",
+                "internal error",
                 got=f"{type(error).__name__}: {error}",
                 fix=f"Set {DEBUG}=1, run it again, and report what it prints.",
             )
         )
         sys.exit(EXIT_CANNOT_RUN)
-
-
-def say(text: str, *, err: bool = False) -> None:
-    """Print text that may hold foreign names: what would act on a terminal is spelt out."""
-    from adverse.text import seen
-
-    print(seen(text), file=sys.stderr if err else sys.stdout)
-
-
-def show_error(error: AdverseError) -> None:
-    """Print an error: what, then where, got, wanted and fix, one line each."""
-    say(f"error: {error.what}", err=True)
-    for label, text in error.details():
-        say(f"  {label:7} {text}", err=True)

@@ -8,24 +8,20 @@ import typer
 
 import adverse
 from adverse.cli import (
-    benchtable,
+    bench_table,
     check,
     compare,
     data,
-    demo,
-    drive,
-    export,
     fuzz,
     humans,
-    init,
     models,
     mutate,
     plugins,
     predict,
-    report,
     requirements,
+    results,
     runs,
-    view,
+    start,
     world,
 )
 
@@ -76,18 +72,18 @@ def _main(
 
 
 app.add_typer(data.data, name="data")
-app.command("init")(init.init)
+app.command("init")(start.init)
 app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
-app.command("report")(report.report)
+app.command("report")(results.report)
 app.command("check")(check.check)
-app.command("view")(view.view)
+app.command("view")(results.view)
 app.command("compare")(compare.compare)
-app.command("bench-table")(benchtable.bench_table)
+app.command("bench-table")(bench_table.bench_table)
 app.add_typer(requirements.requirements, name="requirements")
-app.command("drive")(drive.drive)
-app.command("export")(export.export)
+app.command("drive")(results.drive)
+app.command("export")(results.export)
 app.command("verify")(runs.verify)
 app.command("list")(plugins.list_known)
 app.command("mutate")(mutate.mutate)
@@ -97,4 +93,4 @@ app.command("world")(world.world)
 app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")
-app.command("demo")(demo.demo)
+app.command("demo")(start.demo)

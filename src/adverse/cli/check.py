@@ -8,23 +8,23 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import FinishedRun
 
-RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
 RulesPath = Annotated[Path, typer.Argument(help="The rules (YAML), see docs/gate.md.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
 Markdown = Annotated[
     Path | None, typer.Option("--markdown", help="Also write a Markdown summary, for a pull request.")
 ]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
-Save = Annotated[bool, typer.Option("--save", help="Keep the verdicts in the run; its report shows them.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
+Save = Annotated[bool, typer.Option("--save", help="Keep the verdicts in the run, for its report to show.")]
 
 
 def check(
-    folder: RunPath,
+    folder: FinishedRun,
     rules: RulesPath,
     junit: Junit = None,
     markdown: Markdown = None,
-    json: Json = None,
+    json: JsonPath = None,
     save: Save = False,  # noqa: FBT002
 ) -> None:
     """Hold a run to rules and print a verdict on each: PASS, FAIL or INCONCLUSIVE.
@@ -38,18 +38,20 @@ def check(
     What people tolerate is another file: see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
-    from adverse.report.gate import verdict_lines, verdict_table
+    from adverse.report.verdicts import to_markdown, verdict_lines, verdict_table
     from adverse.requirements.gate import RULES, check_run
-    from adverse.requirements.verdicts import exit_code, to_json, to_junit, to_markdown, write_verdicts
+    from adverse.requirements.verdicts import exit_code, to_json, to_junit, write_verdicts
     from adverse.store.durable import write_file
     from adverse.store.read import finished
 
     store = finished(folder)
     verdicts = check_run(store, rules)
     console = Console()
-    console.print(verdict_table(verdicts))
+    table = verdict_table(RULES, verdicts).only("verdict", "rule", "measured", "why")
+    table = table.stacked("rule", "rule", "why")
+    console.print(table.terminal(details=True, ruled=True))
     for line in verdict_lines(verdicts):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.say(line)
     title = f"adverse check {folder.name}"
     texts = (
         (junit, to_junit(verdicts, suite=title)),

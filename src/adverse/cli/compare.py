@@ -20,9 +20,11 @@ Correction = Annotated[
     Literal["holm", "none"],
     typer.Option(help="holm: at most 5 % chance of any false claim; none: each comparison stands alone."),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Also write a page: one file, opens from disk.")]
-Csv = Annotated[Path | None, typer.Option("--csv", help="Also write every difference as CSV.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write every difference as JSON.")]
+HtmlPath = Annotated[
+    Path | None, typer.Option("--html", help="Also write a page: one file, opens from disk.")
+]
+CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write every difference as CSV.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write every difference as JSON.")]
 Fail = Annotated[bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything got worse.")]
 
 
@@ -31,12 +33,12 @@ def compare(
     second: Second,
     sut: Suts = None,
     correction: Correction = "holm",
-    html: Html = None,
-    csv: Csv = None,
-    json: Json = None,
+    html: HtmlPath = None,
+    csv: CsvPath = None,
+    json: JsonPath = None,
     fail_on_regression: Fail = False,  # noqa: FBT002
 ) -> None:
-    """Compare two runs over the same logs: what got worse, what cannot be told, what got better.
+    """Compare two runs over the same logs: what got worse, what is inconclusive, what got better.
 
     \b
     Examples:
@@ -56,24 +58,24 @@ def compare(
     )
     from adverse.store.durable import write_file
 
-    found = work_out(first, second, suts=_pairs(sut or []), correction=correction)
+    comparison = work_out(first, second, suts=_pairs(sut or []), correction=correction)
     console = Console()
-    for line in comparison_lines(found):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    for table in comparison_tables(found):
-        console.print(table)
-    whole = comparison_table(found)
-    for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(found))):
+    for line in comparison_lines(comparison):
+        console.say(line)
+    for table in comparison_tables(comparison):
+        console.print(table.terminal(details=True))
+    whole = comparison_table(comparison)
+    for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(comparison))):
         if path is not None:
             write_file(path, text().encode())
-            console.print(f"written: {path}", highlight=False, markup=False, soft_wrap=True)
-    worse = fail_on_regression and found.of("regression")
+            console.say(f"written: {path}")
+    worse = fail_on_regression and comparison.of("regression")
     raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
 
 
-def _pairs(told: list[str]) -> dict[str, str]:
+def _pairs(options: list[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for text in told:
+    for text in options:
         before, sign, after = text.partition("=")
         if not (before and sign and after) or before in pairs:
             raise StudyError(

@@ -1,7 +1,4 @@
-"""Where a command prints to: a console that outlives its reader, and obeys no name it is shown.
-
-How a run is going: one live line on a terminal, plain lines elsewhere.
-"""
+"""Where commands print: a console that no name can steer, errors in one shape, and the progress of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +24,20 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.text import Text
 
+from adverse.errors import AdverseError
 from adverse.text import seen
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text that may hold foreign names: what would act on a terminal is spelt out."""
+    print(seen(text), file=sys.stderr if err else sys.stdout)
+
+
+def show_error(error: AdverseError) -> None:
+    """Print an error: what, then where, got, wanted and fix, one line each."""
+    say(f"error: {error.what}", err=True)
+    for label, text in error.details():
+        say(f"  {label:7} {text}", err=True)
 
 
 class Console(RichConsole):
@@ -41,6 +51,10 @@ class Console(RichConsole):
         super().__init__(markup=False, emoji=False, **options)
         self.push_render_hook(_SpeltOut())
 
+    def say(self, text: str) -> None:
+        """Print a line of plain text, however long."""
+        self.print(text, highlight=False, soft_wrap=True)
+
     def on_broken_pipe(self) -> None:
         """Send what is left to nowhere."""
         self.quiet = True
@@ -51,10 +65,10 @@ class _SpeltOut(RenderHook):
     """Spells out, in all that is printed, what would act on the terminal instead of being read."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Shown(one) for one in renderables]
+        return [_Harmless(renderable) for renderable in renderables]
 
 
-class _Shown:
+class _Harmless:
     def __init__(self, inner: ConsoleRenderable) -> None:
         self.inner = inner
 
@@ -84,14 +98,14 @@ class ProgressWatcher:
 
     def note(self, text: str) -> None:
         """Print a line."""
-        self.console.print(f"- {text}", highlight=False, markup=False, soft_wrap=True)
+        self.console.say(f"- {text}")
 
     def begin(self, total: int, done: int) -> None:
         """Start showing."""
         self.total, self.done, self.before = total, done, done
         self.started = self.said = time.monotonic()
         if done:
-            self.note(f"{done} of {total} images were done before; going on from there")
+            self.note(f"{done} of {total} images were done before; resuming")
         if total > done and self.console.is_terminal:
             self.live = Progress(
                 TextColumn("running"),
@@ -136,9 +150,9 @@ def wrong(statuses: Counter[str]) -> str:
     >>> wrong(Counter(ok=5, fault=1, quarantined=2))
     '1 faults, 2 without an image'
     >>> wrong(Counter(ok=5, retried=1))
-    '0 faults, 1 answered only when asked again'
+    '0 faults, 1 retried'
     """
-    words = {"retried": "answered only when asked again", "quarantined": "without an image"}
+    words = {"retried": "retried", "quarantined": "without an image"}
     more = (f", {statuses[status]} {text}" for status, text in words.items() if statuses[status])
     return f"{statuses['fault']} faults{''.join(more)}"
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from adverse.cli import say
+from adverse.cli.console import say
+from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Json
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
 if TYPE_CHECKING:
@@ -31,27 +32,17 @@ data = typer.Typer(
     rich_markup_mode=None,
 )
 
-Place = Annotated[Path, typer.Argument(metavar="PATH", help="The data set's folder, or a study file.")]
-Format = Annotated[str | None, typer.Option("--format", help="What it is. [default: told by its folders]")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", help="As in the study's data section: boxes=polygons; repeatable."),
-]
 Everything = Annotated[bool, typer.Option("--all", help="Decode every image, not a sample of 100.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-PluginFiles = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="A file that adds formats; repeatable.")
-]
 
 
 @data.command("check")
 def check_data(
-    path: Place,
-    format_name: Format = None,
-    option: Options = None,
+    path: DataPath,
+    format_name: DataFormat = None,
+    option: DataOptions = None,
     everything: Everything = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
-    plugin: PluginFiles = None,
+    plugin: FormatPlugins = None,
 ) -> None:
     """Read a data set and say what is in it, what it can be used for, and what is wrong with it.
 
@@ -90,7 +81,7 @@ def check_data(
 def read_place(
     path: Path, format_name: str | None, given: list[str], registry: Registry
 ) -> tuple[Dataset, Mapping[str, Any] | None, str]:
-    """Return the data set, the data section that reads it, and how it was told."""
+    """Return the data set, the data section that reads it, and a title for it."""
     from adverse import plugins
     from adverse.data.reading import guess, guessed_options, read_format
     from adverse.study.plan import read_dataset
@@ -101,11 +92,11 @@ def read_place(
         study_registry = plugins.load(file.plugin_files) if file.plugin_files else registry
         return read_dataset(file, study_registry), None, f"The data of {path} ({file.study.data.format})"
     if format_name is None:
-        told = guess(path, registry.all("dataset"))
-        reader, options, how = told.format, told.options, "told by its folders"
+        guessed = guess(path, registry.all("dataset"))
+        reader, options, how = guessed.format, guessed.options, "recognized by its folders"
     else:
         reader = registry.get("dataset", format_name, where="--format")
-        options, how = guessed_options(reader, path), "as you say"
+        options, how = guessed_options(reader, path), "as given"
     section = {**options, **_given(given)}
     bound = plugins.bind(reader, section, where="--option")
     title = f"{reader.name}, {how}: {path}"

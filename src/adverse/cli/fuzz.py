@@ -12,7 +12,17 @@ from rich.console import Console as RichConsole
 from typer.core import TyperGroup
 
 from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.runs import Workers, interrupts
+from adverse.cli.options import (
+    DataFormat,
+    DataOptions,
+    DataPath,
+    FormatPlugins,
+    Host,
+    Json,
+    Port,
+    Workers,
+)
+from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
     from adverse.fuzz.outcome import CampaignOutcome
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML), with its fuzz: section.")]
-RunPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
+CampaignPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
 Tests = Annotated[int, typer.Option("--tests", "-n", min=1, help="How many tests to run.")]
 Out = Annotated[
     Path | None,
@@ -37,22 +47,10 @@ Against = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the study's.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was found before and start over.")]
-Host = Annotated[str, typer.Option("--host", help="The address to listen at.")]
-Port = Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.")]
-Place = Annotated[Path, typer.Argument(metavar="PATH", help="The data set's folder, or a study file.")]
-Sheet = Annotated[Path | None, typer.Option("--sheet", help="Draw cut-outs on a sheet: this PNG file.")]
+CutoutSheet = Annotated[Path | None, typer.Option("--sheet", help="Draw cut-outs on a sheet: this PNG file.")]
 Count = Annotated[int, typer.Option("--count", min=1, max=2000, help="Cut-outs on the sheet.")]
-Format = Annotated[str | None, typer.Option("--format", help="What it is. [default: told by its folders]")]
-DataOptions = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", help="As in the study's data section: split={test: val}; repeatable."),
-]
 Cache = Annotated[
     Path | None, typer.Option("--cache", help="Where sets are kept. [default: ~/.cache/adverse]")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-PluginFiles = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="A file that adds formats; repeatable.")
 ]
 HELP = """Change what is in the scene, and see what that does to a segmenter or detector.
 
@@ -146,7 +144,7 @@ def run(
 
 
 @fuzz.command("report")
-def report(folder: RunPath, against: Against = None) -> None:
+def report(folder: CampaignPath, against: Against = None) -> None:
     """Work out the results of a finished campaign again, print them, and write its page.
 
     \b
@@ -157,7 +155,7 @@ def report(folder: RunPath, against: Against = None) -> None:
 
 
 @fuzz.command("review")
-def review(folder: RunPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
+def review(folder: CampaignPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
     """Open a page on which people say of each failure whether it is a true one.
 
     \b
@@ -177,14 +175,14 @@ def review(folder: RunPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
 
 @fuzz.command("resources")
 def resources(
-    path: Place,
-    sheet: Sheet = None,
+    path: DataPath,
+    sheet: CutoutSheet = None,
     count: Count = 60,
-    format_name: Format = None,
+    format_name: DataFormat = None,
     option: DataOptions = None,
     cache: Cache = None,
     as_json: Json = False,  # noqa: FBT002
-    plugin: PluginFiles = None,
+    plugin: FormatPlugins = None,
 ) -> None:
     """Cut the objects out of a data set with labels and instances, and say what can be done with them.
 
@@ -225,8 +223,8 @@ def show(folder: Path, against: Path | None) -> None:
     from adverse.fuzz.folder import existing_campaign
     from adverse.fuzz.outcome import read_outcome
     from adverse.report.fuzz import (
-        comparison_lines,
         counts_tables,
+        guiding_lines,
         reviewed_table,
         summary_words,
         times_of,
@@ -241,13 +239,13 @@ def show(folder: Path, against: Path | None) -> None:
     )
     console = Console()
     for table in counts_tables(outcome):
-        console.print(table)
+        console.print(table.terminal(details=True))
     lines: list[str] = [f"- {line}" for line in summary_words(outcome)]
     lines += _refused(outcome)
     lines += [f"- {name}: {spent['mean_ms']:.1f} ms a test" for name, spent in times_of(campaign).items()]
-    lines += comparison_lines(comparison) if comparison else []
+    lines += guiding_lines(comparison) if comparison else []
     for line in (*lines, f"results: {campaign.results}", f"page:    {page}"):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.say(line)
 
 
 def _refused(outcome: CampaignOutcome) -> Sequence[str]:

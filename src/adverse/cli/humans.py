@@ -1,4 +1,4 @@
-"""humans: what people tolerate, asked and estimated."""
+"""humans: the human study, and what people tolerate by its answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import Host
 
 humans = typer.Typer(
     no_args_is_help=True,
@@ -24,9 +25,6 @@ humans = typer.Typer(
 )
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of a human study (YAML).")]
-Host = Annotated[
-    str, typer.Option("--host", help="Where to listen; others than 127.0.0.1 open it to a network.")
-]
 Port = Annotated[int, typer.Option("--port", "-p", help="0: the one it had before, or any that is free.")]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="The participant's number.")]
 LeftOut = Annotated[
@@ -121,12 +119,12 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
     from adverse.store.durable import write_file
 
     file = read_human_study(study)
-    found = answers_of(read_state(file), file.study)
-    typer.echo(found.csv(), nl=False)
-    for line in found.words():
+    collected = answers_of(read_state(file), file.study)
+    typer.echo(collected.csv(), nl=False)
+    for line in collected.words():
         typer.echo(line, err=True)
     if excluded is not None:
-        write_file(excluded, found.excluded_csv().encode())
+        write_file(excluded, collected.excluded_csv().encode())
 
 
 @humans.command("erase")
@@ -174,22 +172,26 @@ def estimate(
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
-    from adverse.report.human_study import in_words, rich_table, thresholds_page
+    from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
     options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
     judgments = read_judgments(answers)
-    found = work_out(judgments, options)
+    estimates = work_out(judgments, options)
     agreement = [] if no_reuse else reuse(judgments, options)
-    text = estimates_text(judgments, found, agreement, options)
+    text = estimates_text(judgments, estimates, agreement, options)
     if as_json:
         typer.echo(text, nl=False)
     else:
         console = Console()
-        console.print(rich_table(found))
-        for line in (counts_in_words(judgments), *map(in_words, found), *(one.words for one in agreement)):
-            console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
-    for path, content in ((out, text), (page, thresholds_page(judgments, found, agreement, options))):
+        console.print(threshold_table(estimates).terminal())
+        for line in (
+            counts_in_words(judgments),
+            *map(in_words, estimates),
+            *(reused.words for reused in agreement),
+        ):
+            console.say(f"- {line}")
+    for path, content in ((out, text), (page, thresholds_page(judgments, estimates, agreement, options))):
         if path is not None:
             write_file(path, content.encode())
             typer.echo(f"written: {path}", err=True)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from adverse.cli import say
-from adverse.cli.console import Console, ProgressWatcher
+from adverse.cli.console import Console, ProgressWatcher, say
 from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 if TYPE_CHECKING:
@@ -22,7 +21,9 @@ Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder o
 Target = Annotated[
     Path | None, typer.Argument(metavar="[OUT]", help="An image (PNG or JPEG); a folder for many.")
 ]
-Sheet = Annotated[Path | None, typer.Option("--sheet", help="Draw all settings on one sheet: this file.")]
+ContactSheet = Annotated[
+    Path | None, typer.Option("--sheet", help="Draw all settings on one sheet: this file.")
+]
 Mutations = Annotated[
     list[str] | None,
     typer.Option("--mutation", "-m", help='An id, "gaussian_blur(sigma_px=2)", or a battery; repeatable.'),
@@ -45,7 +46,7 @@ def mutate(
     source: Source,
     target: Target = None,
     mutation: Mutations = None,
-    sheet: Sheet = None,
+    sheet: ContactSheet = None,
     depth: DepthPath = None,
     depth_scale: DepthScale = None,
     invalid_depth: InvalidDepth = None,
@@ -72,8 +73,8 @@ def mutate(
     if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
         if target is None:
             raise StudyError("a sheet is drawn of one image", got=str(source), fix="Give an image as IN.")
-        told = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
-        _many(_as_study(source, told), target, suffix, workers)
+        given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
+        _many(_as_study(source, given), target, suffix, workers)
         return
     from adverse.data.images import ImageFile
 
@@ -130,8 +131,8 @@ def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> No
         raise typer.Exit(EXIT_INCOMPLETE)
 
 
-def _as_study(source: Path, told: Mapping[str, Any]) -> StudyFile:
-    """Return the study that is meant: a file, or one made up around a folder of images; what is told wins."""
+def _as_study(source: Path, given: Mapping[str, Any]) -> StudyFile:
+    """Return the study of a file, or one made up around a folder of images; `given` wins."""
     from adverse.strict_yaml import read_yaml
     from adverse.study.spec import study_from
 
@@ -140,5 +141,5 @@ def _as_study(source: Path, told: Mapping[str, Any]) -> StudyFile:
         study: dict[str, Any] = {"name": "mutate", "data": data}
     else:
         study = read_yaml(source).data
-    given = {key: value for key, value in told.items() if value}
-    return study_from({**study, **given}, source.resolve().parent)
+    options = {key: value for key, value in given.items() if value}
+    return study_from({**study, **options}, source.resolve().parent)

@@ -1,7 +1,4 @@
-"""list: what a study can name.
-
-check-plugin: whether a plug-in file keeps its contract.
-"""
+"""list and check-plugin: what a study can name, and whether a plug-in file keeps its contract."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from adverse.cli import show_error
+from adverse.cli.console import show_error
+from adverse.cli.options import Json
 from adverse.errors import EXIT_GATE_FAILED
 
 Kind = Literal["mutations", "batteries", "suts", "datasets", "levels"]
 KindArgument = Annotated[Kind, typer.Argument(help="What to list.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 PluginFiles = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Also list what this plug-in file adds; repeatable.")
 ]

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.runs import Fresh, Workers, interrupts
+from adverse.cli.options import Fresh, Workers
+from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_INTERRUPTED
 
 requirements = typer.Typer(
@@ -64,19 +65,19 @@ def check(file: FilePath, out: Out = None, workers: Workers = None, fresh: Fresh
     watch, stop = ProgressWatcher(console), Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
-    found = None
+    checked = None
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        found = run_check(requirements_file, folder, engine, watch=watch, stop=stop, fresh=fresh)
-    if found is None:
+        checked = run_check(requirements_file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+    if checked is None:
         watch.note(f"stopped; finished work is kept in {folder}. Run the same command to continue.")
         raise typer.Exit(EXIT_INTERRUPTED)
-    data = as_data(found)
+    data = as_data(checked)
     for table in requirement_tables(data):
-        console.print(table)
+        console.print(table.terminal(details=True))
     for line in requirement_lines(data):
-        console.print(f"- {line}", highlight=False, markup=False, soft_wrap=True)
-    for name, path in zip(("results", "verdicts"), save(found), strict=True):
-        console.print(f"{name + ':':10}{path}", highlight=False, markup=False, soft_wrap=True)
+        console.say(f"- {line}")
+    for name, path in zip(("results", "verdicts"), save(checked), strict=True):
+        console.say(f"{name + ':':10}{path}")
     page = write_requirements_page(folder)
-    console.print(f"{'page:':10}{page}", highlight=False, markup=False, soft_wrap=True)
-    raise typer.Exit(exit_code(as_verdict(one) for one in found.results))
+    console.say(f"{'page:':10}{page}")
+    raise typer.Exit(exit_code(as_verdict(result) for result in checked.results))

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adverse.cli import show_error
-from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.report import Trust
+from adverse.cli.console import Console, ProgressWatcher, show_error
+from adverse.cli.options import Fresh, Trust, Workers
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -28,11 +27,6 @@ RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
 ]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", "-w", min=0, help="Worker processes; 0: in this one. [default: all cores]"),
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
 Exact = Annotated[
     bool,
@@ -57,7 +51,7 @@ def plan(study: StudyPath, out: Out = None) -> None:
     console = Console()
     groups = Counter(setting.group for setting in made.job.settings)
     left = made.to_do
-    say = _printer(console)
+    say = console.say
     say(f"study     {file.study.name}, seed {file.study.seed}, into {folder}")
     say(
         f"data      {file.study.data.format} {made.dataset.name}: {len(made.dataset.logs)} logs, "
@@ -162,19 +156,18 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
 def _analyze_and_show(looker: Looker, console: Console, *, exact: bool = False) -> int:
     from adverse.analysis.results import analyze_store
     from adverse.report.page import page_tables, write_report_of
-    from adverse.report.terminal import remarks, tables
+    from adverse.report.remarks import remarks
 
     folder = looker.store.folder.path
     summary = analyze_store(looker.store, exact=exact)
-    for table in tables(summary):
-        console.print(table)
+    tables = page_tables(looker, summary)
+    for table in tables.levels:
+        console.print(table.terminal(shares=True))
     for line in remarks(summary):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    page = write_report_of(looker, summary, page_tables(looker, summary))
-    console.print(
-        f"results: {folder / 'results' / 'summary.json'}", highlight=False, markup=False, soft_wrap=True
-    )
-    console.print(f"report:  {page}", highlight=False, markup=False, soft_wrap=True)
+        console.say(line)
+    page = write_report_of(looker, summary, tables)
+    console.say(f"results: {folder / 'results' / 'summary.json'}")
+    console.say(f"report:  {page}")
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 
@@ -205,10 +198,3 @@ def interrupts(stop: Stop) -> Iterator[None]:
 
 def _default_folder(study_folder: Path, name: str) -> Path:
     return study_folder / "runs" / name
-
-
-def _printer(console: Console):  # type: ignore[no-untyped-def] # noqa: ANN202
-    def say(text: str) -> None:
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-    return say

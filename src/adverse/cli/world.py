@@ -45,7 +45,7 @@ def world(
 
 
 def _pixels(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
-    if found is None:
+    size = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
+    if size is None:
         raise StudyError("the size is not understood", got=text, wanted="WIDTHxHEIGHT, such as 640x480")
-    return int(found[1]), int(found[2])
+    return int(size[1]), int(size[2])

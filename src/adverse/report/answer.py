@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.ranking import equal, percent
-from adverse.report.tables import NO_ORDER, span
+from adverse.report.intervals import summary_interval
+from adverse.report.run_tables import NO_ORDER
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
@@ -27,7 +28,7 @@ NO_RESAMPLES = "the study asks for no resamples of its logs"
 
 
 class Best(NamedTuple):
-    """The SUT with the largest area, and the probability that it is the best; None, and why, if untold."""
+    """The SUT with the largest area, and the probability that it is the best; None, and why, if unknown."""
 
     sut: str
     chance: float | None
@@ -55,7 +56,7 @@ def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
     lines = []
     if summary.data["task"] == "detection":
         there = {str(row["level"]).partition("/")[0] for row in summary.rows}
-        missing = [f"{level} ({LEVEL_WORDS[level]})" for level in levels if level not in there]
+        missing = [f"{level} ({level_words(level)})" for level in levels if level not in there]
         if missing:
             lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
     settings = {str(row["setting"]).partition("(")[0]: str(row["group"]) for row in summary.rows}
@@ -70,6 +71,11 @@ def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
     if weak:
         lines.append(f"The data cannot answer: {', '.join(weak)}.")
     return lines
+
+
+def level_words(level: str) -> str:
+    """Return what a level looks at, in a few words; its name where nothing else is known."""
+    return LEVEL_WORDS.get(level, level)
 
 
 def _of_level(summary: Summary, level: str) -> str:
@@ -125,13 +131,13 @@ def _of_task(summary: Summary) -> Iterator[str]:
     metric = summary.data["metric"]
     plain = [row for row in summary.rows if row["group"] == "baseline" and row["scores"][metric] is not None]
     for row in sorted(plain, key=lambda row: -row["scores"][metric]):
-        mine = [one for one in summary.rows if one["sut"] == row["sut"] and one["share"] is not None]
+        mine = [other for other in summary.rows if other["sut"] == row["sut"] and other["share"] is not None]
         flat = {metric: row["scores"][metric], f"{metric}_interval": row.get(f"{metric}_interval")}
         text = f"{shown(row['sut'])} has {SCORE_WORDS[metric]} {_value(flat, metric)}"
         if not mine:
-            yield f"{text}: it is right about nothing, un-mutated."
+            yield f"{text}: it scores 0 on clean images."
             continue
-        worst = min(mine, key=lambda one: one["share"])
+        worst = min(mine, key=lambda other: other["share"])
         yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."
 
 
@@ -159,10 +165,10 @@ def _best(summary: Summary, level: str, condition: str) -> Best | None:
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:
-    interval = span(row.get(f"{name}_interval"))
+    interval = summary_interval(row.get(f"{name}_interval"))
     return f"{row[name]:.3f} ({interval})" if interval else f"{row[name]:.3f}"
 
 
 def _share(row: Mapping[str, Any]) -> str:
-    interval = span(row.get("robustness_interval"))
+    interval = summary_interval(row.get("robustness_interval"))
     return f"{row['robustness']:.0%} ({interval})" if interval else f"{row['robustness']:.0%}"

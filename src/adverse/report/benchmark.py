@@ -1,47 +1,104 @@
-"""A benchmark table in the terminal: P, mPC and rPC of each SUT, then corruptions by SUT; all in percent."""
+"""The corruption benchmark (P, mPC and rPC, in percent) and the scores of every class, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from rich.table import Table
-
+from adverse.analysis.results import Summary
 from adverse.benchmarks.classification import corruption_errors, mean_corruption_error, read_reference
 from adverse.benchmarks.published import SOURCE, Published
-from adverse.benchmarks.table import BenchTable, SutRobustness
-from adverse.curves.interval import FEW_LOGS, Interval
+from adverse.benchmarks.table import BenchTable
+from adverse.curves.interval import FEW_LOGS
 from adverse.errors import StudyError
+from adverse.report.intervals import interval_text
+from adverse.report.table import Cell, Column, Row, Table, columns
+from adverse.store.folder import BENCHMARK
+from adverse.store.read import Store
+from adverse.text import shown
 
+PARTS = ("clean", "corrupted", "relative")
+WHOLE, PARTIAL = ("P", "mPC", "rPC"), ("P", "partial_mean", "partial_relative")
+"""The keys of a benchmark's numbers; those that are no mean over the whole battery are not called mPC."""
+PARTIAL_HEADINGS = ("P", "partial mean, not mPC", "% of P")
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
+SHADED = ", shaded by the share of P that is left"
+"""Said of tables on a page; a terminal has no shades."""
+CLASS_WORDS = {"mean_iou": "IoU", "top1": "top-1 accuracy"}
 
 
-def benchmark_tables(table: BenchTable, *, by_class: bool = False) -> Iterator[Table]:
-    """Yield the tables of a benchmark, the shortest first."""
-    yield _summary(table)
-    for start in range(0, len(table.rows), ABREAST):
-        yield _corruptions(table, table.rows[start : start + ABREAST])
+def saved_benchmark(store: Store) -> Row | None:
+    """Return the benchmark as `adverse bench-table --save` left it; None without it."""
+    path = store.result(f"{BENCHMARK}.json")
+    data: Row | None = None if path is None else json.loads(path.read_text("utf-8"))
+    return data
+
+
+def benchmark_tables(data: Row | None) -> list[Table]:
+    """Return the tables of a benchmark, the shortest first; none without one."""
+    if data is None:
+        return []
+    tables = [_summary(data, best_first=False), _corruptions(data)]
+    if len(data["classes"]) > 1:
+        tables.append(benchmark_classes(data))
+    return tables
+
+
+def in_terminal(data: Row, *, by_class: bool = False) -> Iterator[Table]:
+    """Yield the tables of a benchmark that 80 columns hold, the best SUT first."""
+    names = data["classes"]
+    listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} classes"
+    title = f"{data['study']}: {data['images']} images, {listed}"
+    yield replace(_summary(data, best_first=True), title=title)
+    corruptions = _corruptions(data)
+    yield from replace(corruptions, title=corruptions.title.removesuffix(SHADED)).abreast(ABREAST)
     if by_class:
-        for row in table.rows:
-            yield _classes(table, row)
+        classes = benchmark_classes(data)
+        yield from replace(classes, title=classes.title.removesuffix(SHADED)).abreast(len(WHOLE))
+
+
+def benchmark_classes(data: Row) -> Table:
+    """Return P, mPC and rPC of every class, three columns for each SUT."""
+    suts: Sequence[Row] = data["suts"]
+    whole = _whole(data)
+    names = [name for name in data["classes"] if any(name in sut["by_class"] for sut in suts)]
+    rows = tuple(
+        (Cell(name), *(cell for sut in suts for cell in _class_cells(sut["by_class"].get(name), whole=whole)))
+        for name in names
+    )
+    records = tuple(
+        {"sut": sut["sut"], "class": name, **sut["by_class"].get(name, {})} for name in names for sut in suts
+    )
+    parts = WHOLE if whole else ("P", "mean", "% of P")
+    headings = [f"{shown(sut['sut'])} {part}" for sut in suts for part in parts]
+    title = f"{data['metric']['short']} of each class in percent{SHADED}"
+    return Table("benchmark classes", title, columns("class", *headings), rows, records)
+
+
+def class_tables(summary: Summary) -> list[Table]:
+    """Return for each segmenter or classifier every class under every setting; none for detectors."""
+    if summary.data["task"] == "detection":
+        return []
+    metric = str(summary.data["metric"])
+    suts = dict.fromkeys(str(row["sut"]) for row in summary.rows)
+    return [_class_table(sut, metric, [row for row in summary.rows if row["sut"] == sut]) for sut in suts]
 
 
 def published_tables(rows: Sequence[Published]) -> Iterator[Table]:
     """Yield one table for each data set of the published leaderboard."""
     for dataset, metric in dict.fromkeys((row.dataset, row.metric) for row in rows):
-        table = Table(title=f"PUBLISHED, not of this run: {dataset}, box {metric}", title_justify="left")
-        table.add_column("model", overflow="fold")
-        table.add_column("backbone", overflow="fold")
-        for name in ("P", "mPC", "rPC %"):
-            table.add_column(name, justify="right")
-        for row in rows:
-            if (row.dataset, row.metric) == (dataset, metric):
-                numbers = (f"{value:.1f}" for value in (row.clean, row.corrupted, row.relative))
-                table.add_row(row.model, row.backbone, *numbers)
-        table.caption = SOURCE
-        yield table
+        mine = [row for row in rows if (row.dataset, row.metric) == (dataset, metric)]
+        yield Table(
+            f"published {dataset} {metric}",
+            f"PUBLISHED, not of this run: {dataset}, box {metric}",
+            columns("model", "backbone", "P", "mPC", "rPC %", format=".1f", left=2),
+            tuple(tuple(map(Cell, (row.model, row.backbone, *_published(row)))) for row in mine),
+            caption=SOURCE,
+        )
 
 
 def benchmark_remarks(table: BenchTable) -> list[str]:
@@ -88,75 +145,139 @@ def corruption_error_lines(table: BenchTable, reference: Path | None) -> list[st
 
 
 def _of_intervals(table: BenchTable) -> Iterator[str]:
-    found = [row.intervals for row in table.rows if row.intervals is not None]
-    if found:
-        few = f" (?: fewer than {FEW_LOGS})" if found[0].clean.status == "few logs" else ""
-        logs = f"{found[0].clean.logs} logs{few}"
-        yield f"[low high]: 95% intervals over {logs}; what other data sets of the same size would show"
-    for row in table.rows:
-        missing = (
-            [one for one in asdict(row.intervals).values() if one["low"] is None] if row.intervals else []
+    intervals = [row.intervals for row in table.rows if row.intervals is not None]
+    if intervals:
+        clean = intervals[0].clean
+        few = f" (~: fewer than {FEW_LOGS})" if clean.status == "few logs" else ""
+        yield (
+            f"low to high: 95% intervals over {clean.logs} logs{few}; what other data sets of the same size "
+            "would show"
         )
+    for row in table.rows:
+        known = asdict(row.intervals).values() if row.intervals else ()
+        missing = [interval for interval in known if interval["low"] is None]
         if missing:
             yield f"{row.sut}: {len(missing)} of its intervals are refused: {missing[0]['why']}"
 
 
-def _summary(table: BenchTable) -> Table:
-    complete = all(row.whole.complete for row in table.rows)
-    shown = Table(title=_title(table), title_justify="left")
-    shown.add_column("SUT", overflow="fold")
-    shown.add_column(f"P ({table.metric.short})", justify="right")
-    shown.add_column("mPC" if complete else table.rows[0].whole.label, justify="right", overflow="fold")
-    shown.add_column("rPC %" if complete else "% of P", justify="right")
-    for row in sorted(table.rows, key=lambda row: -row.whole.corrupted):
-        whole, sure = row.whole, row.intervals
-        shown.add_row(
-            row.sut,
-            _with_interval(whole.clean, sure.clean if sure else None),
-            _with_interval(whole.corrupted, sure.corrupted if sure else None),
-            _with_interval(whole.relative, sure.relative if sure else None),
+def _published(row: Published) -> tuple[float | None, ...]:
+    return row.clean, row.corrupted, row.relative
+
+
+def _whole(data: Row) -> bool:
+    return all("mPC" in sut for sut in data["suts"])
+
+
+def _summary(data: Row, *, best_first: bool) -> Table:
+    keys = WHOLE if _whole(data) else PARTIAL
+    suts: Sequence[Row] = data["suts"]
+    if best_first:
+        suts = sorted(suts, key=lambda sut: -sut[keys[1]])
+    rows = tuple(
+        (
+            Cell(sut["sut"]),
+            *(_percent(sut[key], _interval(sut, part)) for key, part in zip(keys, PARTS, strict=True)),
         )
-    return shown
+        for sut in suts
+    )
+    records = tuple(
+        {
+            "sut": sut["sut"],
+            "metric": data["metric"]["name"],
+            "images": data["images"],
+            "status": data["status"],
+            **{
+                name: value
+                for key, part in zip(keys, PARTS, strict=True)
+                for name, value in (
+                    (key, sut[key]),
+                    (f"{key}_low", (_interval(sut, part) or {}).get("low")),
+                    (f"{key}_high", (_interval(sut, part) or {}).get("high")),
+                )
+            },
+        }
+        for sut in data["suts"]
+    )
+    doubt = "" if keys is WHOLE else f" ({data['suts'][0]['label']})"
+    if data["status"] != "ok":
+        doubt += f" ({data['status']}: {data['images_left_out']} images left out)"
+    title = f"{data['metric']['full']}, in percent, over {data['images']} images{doubt}"
+    p, mean, relative = WHOLE if keys is WHOLE else PARTIAL_HEADINGS
+    headings = (*columns("SUT", p, mean), Column(relative, brief="rPC %" if keys is WHOLE else ""))
+    return Table("benchmark", title, headings, rows, records)
 
 
-def _corruptions(table: BenchTable, rows: Sequence[SutRobustness]) -> Table:
-    shown = Table(title=f"{table.metric.short}, mean over severities", title_justify="left")
-    shown.add_column("corruption", no_wrap=True)
-    for row in rows:
-        shown.add_column(row.sut, justify="right", overflow="fold")
-    shown.add_row("(clean)", *(_percent(row.whole.clean) for row in rows), end_section=True)
-    for name in rows[0].whole.by_corruption:
-        shown.add_row(name, *(_percent(row.whole.by_corruption[name]) for row in rows))
-    return shown
+def _corruptions(data: Row) -> Table:
+    suts: Sequence[Row] = data["suts"]
+    names = list(dict.fromkeys(name for sut in suts for name in sut["by_corruption"]))
+    clean = (Cell("(clean)"), *(_percent(sut["P"]) for sut in suts))
+    corrupted = (
+        (Cell(name), *(_share_of(sut["by_corruption"].get(name), sut["P"]) for sut in suts)) for name in names
+    )
+    records = tuple(
+        {"sut": sut["sut"], "corruption": name, "mean": sut["by_corruption"].get(name)}
+        for name in names
+        for sut in suts
+    )
+    title = f"{data['metric']['short']} in percent, mean over severities{SHADED}"
+    headings = (
+        Column("corruption", align="left", no_wrap=True),
+        *(Column(sut["sut"]) for sut in suts),
+    )
+    return Table("benchmark corruptions", title, headings, (clean, *corrupted), records, {1: ""})
 
 
-def _classes(table: BenchTable, row: SutRobustness) -> Table:
-    shown = Table(title=f"{row.sut}: {table.metric.short} by class", title_justify="left")
-    shown.add_column("class", overflow="fold")
-    for name in (
-        "P",
-        "mPC" if row.whole.complete else "partial mean",
-        "rPC %" if row.whole.complete else "% of P",
-    ):
-        shown.add_column(name, justify="right")
-    for name, found in row.classes.items():
-        shown.add_row(name, _percent(found.clean), _percent(found.corrupted), _percent(found.relative))
-    return shown
+def _class_table(sut: str, metric: str, rows: Sequence[Row]) -> Table:
+    classes = list(dict.fromkeys(name for row in rows for name in row["per_class"]))
+    baseline = rows[0]["per_class"]
+    lines = tuple(
+        (
+            Cell(row["setting"]),
+            *(_class_score(row["per_class"].get(name), baseline.get(name), row) for name in classes),
+        )
+        for row in rows
+    )
+    records = tuple(
+        {"sut": sut, "setting": row["setting"], "class": name, metric: row["per_class"].get(name)}
+        for row in rows
+        for name in classes
+    )
+    title = f"{shown(sut)}: {CLASS_WORDS[metric]} of each class, shaded by the share of its own baseline"
+    return Table(f"classes {sut}", title, columns("mutation", *classes, format=".3f"), lines, records)
 
 
-def _title(table: BenchTable) -> str:
-    names = table.classes
-    listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} classes"
-    return f"{table.study}: {table.images} images, {listed}"
+def _class_score(value: float | None, before: float | None, row: Row) -> Cell:
+    if value is None:
+        return Cell(None, note="this class is neither there nor named")
+    if row["group"] == "baseline" or not before:
+        return Cell(value)
+    return Cell(value, note=f"{value / before:.0%} of its baseline", share=value / before)
 
 
-def _with_interval(value: float | None, found: Interval | None) -> str:
-    """Return a value with its interval, marked where it rests on few logs."""
-    if value is None or found is None or found.low is None or found.high is None:
+def _class_cells(scores: Row | None, *, whole: bool) -> Iterator[Cell]:
+    clean, mean, relative = WHOLE if whole else PARTIAL
+    known: Row = scores or {}
+    yield _percent(known.get(clean))
+    yield _share_of(known.get(mean), known.get(clean))
+    yield _percent(known.get(relative))
+
+
+def _share_of(value: float | None, whole: float | None) -> Cell:
+    if value is None or not whole:
         return _percent(value)
-    doubt = "" if found.status == "ok" else "?"
-    return f"{_percent(value)} [{_percent(found.low)} {_percent(found.high)}]{doubt}"
+    return Cell(100 * value, f"{100 * value:.1f}", note=f"{value / whole:.0%} of P", share=value / whole)
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
+def _percent(value: float | None, interval: Row | None = None) -> Cell:
+    if value is None:
+        return Cell(None, note="P is 0")
+    text = f"{100 * value:.1f}"
+    if not interval or interval["low"] is None:
+        return Cell(100 * value, text, note=f"no interval: {interval['why']}" if interval else "")
+    ends = interval_text(100 * interval["low"], 100 * interval["high"], ".1f", status=interval["status"])
+    return Cell(100 * value, text, details=(ends,))
+
+
+def _interval(sut: Row, part: str) -> Row | None:
+    interval: Mapping[str, Any] | None = (sut["intervals"] or {}).get(part)
+    return interval

@@ -1,129 +1,333 @@
-"""Line charts as SVG text: one file, no library in the browser, sharp at any size."""
+"""A chart, written once: panels with axes, drawn as SVG that carries its data; no library in the browser.
+
+Whoever draws beside a chart asks its panels where a point is (`Panel.place`), so that a marker never leaves
+its line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-WIDTH, HEIGHT = 760, 220
-LEFT, RIGHT, TOP, BOTTOM = 58, 26, 26, 34
+from adverse.text import shown
+
+Array = NDArray[np.float64]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 """Okabe and Ito's, which colour-blind people can tell apart."""
-
-
 BLANK = "\u00a0"
 """A space that is kept where others are run together."""
+HEADING_PX = 34
+INK, PAPER = "#1a1a1a", "white"
+
+
+class PanelSize(NamedTuple):
+    """The size of a panel, and what is left for words on each side, in pixels."""
+
+    width: int = 760
+    height: int = 220
+    left: int = 58
+    right: int = 26
+    top: int = 26
+    bottom: int = 34
 
 
 @dataclass(frozen=True)
+class Axis:
+    """What is drawn along one side, from the first to the last of `ends`."""
+
+    label: str
+    ends: tuple[float, float]
+    ticks: tuple[float, ...]
+    log: bool = False
+
+    def part(self, values: ArrayLike) -> Array:
+        """Return where values are between the ends: 0 at the first, 1 at the last."""
+        known, ends = np.asarray(values, np.float64), np.array(self.ends)
+        if self.log:
+            known, ends = np.log10(known), np.log10(ends)
+        return np.asarray((known - ends[0]) / (ends[1] - ends[0]))
+
+
+@dataclass(frozen=True, eq=False)
 class Line:
     """One line; gaps where a value is not finite."""
 
     name: str
     x: ArrayLike
     y: ArrayLike
-    dashed: bool = False
     colour: str | None = None
     """None: by its place among the lines."""
-    dashes: str = "6 4"
-    """Of a dashed line."""
+    dashes: str = ""
+    width: float = 1.8
+    symbols: tuple[int | None, ...] = ()
+    """Points that carry a circle, a square and a triangle, in this order; None: no such point."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """Points, each with its radius in pixels."""
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+    radius: ArrayLike
+    colour: str
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """What lies between two lines over the same x."""
+
+    name: str
+    x: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    colour: str
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A vertical line at a place, with a word."""
+    """A vertical line at a place, with a word beside it."""
 
     name: str
     x: float
+    colour: str = "#555"
+    dashes: str = "2 3"
+    side: Literal["left", "right"] = "left"
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One chart: lines over a common x, and marks."""
+    """Lines, dots and bands over common axes, and marks."""
 
     title: str
-    x_label: str
+    x: Axis
+    y: Axis
     lines: Sequence[Line]
     marks: Sequence[Mark] = ()
+    dots: Sequence[Dots] = ()
+    bands: Sequence[Band] = ()
+    size: PanelSize = field(default=PanelSize())
 
+    def place(self, x: ArrayLike, y: ArrayLike) -> Array:
+        """Return points in pixels of the panel, with x and y last."""
+        size = self.size
+        across, up = self.x.part(x), self.y.part(y)
+        wide, high = size.width - size.left - size.right, size.height - size.top - size.bottom
+        return np.stack([size.left + across * wide, size.height - size.bottom - up * high], axis=-1)
 
-def svg(title: str, panels: Sequence[Panel]) -> str:
-    """Return the charts below each other as one SVG document."""
-    height = 34 + HEIGHT * len(panels)
-    shape = f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {shape} role="img" aria-label="{escape(title)}">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="20" font-size="15" font-weight="bold">{escape(title)}</text>',
-    ]
-    for number, panel in enumerate(panels):
-        body = Chart(panel).body() + _legend(panel.lines)
-        parts.append(f'<g transform="translate(0 {34 + HEIGHT * number})">{body}</g>')
-    return "\n".join([*parts, "</svg>\n"])
-
-
-class Chart:
-    """A panel with its axes: draws it, and says where on it a point is, so that others can draw there too."""
-
-    def __init__(self, panel: Panel, *, width: int = WIDTH) -> None:
-        self.panel = panel
-        self.width = width
-        xs = _finite(*(line.x for line in panel.lines))
-        ys = _finite(*(line.y for line in panel.lines))
-        self.x_ticks = _ticks(float(xs.min()), float(xs.max()))
-        self.y_ticks = _ticks(min(0.0, float(ys.min())), float(ys.max()))
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """Return a point in pixels of the chart."""
-        across = (x - self.x_ticks[0]) / (self.x_ticks[-1] - self.x_ticks[0])
-        up = (y - self.y_ticks[0]) / (self.y_ticks[-1] - self.y_ticks[0])
-        return LEFT + across * (self.width - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+    def colour(self, number: int) -> str:
+        """Return the colour of a line."""
+        return self.lines[number].colour or COLOURS[number % len(COLOURS)]
 
     def body(self) -> str:
-        """Return axes, marks and lines, without names of the lines."""
-        panel, right = self.panel, self.width - RIGHT
-        parts = [f'<text x="{LEFT}" y="16">{escape(panel.title)}</text>']
-        for tick in self.y_ticks:
-            _, y = self.place(self.x_ticks[0], tick)
-            parts.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>')
-            parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-        for tick in self.x_ticks:
-            x, _ = self.place(tick, self.y_ticks[0])
-            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 15}" text-anchor="middle">{tick:g}</text>')
-        middle = (LEFT + right) / 2
-        parts.append(
-            f'<text x="{middle}" y="{HEIGHT - 3}" text-anchor="middle">{escape(panel.x_label)}</text>'
-        )
-        for number, mark in enumerate(panel.marks):
-            x, _ = self.place(mark.x, self.y_ticks[0])
-            ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
-            parts.append(f'<line {ends} stroke="#888" stroke-dasharray="2 3"/>')
-            spot = f'x="{x - 4:.1f}" y="{HEIGHT - BOTTOM - 8 - 14 * number}" text-anchor="end"'
-            parts.append(f'<text {spot} fill="#555">{escape(mark.name)}</text>')
-        for number, line in enumerate(panel.lines):
-            stroke = f'stroke="{line.colour or COLOURS[number % len(COLOURS)]}" stroke-width="1.8"'
-            stroke += f' stroke-dasharray="{line.dashes}"' if line.dashed else ""
-            for run in _runs(line):
-                points = " ".join("{:.1f},{:.1f}".format(*self.place(x, y)) for x, y in run)
-                parts.append(f'<polyline points="{points}" fill="none" {stroke}/>')
+        """Return all that is drawn, without the names of the lines."""
+        parts = [*self._axes()]
+        parts += [_polygon(band.colour, self._around(band)) for band in self.bands]
+        parts += self._marks()
+        for dots in self.dots:
+            for (x, y), radius in zip(self.place(dots.x, dots.y), np.asarray(dots.radius), strict=True):
+                look = f'fill="{dots.colour}" fill-opacity="0.6"'
+                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look}/>')
+        for number, line in enumerate(self.lines):
+            parts += self._line(line, self.colour(number))
         return "".join(parts)
 
+    def legend(self, *, left: bool) -> str:
+        """Name what is drawn in one row above the panel, each in its colour."""
+        named: list[tuple[str, str, Line | Dots | Band]] = [
+            *(
+                (self.colour(number), "- - " if line.dashes else "\u2014 ", line)
+                for number, line in enumerate(self.lines)
+            ),
+            *((dots.colour, "\u25cf ", dots) for dots in self.dots),
+            *((band.colour, "\u2592 ", band) for band in self.bands),
+        ]
+        spans = [
+            f'<tspan fill="{colour}">{sample}{escape(series.name)}</tspan>'
+            for colour, sample, series in named
+            if series.name
+        ]
+        spot = (
+            f'x="{self.size.left}" y="{self.size.top - 16}"'
+            if left
+            else f'x="{self.size.width - self.size.right}" y="16" text-anchor="end"'
+        )
+        return f"<text {spot}>{(3 * BLANK).join(spans)}</text>"
 
-def _legend(lines: Sequence[Line]) -> str:
-    """Name the lines in one row above the chart, each in its colour."""
-    names = []
-    for number, line in enumerate(lines):
-        sample = "- - " if line.dashed else "\u2014 "
-        colour = line.colour or COLOURS[number % len(COLOURS)]
-        names.append(f'<tspan fill="{colour}">{sample}{escape(line.name)}</tspan>')
-    return f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{(3 * BLANK).join(names)}</text>'
+    def series(self) -> Iterator[tuple[str, str, ArrayLike]]:
+        """Yield all numbers behind the panel: of what, what they are, and the values."""
+        x, y = self.x.label, self.y.label or self.title
+        drawn: list[Line | Dots] = [*self.lines, *self.dots]
+        for points in drawn:
+            yield from ((points.name, x, points.x), (points.name, y, points.y))
+        for band in self.bands:
+            name = band.name or f"band of {y}"
+            yield from ((name, x, band.x), (name, f"{y}, low", band.low), (name, f"{y}, high", band.high))
+        for mark in self.marks:
+            yield mark.name, x, [mark.x]
+
+    def _axes(self) -> Iterator[str]:
+        size = self.size
+        right, bottom = size.width - size.right, size.height - size.bottom
+        if self.title:
+            yield f'<text x="{size.left}" y="16">{escape(self.title)}</text>'
+        shape = f'width="{right - size.left}" height="{bottom - size.top}" fill="none"'
+        yield f'<rect x="{size.left}" y="{size.top}" {shape} stroke="currentColor" stroke-opacity="0.25"/>'
+        for tick in self.y.ticks:
+            _, y = self.place(self.x.ends[0], tick)
+            ends = f'x1="{size.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"'
+            yield f'<line {ends} stroke="currentColor" stroke-opacity="0.12"/>'
+            yield f'<text x="{size.left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
+        for tick in self.x.ticks:
+            x, _ = self.place(tick, self.y.ends[0])
+            yield f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{tick:g}</text>'
+        middle = (size.left + right) / 2
+        yield f'<text x="{middle}" y="{bottom + 31}" text-anchor="middle">{escape(self.x.label)}</text>'
+        if self.y.label:
+            turn = f'transform="translate(14 {(size.top + bottom) / 2}) rotate(-90)"'
+            yield f'<text {turn} text-anchor="middle">{escape(self.y.label)}</text>'
+
+    def _marks(self) -> Iterator[str]:
+        size = self.size
+        bottom = size.height - size.bottom
+        for number, mark in enumerate(self.marks):
+            x, _ = self.place(mark.x, self.y.ends[0])
+            ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{size.top}" y2="{bottom}"'
+            dash = f' stroke-dasharray="{mark.dashes}"' if mark.dashes else ' stroke-width="2"'
+            yield f'<line {ends} stroke="{mark.colour}"{dash}/>'
+            away, anchor = (-4, "end") if mark.side == "left" else (4, "start")
+            spot = f'x="{x + away:.1f}" y="{bottom - 8 - 14 * number}" text-anchor="{anchor}"'
+            yield f'<text {spot} fill="{mark.colour}">{escape(mark.name)}</text>'
+
+    def _line(self, line: Line, colour: str) -> Iterator[str]:
+        spots = self.place(line.x, line.y)
+        finite = np.all(np.isfinite(spots), axis=1)
+        dash = f' stroke-dasharray="{line.dashes}"' if line.dashes else ""
+        for run in np.split(np.arange(len(spots)), np.flatnonzero(~finite)):
+            kept = run[finite[run]]
+            if len(kept):
+                points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _thinned(spots[kept]))
+                stroke = f'stroke="{colour}" stroke-width="{line.width}"'
+                yield f'<polyline points="{points}" fill="none" {stroke}{dash}/>'
+        for shape, k in enumerate(line.symbols):
+            if k is not None and finite[k]:
+                yield _symbol(shape, spots[k, 0], spots[k, 1], colour)
+
+    def _around(self, band: Band) -> Array:
+        return np.concatenate([self.place(band.x, band.high), self.place(band.x, band.low)[::-1]])
 
 
-def _finite(*columns: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+@dataclass(frozen=True)
+class Chart:
+    """Panels with a title: below each other, or beside each other."""
+
+    title: str
+    panels: Sequence[Panel]
+    across: int = 1
+    standing_alone: bool = True
+    """On paper of its own, with its title and the names of its lines; else the page around it has them."""
+    font_px: int = 12
+    legend_left: bool = False
+
+    def svg(self) -> str:
+        """Return the chart as an SVG document, with its data inside."""
+        size = self.panels[0].size
+        top = HEADING_PX if self.standing_alone else 0
+        rows = -(-len(self.panels) // self.across)
+        width = size.width * min(self.across, len(self.panels))
+        height = top + size.height * rows
+        colour = INK if self.standing_alone else "currentColor"
+        look = f'font-family="sans-serif" color="{INK}"' if self.standing_alone else ""
+        shape = f'viewBox="0 0 {width} {height}" font-size="{self.font_px}" fill="{colour}" {look}'
+        title = escape(shown(self.title, longest=None))
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {shape} role="img" aria-label="{title}">',
+            f"<metadata>{escape(json.dumps(self.data(), separators=(',', ':')), quote=False)}</metadata>",
+        ]
+        if self.standing_alone:
+            parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
+            parts.append(f'<text x="{size.left}" y="20" font-size="15" font-weight="bold">{title}</text>')
+        for number, panel in enumerate(self.panels):
+            x, y = size.width * (number % self.across), top + size.height * (number // self.across)
+            names = panel.legend(left=self.legend_left) if self.standing_alone else ""
+            parts.append(f'<g transform="translate({x} {y})">{panel.body()}{names}</g>')
+        return "\n".join([*parts, "</svg>\n"])
+
+    def data(self) -> dict[str, dict[str, list[float | None]]]:
+        """Return the numbers that are drawn, to six digits: for each line, the values along each axis."""
+        data: dict[str, dict[str, list[float | None]]] = {}
+        for panel in self.panels:
+            for name, quantity, values in panel.series():
+                columns = data.setdefault(name, {})
+                written = [_six_digits(value) for value in np.asarray(values, np.float64).tolist()]
+                if quantity not in columns:
+                    columns[quantity] = written
+                elif columns[quantity] != written:  # another panel has other points of the same line
+                    columns[f"{quantity} ({panel.title})"] = written
+        return data
+
+
+def time_panel(
+    title: str,
+    x_label: str,
+    lines: Sequence[Line],
+    marks: Sequence[Mark] = (),
+    *,
+    width: int = PanelSize().width,
+) -> Panel:
+    """Return a panel whose axes hold all of its lines, with 0 on the upright one."""
+    xs, ys = _finite(*(line.x for line in lines)), _finite(*(line.y for line in lines))
+    x = _ticks(float(xs.min()), float(xs.max()))
+    y = _ticks(min(0.0, float(ys.min())), float(ys.max()))
+    axes = Axis(x_label, (x[0], x[-1]), tuple(x)), Axis("", (y[0], y[-1]), tuple(y))
+    return Panel(title, *axes, lines, marks, size=PanelSize(width=width))
+
+
+BAR = PanelSize(240, 18, 6, 6, 0, 0)
+
+
+def interval_bar(
+    low: float,
+    value: float,
+    high: float,
+    *,
+    span: tuple[float, float],
+    lines: Sequence[float] = (),
+    dashed: Sequence[float] = (),
+) -> str:
+    """Draw an interval within a span as a line with a dot, for the cell of a table beside its numbers."""
+    axis = Axis("", span, ())
+
+    def place(at: float) -> float:
+        return round(BAR.left + (BAR.width - BAR.left - BAR.right) * float(axis.part(at)), 1)
+
+    def upright(at: float, dash: str = "") -> str:
+        return f'<line x1="{place(at)}" x2="{place(at)}" y1="0" y2="{BAR.height}" class="zero"{dash}/>'
+
+    middle = BAR.height / 2
+    numbers = f'data-low="{low:.6g}" data-value="{value:.6g}" data-high="{high:.6g}"'
+    shape = f'viewBox="0 0 {BAR.width} {BAR.height}" aria-hidden="true" {numbers}'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>'
+        + "".join(upright(at) for at in lines)
+        + "".join(upright(at, ' stroke-dasharray="2 2"') for at in dashed)
+        + f'<line x1="{place(low)}" x2="{place(high)}" y1="{middle}" y2="{middle}" class="reach"/>'
+        f'<circle cx="{place(value)}" cy="{middle}" r="4" class="value"/></svg>'
+    )
+
+
+def _six_digits(value: float) -> float | None:
+    return float(f"{value:.6g}") if np.isfinite(value) else None
+
+
+def _finite(*columns: ArrayLike) -> Array:
     values = np.concatenate([np.asarray(column, np.float64).ravel() for column in columns])
     values = values[np.isfinite(values)]
     return values if len(values) else np.zeros(1)
@@ -138,12 +342,30 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(round(step * k, 10)) for k in np.arange(first, max(last, first + 1) + 1)]
 
 
-def _runs(line: Line) -> list[list[tuple[float, float]]]:
-    """Cut a line where a value is not finite."""
-    runs: list[list[tuple[float, float]]] = [[]]
-    for x, y in zip(np.asarray(line.x, np.float64), np.asarray(line.y, np.float64), strict=True):
-        if np.isfinite(x) and np.isfinite(y):
-            runs[-1].append((float(x), float(y)))
-        elif runs[-1]:
-            runs.append([])
-    return [run for run in runs if run]
+def _thinned(points: Array) -> list[tuple[float, float]]:
+    """Drop points that lie, to a tenth of a pixel, on the line through their neighbours."""
+    kept: list[tuple[float, float]] = []
+    for x, y in points.round(1).tolist():
+        if kept and kept[-1] == (x, y):
+            continue
+        if len(kept) > 1:
+            (ax, ay), (bx, by) = kept[-2:]
+            if abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) < 1e-6:
+                kept.pop()
+        kept.append((x, y))
+    return kept
+
+
+def _polygon(colour: str, corners: Array) -> str:
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners.tolist())
+    return f'<polygon points="{points}" fill="{colour}" fill-opacity="0.15"/>'
+
+
+def _symbol(shape: int, x: float, y: float, colour: str) -> str:
+    look = f'fill="{colour}" stroke="white" stroke-width="0.8"'
+    if shape == 0:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {look}/>'
+    if shape == 1:
+        return f'<rect x="{x - 3.6:.1f}" y="{y - 3.6:.1f}" width="7.2" height="7.2" {look}/>'
+    corners = f"{x:.1f},{y - 4.8:.1f} {x - 4.4:.1f},{y + 3.6:.1f} {x + 4.4:.1f},{y + 3.6:.1f}"
+    return f'<polygon points="{corners}" {look}/>'

@@ -1,11 +1,7 @@
-"""Closed-loop pictures of a report: a log that stays safe and one that does not.
-
-A closed-loop run for people: speed and position over time, the SUT's against the truth's.
-"""
+"""The closed loop for people: speed and position over time, by the SUT and by the ground truth."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,64 +10,51 @@ import pyarrow.parquet as pq
 
 from adverse.analysis.loop import Driven, drive_log
 from adverse.errors import AdverseError
-from adverse.report.chart import Line, Mark, Panel, svg
-from adverse.report.tables import Cell, Table
+from adverse.report.chart import Chart, Line, Mark, time_panel
+from adverse.report.table import Cell, Column, Table, columns
 from adverse.store.read import Store
 from adverse.text import shown
 
-HEADER = (
-    "by",
-    "time_s",
-    "position_m",
-    "speed_mps",
-    "safe_speed_mps",
-    "obstacle_m",
-    "stopped",
-    "violating",
-)
+DASHES = "6 4"
+VERDICTS = {True: "safe", False: "NOT SAFE: it stops too late or not at all", None: "nothing to stop for"}
 
 
-def rows(driven: Driven) -> Iterator[tuple[object, ...]]:
-    """Yield a header and a row for every step of both runs."""
-    yield HEADER
-    for name, run in ((driven.sut, driven.by_sut), ("truth", driven.by_truth)):
-        for step in zip(*run, strict=True):
-            numbers = [f"{value:.6g}" for value in step[:5]]
-            yield (name, *numbers, int(step[5]), int(step[6]))
+def steps_table(driven: Driven) -> Table:
+    """Return every step of both runs."""
+    headings = ("time_s", "position_m", "speed_mps", "safe_speed_mps", "obstacle_m")
+    rows = tuple(
+        (
+            Cell(name),
+            *(Cell(float(f"{value:.6g}")) for value in step[:5]),
+            *(Cell(int(flag)) for flag in step[5:7]),
+        )
+        for name, run in ((driven.sut, driven.by_sut), ("truth", driven.by_truth))
+        for step in zip(*run, strict=True)
+    )
+    return Table("drive", _title(driven), columns("by", *headings, "stopped", "violating"), rows)
 
 
-def picture(driven: Driven) -> str:
-    """Draw both runs; stops and violations of the safety radius are marked."""
+def drive_chart(driven: Driven) -> Chart:
+    """Return speed and position of both runs; stops and violations of the safety radius are marked."""
     sut, truth = driven.by_sut, driven.by_truth
-    words = {True: "safe", False: "NOT SAFE: it stops too late or not at all", None: "nothing to stop for"}
-    title = f"{shown(driven.log)}, {driven.sut}, {driven.setting}: {words[driven.safe]}"
     stops = [Mark("stop", float(time)) for time in sut.time_s[sut.stopped]]
     violations = np.flatnonzero(sut.violating)
     if len(violations):
         stops.append(Mark("inside the safety radius", float(sut.time_s[violations[0]])))
-    return svg(
-        title,
-        [
-            Panel(
-                "speed, m/s",
-                "time, s",
-                [
-                    Line(driven.sut, sut.time_s, sut.speed_mps),
-                    Line("truth", truth.time_s, truth.speed_mps, dashed=True),
-                    Line(f"safe speed by {driven.sut}", sut.time_s, sut.safe_speed_mps, dashed=True),
-                ],
-                stops,
-            ),
-            Panel(
-                "position along the path, m",
-                "time, s",
-                [
-                    Line(driven.sut, sut.time_s, sut.position_m),
-                    Line("truth", truth.time_s, truth.position_m, dashed=True),
-                ],
-            ),
-        ],
+    speeds = [
+        Line(driven.sut, sut.time_s, sut.speed_mps),
+        Line("truth", truth.time_s, truth.speed_mps, dashes=DASHES),
+        Line(f"safe speed by {driven.sut}", sut.time_s, sut.safe_speed_mps, dashes=DASHES),
+    ]
+    positions = [
+        Line(driven.sut, sut.time_s, sut.position_m),
+        Line("truth", truth.time_s, truth.position_m, dashes=DASHES),
+    ]
+    panels = (
+        time_panel("speed, m/s", "time, s", speeds, stops),
+        time_panel("position along the path, m", "time, s", positions),
     )
+    return Chart(f"{_title(driven)}: {VERDICTS[driven.safe]}", panels)
 
 
 SENSITIVITY = 0.01
@@ -83,16 +66,16 @@ STEPS = 9
 
 
 @dataclass(frozen=True)
-class Drive:
-    """One run as a picture, its story in words, and some of its steps for those who cannot see it."""
+class DrivenLog:
+    """One log as a picture, its story in words, and some of its steps for those who cannot see it."""
 
     words: str
     svg: str
     steps: Table
 
 
-def drives(store: Store) -> list[Drive]:
-    """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one."""
+def drives(store: Store) -> list[DrivenLog]:
+    """Return a safe and an unsafe log of the first SUT that has them, on clean images if possible."""
     path = store.result("outcomes.parquet")
     if "loop" not in store.run.levels or path is None:
         return []
@@ -101,7 +84,7 @@ def drives(store: Store) -> list[Drive]:
     table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
     table = table.filter(pc.and_(pc.starts_with(table["level"], "loop"), pc.greater(table["truths"], 0)))
     safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
-    found = []
+    driven_logs = []
     for wanted in (True, False):
         for row in table.filter(pc.equal(safe, wanted)).drop_columns(["hits"]).to_pylist():
             try:
@@ -114,15 +97,15 @@ def drives(store: Store) -> list[Drive]:
                 words = "stops in time" if wanted else "does NOT stop in time"
                 text = f"{row['sut']} under {row['setting']} on {row['log']} {words}"
                 story = f"{text} (at {SENSITIVITY:g} false positives per image)."
-                found.append(Drive(story, picture(driven), _steps(driven)))
+                driven_logs.append(DrivenLog(story, drive_chart(driven).svg(), _steps(driven)))
                 break
-    return found
+    return driven_logs
 
 
 def _steps(driven: Driven) -> Table:
     """Return where both runs are, and how fast, at evenly spaced times."""
     runs = ((driven.sut, driven.by_sut), ("truth", driven.by_truth))
-    data = tuple(
+    records = tuple(
         {
             "by": name,
             "time_s": float(run.time_s[k]),
@@ -136,16 +119,24 @@ def _steps(driven: Driven) -> Table:
     )
     rows = tuple(
         (
-            Cell(shown(row["by"])),
-            *(Cell(f"{row[name]:.2f}") for name in ("time_s", "position_m", "speed_mps")),
+            Cell(row["by"]),
+            *(Cell(row[name]) for name in ("time_s", "position_m", "speed_mps")),
             Cell("stopped" if row["stopped"] else ""),
             Cell("yes" if row["inside_safety_radius"] else ""),
         )
-        for row in data
+        for row in records
     )
-    columns = ("by", "time, s", "position, m", "speed, m/s", "", "inside the safety radius")
-    title = f"{shown(driven.log)}, {shown(driven.sut)}, {shown(driven.setting)}"
-    return Table(f"drive {driven.log} {driven.sut} {driven.setting}", title, columns, rows, data)
+    headings = (
+        *columns("by", "time, s", "position, m", "speed, m/s", format=".2f"),
+        Column(""),
+        Column("inside the safety radius"),
+    )
+    name = f"drive {driven.log} {driven.sut} {driven.setting}"
+    return Table(name, _title(driven), headings, rows, records)
+
+
+def _title(driven: Driven) -> str:
+    return f"{shown(driven.log)}, {shown(driven.sut)}, {shown(driven.setting)}"
 
 
 def _nearest(lowest: float, highest: float, count: int) -> int:

@@ -1,67 +1,54 @@
-"""Two runs compared, for the terminal and as a table: regressions first, then what could not be told.
-
-Two runs compared, as a page: one file that opens from disk.
-"""
+"""Two runs compared, in the terminal and as a page: regressions first, then what is inconclusive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-from rich.table import Table as RichTable
-from rich.text import Text
+from dataclasses import dataclass, replace
 
 from adverse.analysis.compare import Comparison
 from adverse.analysis.pairing import Change
+from adverse.report.chart import interval_bar
+from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
-from adverse.report.tables import Cell, Table
+from adverse.report.table import Cell, Column, Table, Tone, columns
 from adverse.store.read import Store
 from adverse.text import shown
 
 HEADS = {
     "regression": "Regressions",
-    "not told": "Could not be told",
+    "not told": "Inconclusive",
     "improvement": "Improvements",
     "unchanged": "Unchanged",
 }
 IN_TERMINAL = 12
 """Lines of each part that the terminal shows; the rest is in the files."""
-STYLES = {"regression": "red", "improvement": "green"}
-COLUMNS = ("SUT", "level", "mutation", "before", "after", "difference", "95 % interval")
+TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
 
 
-def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Iterator[RichTable]:
-    """Yield one table for each part that has lines, but for what did not change."""
+def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Iterator[Table]:
+    """Yield one narrow table for each part that has lines, but for what did not change."""
     several = len(comparison.pairing.suts) > 1
     for outcome in ("regression", "not told", "improvement"):
         changes = comparison.of(outcome)
         if not changes:
             continue
-        whose = "" if several else f" of {sut_words(changes[0])}"
-        title = Text(f"{HEADS[outcome]}{whose}: {len(changes)}", style="italic")
-        table = RichTable(title=title, title_justify="left")
-        for name in ("level and mutation", "before", "after", "change", "95 % interval"):
-            table.add_column(name, overflow="fold", justify="left" if name.startswith("level") else "right")
-        for change in changes[:most]:
-            sut = f"{sut_words(change)} at " if several else ""
-            table.add_row(
-                Text(f"{sut}{shown(change.level)}\n{shown(change.setting)}"),
-                Text(_number(change.before)),
-                Text(_number(change.after)),
-                Text(_signed(change), style=STYLES.get(outcome, "")),
-                Text(interval_words(change) or "none"),
-            )
-        if len(changes) > most:
-            table.caption = f"and {len(changes) - most} more: --html, --csv or --json writes them all"
-        yield table
+        whose = "" if several else f", {sut_words(changes[0])}"
+        table = comparison_table(comparison, (outcome,)).without_details("95 % interval")
+        heading = "SUT, level and mutation" if several else "level and mutation"
+        table = table.stacked(heading, *(("SUT",) if several else ()), "level", "mutation")
+        table = table.only(heading, "before", "after", "difference", "95 % interval")
+        table = replace(table, title=f"{HEADS[outcome]}{whose}: {len(changes)}")
+        yield table.first(most, more="--html, --csv or --json writes them all")
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
     """Return what a reader must know besides: the answer, how sure it is, what could not be compared."""
     lines = [headline(comparison), method(comparison)]
-    alone = [one for one in comparison.of("not told") if one.why.startswith("alone")]
+    alone = [change for change in comparison.of("not told") if change.why.startswith("alone")]
     if alone:
-        lines.append(f"{len(alone)} of those that could not be told would count alone; more logs would tell.")
+        lines.append(
+            f"{len(alone)} of the inconclusive ones would be significant alone; more logs would settle them."
+        )
     return [
         *lines,
         *(f"only in one: {shown(text, longest=400)}" for text in comparison.pairing.only),
@@ -78,7 +65,7 @@ def headline(comparison: Comparison) -> str:
         if worse
         else "Nothing got worse for certain"
     )
-    rest = f"{better} better, {counts['unchanged']} unchanged, {counts['not told']} could not be told"
+    rest = f"{better} better, {counts['unchanged']} unchanged, {counts['not told']} inconclusive"
     return f"{first}; {rest}."
 
 
@@ -93,22 +80,36 @@ def method(comparison: Comparison) -> str:
 
 
 def comparison_table(comparison: Comparison, outcomes: Sequence[str] = tuple(HEADS)) -> Table:
-    """Return the changes that came out so as one table, with every digit in its twins."""
+    """Return the changes that came out so as one table, with every digit in its CSV and JSON."""
     changes = [change for outcome in outcomes for change in comparison.of(outcome)]
+    reach = _reach(comparison)
     rows = tuple(
         (
             Cell(sut_words(change)),
-            Cell(shown(change.level)),
-            Cell(shown(change.setting)),
-            Cell(_number(change.before)),
-            Cell(_number(change.after)),
-            Cell(_signed(change), note=_robustness(change)),
-            Cell(interval_words(change) or "none", more=change.why),
+            Cell(change.level),
+            Cell(change.setting),
+            Cell(change.before),
+            Cell(change.after),
+            Cell(
+                change.difference.value if change.difference else None,
+                _signed(change),
+                note=_robustness(change),
+                tone=TONES.get(change.outcome, ""),
+            ),
+            Cell(_interval(change) or "none", details=(change.why,)),
+            Cell(drawing=_bar(change, reach)),
         )
         for change in changes
     )
     title = ", ".join(HEADS[outcome].lower() for outcome in outcomes)
-    return Table(f"comparison {title}", title, COLUMNS, rows, tuple(change.plain() for change in changes))
+    headings = (
+        *columns("SUT", "level", "mutation", "before", "after", format=".3f", left=3),
+        Column("difference", brief="change"),
+        Column("95 % interval"),
+        Column("", drawn=True),
+    )
+    records = tuple(change.plain() for change in changes)
+    return Table(f"comparison {title}", title, headings, rows, records)
 
 
 def sut_words(change: Change) -> str:
@@ -118,22 +119,20 @@ def sut_words(change: Change) -> str:
     return f"{shown(change.before_sut)} -> {shown(change.after_sut)}"
 
 
-def interval_words(change: Change) -> str:
-    """Return the interval of a difference in few characters; empty where there is none."""
-    found = change.difference
-    if found is None or found.low is None or found.high is None:
+def _interval(change: Change) -> str:
+    difference = change.difference
+    if difference is None:
         return ""
-    mark = "~" if found.status == "few logs" else ""
-    return f"{mark}{found.low:+.3f} to {found.high:+.3f}"
+    return interval_text(difference.low, difference.high, "+.3f", status=difference.status)
 
 
 def _robustness(change: Change) -> str:
-    found = change.robustness
-    if found is None or found.value is None:
+    robustness = change.robustness
+    if robustness is None or robustness.value is None:
         return ""
-    ends = "" if found.low is None else f" ({found.low:+.3f} to {found.high:+.3f})"
+    ends = interval_text(robustness.low, robustness.high, "+.3f")
     both = f"{_number(change.robustness_before)} before, {_number(change.robustness_after)} after"
-    return f"robustness {both}: {found.value:+.3f}{ends}"
+    return f"robustness {both}: {robustness.value:+.3f}" + (f" ({ends})" if ends else "")
 
 
 def _number(value: float | None) -> str:
@@ -141,8 +140,8 @@ def _number(value: float | None) -> str:
 
 
 def _signed(change: Change) -> str:
-    known = change.difference.value if change.difference else None
-    return "insufficient" if known is None else f"{known:+.3f}"
+    difference = change.difference.value if change.difference else None
+    return "insufficient" if difference is None else f"{difference:+.3f}"
 
 
 def _plural(count: int, noun: str) -> str:
@@ -151,34 +150,26 @@ def _plural(count: int, noun: str) -> str:
 
 WORDS = {
     "regression": "The whole interval of the difference lies below 0.",
-    "not told": "The interval holds 0, or there is none, or it would be named by chance among so many.",
+    "not told": "The interval holds 0, or there is none, or among so many it may be chance.",
     "improvement": "The whole interval of the difference lies above 0.",
     "unchanged": "Every log came to exactly the same in both runs.",
 }
-FOREST_WIDTH, FOREST_HEIGHT = 160, 14
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part of the page: a table, in words, with each line's interval drawn."""
+class OutcomeSection:
+    """The changes that came out one way, as the page shows them."""
 
     outcome: str
     head: str
     words: str
     table: Table
-    drawn: tuple[str, ...]
 
 
 def render_comparison(comparison: Comparison) -> str:
     """Return the whole page."""
     parts = [
-        Part(
-            outcome,
-            head,
-            WORDS[outcome],
-            comparison_table(comparison, (outcome,)),
-            tuple(_interval_svg(change, _reach(comparison)) for change in comparison.of(outcome)),
-        )
+        OutcomeSection(outcome, head, WORDS[outcome], comparison_table(comparison, (outcome,)))
         for outcome, head in HEADS.items()
         if comparison.of(outcome)
     ]
@@ -218,20 +209,9 @@ def _reach(comparison: Comparison) -> float:
     return max([0.05, *ends])
 
 
-def _interval_svg(change: Change, reach: float) -> str:
-    """Draw an interval as a line around 0; nothing where there is none."""
-    found = change.difference
-    if found is None or found.value is None or found.low is None or found.high is None:
+def _bar(change: Change, reach: float) -> str:
+    """Draw the interval of a difference around 0; nothing where there is none."""
+    difference = change.difference
+    if difference is None or difference.value is None or difference.low is None or difference.high is None:
         return ""
-
-    def place(value: float) -> float:
-        return round(FOREST_WIDTH * (0.5 + 0.48 * value / reach), 1)
-
-    middle, line = FOREST_HEIGHT / 2, FOREST_WIDTH / 2
-    shape = f'viewBox="0 0 {FOREST_WIDTH} {FOREST_HEIGHT}" aria-hidden="true"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>'
-        f'<line x1="{line}" x2="{line}" y1="0" y2="{FOREST_HEIGHT}" class="zero"/>'
-        f'<line x1="{place(found.low)}" x2="{place(found.high)}" y1="{middle}" y2="{middle}" class="reach"/>'
-        f'<circle cx="{place(found.value)}" cy="{middle}" r="3.5" class="value"/></svg>'
-    )
+    return interval_bar(difference.low, difference.value, difference.high, span=(-reach, reach), lines=(0.0,))

@@ -1,34 +1,26 @@
-"""The page of a fuzz campaign: what it found, and failures to look at; one file, nothing to fetch.
-
-The outcome of a fuzz campaign as tables, each with its CSV and JSON twins, and its curves.
-
-The end of a fuzz campaign in the terminal: counts at a glance, within 80 columns.
-"""
+"""A fuzz campaign: its tables and curves, the page with failures to look at, and its end in the terminal."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
-
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import ALL, CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
 from adverse.fuzz.votes import Votes, false_positives
-from adverse.report.chart import Line, Panel, svg
+from adverse.report.chart import Chart, Line, time_panel
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, View
+from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
-from adverse.report.tables import Cell, Table
+from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.store.durable import write_file
 from adverse.text import shown
 
-Row = Mapping[str, Any]
 REASONS = 12
 """Refusals that are shown; all are in the CSV."""
 DISCOVERED = {"inconsistencies": "failing tests", "bases": "failing frames", "objects": "failing objects"}
@@ -40,106 +32,123 @@ def tables_of(outcome: CampaignOutcome, comparison: Sequence[Row] | None = None)
     if len(outcome.suts) > 1:
         made.append(overlap_table(outcome))
     if comparison:
-        made.append(comparison_table(comparison))
+        made.append(guiding_table(comparison))
     return made
 
 
 def counts_table(outcome: CampaignOutcome) -> Table:
     """Return counts for each SUT x mutation x bin, and the rate."""
-    data = outcome.counts()
-    rows = [
+    records = outcome.counts()
+    rows = tuple(
         (
-            Cell(shown(row["sut"])),
-            Cell(row["mutation"]),
-            Cell(str(row["tests"])),
-            *(Cell(str(row[name])) for name in BINS),
-            Cell(str(row["inconsistencies"])),
-            Cell(number(row["per_1000"]), span(row["per_1000_low"], row["per_1000_high"])),
-            Cell("-" if row["published_scorer"] is None else str(row["published_scorer"])),
-            Cell(str(row["faults"])),
+            Cell(row["sut"]),
+            Cell(row["mutation"], tone="strong" if row["mutation"] == ALL else ""),
+            Cell(row["tests"]),
+            *(Cell(row[name]) for name in BINS),
+            Cell(row["inconsistencies"]),
+            Cell(row["per_1000"], details=(interval_text(row["per_1000_low"], row["per_1000_high"], ".1f"),)),
+            Cell(row["published_scorer"]),
+            Cell(row["faults"]),
         )
-        for row in data
-    ]
-    columns = (
-        "SUT",
-        "mutation",
-        "tests",
-        *(f"{name} {_range(name)}" for name in BINS),
-        "all",
-        "per 1,000 tests",
-        "by the published scorer",
-        "faults",
+        for row in records
     )
+    headings = (
+        *columns("SUT", "mutation", "tests", left=2),
+        *(Column(f"{name} {_range(name)}", brief=name[:3]) for name in BINS),
+        Column("all"),
+        Column(RATE, ".1f", brief="per 1,000"),
+        Column(PUBLISHED, brief="paper"),
+        Column("faults"),
+    )
+    groups = {number: "" for number, row in enumerate(records) if row["mutation"] == ALL}
     title = "Inconsistencies: tests whose score falls by 1 percentage point or more"
-    return Table("counts", title, columns, tuple(rows), tuple(data))
+    return Table("counts", title, headings, rows, tuple(records), groups)
+
+
+def counts_tables(outcome: CampaignOutcome) -> Iterator[Table]:
+    """Yield the counts of each SUT, narrow enough for a terminal."""
+    whole = counts_table(outcome)
+    bins = [f"{name} {_range(name)}" for name in BINS]
+    for sut in outcome.suts:
+        table = whole.where("SUT", sut).only("mutation", "tests", *bins, RATE, PUBLISHED)
+        yield replace(table, title=f"{shown(sut)}: drops of 1 point or more")
+
+
+RATE, PUBLISHED = "per 1,000 tests", "by the published scorer"
 
 
 def discovery_table(outcome: CampaignOutcome) -> Table:
-    """Return what is known after so many tests, at a few of them; all points are in the twins."""
-    data = outcome.discovery()
-    at = sorted({row["tests"] for row in data})
+    """Return what is known after so many tests, at a few of them; CSV and JSON have all points."""
+    records = outcome.discovery()
+    at = sorted({row["tests"] for row in records})
     chosen = {at[round(part * (len(at) - 1) / 5)] for part in range(1, 6)}
-    rows = [
+    rows = tuple(
         (
-            Cell(shown(row["sut"])),
+            Cell(row["sut"]),
             Cell(DISCOVERED[row["of"]]),
             Cell(str(row["tests"])),
-            Cell(f"{row['expected']:.1f}"),
-            Cell(f"{row['permuted']:.1f}"),
+            Cell(row["expected"]),
+            Cell(row["permuted"]),
         )
-        for row in data
+        for row in records
         if row["tests"] in chosen
-    ]
-    columns = ("SUT", "distinct", "after tests", "found, all orders", "found, mean of 10 orders")
-    return Table(
-        "discovery", "Found after so many tests: all points are in the CSV", columns, tuple(rows), tuple(data)
     )
+    headings = ("SUT", "distinct", "after tests", "found, all orders", "found, mean of 10 orders")
+    title = "Found after so many tests: all points are in the CSV"
+    return Table("discovery", title, columns(*headings, format=".1f", left=2), rows, tuple(records))
 
 
 def refusals_table(outcome: CampaignOutcome) -> Table:
     """Return what kept candidates from becoming tests."""
-    data = outcome.refusals()
-    rows = [
-        (Cell(row["mutation"]), Cell(shown(row["reason"])), Cell(str(row["refused"])))
-        for row in sorted(data, key=lambda row: -row["refused"])[:REASONS]
-    ]
+    records = outcome.refusals()
+    rows = tuple(
+        (Cell(row["mutation"]), Cell(row["reason"]), Cell(row["refused"]))
+        for row in sorted(records, key=lambda row: -row["refused"])[:REASONS]
+    )
     title = "Candidates that were refused, by the check that refused them"
-    return Table("refusals", title, ("mutation", "check", "refused"), tuple(rows), tuple(data))
+    headings = columns("mutation", "check", "refused", left=2)
+    return Table("refusals", title, headings, rows, tuple(records))
 
 
 def overlap_table(outcome: CampaignOutcome) -> Table:
     """Return how far SUTs fail on the same tests."""
-    data = outcome.overlap()
-    rows = [
+    records = outcome.overlap()
+    rows = tuple(
         (
             Cell(shown(f"{row['first']} and {row['second']}", longest=160)),
-            Cell(str(row["fail_first"])),
-            Cell(str(row["fail_second"])),
-            Cell(str(row["fail_both"])),
-            Cell("-" if row["share_of_either"] is None else f"{row['share_of_either']:.1%}"),
+            Cell(row["fail_first"]),
+            Cell(row["fail_second"]),
+            Cell(row["fail_both"]),
+            Cell(row["share_of_either"]),
         )
-        for row in data
-    ]
-    columns = ("SUTs", "fail the first", "fail the second", "fail both", "both, of either")
-    return Table("overlap", "Failures that SUTs share", columns, tuple(rows), tuple(data))
+        for row in records
+    )
+    headings = (
+        *columns("SUTs", "fail the first", "fail the second", "fail both"),
+        Column("both, of either", ".1%"),
+    )
+    return Table("overlap", "Failures that SUTs share", headings, rows, tuple(records))
 
 
-def comparison_table(comparison: Sequence[Row]) -> Table:
+def guiding_table(comparison: Sequence[Row]) -> Table:
     """Return guided beside unguided."""
-    rows = [
+    rows = tuple(
         (
-            Cell(shown(row["sut"])),
-            Cell(number(row["guided_per_1000"])),
-            Cell(number(row["unguided_per_1000"])),
-            Cell(number(row["difference"]), span(row["difference_low"], row["difference_high"])),
+            Cell(row["sut"]),
+            Cell(row["guided_per_1000"]),
+            Cell(row["unguided_per_1000"]),
+            Cell(
+                row["difference"],
+                details=(interval_text(row["difference_low"], row["difference_high"], ".1f"),),
+            ),
             Cell(f"{row['guided_bases']} / {row['unguided_bases']}"),
             Cell(f"{row['guided_objects']} / {row['unguided_objects']}"),
         )
         for row in comparison
-    ]
-    columns = ("SUT", "guided", "unguided", "difference", "failing frames", "failing objects")
+    )
+    headings = ("SUT", "guided", "unguided", "difference", "failing frames", "failing objects")
     title = "Inconsistencies per 1,000 tests, guided beside unguided (same tests, same seed)"
-    return Table("guided", title, columns, tuple(rows), tuple(comparison))
+    return Table("guided", title, columns(*headings, format=".1f"), rows, tuple(comparison))
 
 
 def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
@@ -158,7 +167,7 @@ def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
     }
 
 
-def discovery_svg(outcome: CampaignOutcome) -> str:
+def discovery_chart(outcome: CampaignOutcome) -> Chart:
     """Return the discovery curves: distinct failing frames and objects, and failing tests."""
     data = outcome.discovery()
     panels = []
@@ -166,10 +175,10 @@ def discovery_svg(outcome: CampaignOutcome) -> str:
         lines = []
         for sut in outcome.suts:
             mine = [row for row in data if row["sut"] == sut and row["of"] == kind]
-            x, y = [row["tests"] for row in mine], [row["expected"] for row in mine]
-            lines.append(Line(shown(sut), x, y))
-        panels.append(Panel(f"distinct {words} found, mean over all orders of the tests", "tests", lines))
-    return svg("Discovery", panels)
+            lines.append(Line(shown(sut), [row["tests"] for row in mine], [row["expected"] for row in mine]))
+        title = f"distinct {words} found, mean over all orders of the tests"
+        panels.append(time_panel(title, "tests", lines))
+    return Chart("Discovery", panels)
 
 
 def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequence[Table]) -> list[Path]:
@@ -180,7 +189,7 @@ def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequ
             path = folder.results / f"{table.name}.{ending}"
             write_file(path, text.encode())
             made.append(path)
-    write_file(folder.results / "discovery.svg", discovery_svg(outcome).encode())
+    write_file(folder.results / "discovery.svg", discovery_chart(outcome).svg().encode())
     return made
 
 
@@ -194,16 +203,6 @@ def tests_table(outcome: CampaignOutcome) -> Table:
             flat |= {f"drop.{sut}": said["drop"], f"fault.{sut}": said["fault"]}
         data.append(flat | {"recipe": row["recipe"]})
     return Table("tests", "Every test", (), (), tuple(data))
-
-
-def number(value: float | None) -> str:
-    """Return a rate in few characters."""
-    return "-" if value is None else f"{value:.1f}"
-
-
-def span(low: float | None, high: float | None) -> str:
-    """Return an interval in few characters; empty where there is none."""
-    return "" if low is None or high is None else f"{low:.1f} to {high:.1f}"
 
 
 def _range(name: str) -> str:
@@ -220,12 +219,12 @@ HEADS = {
     "guided": "Guided and unguided",
     "review": "What reviewers say",
 }
-SHOWN = 36
+MOST_FAILURES = 36
 """Failures on the page; all of them are in the folder and on the review page."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class PicturedFailure:
     """A failure as the page shows it."""
 
     sut: str
@@ -243,10 +242,10 @@ def write_fuzz_page(
     """Write the page and the tables beside it; return the page's path."""
     tables = tables_of(outcome, comparison) + ([reviewed] if reviewed else [])
     write_results(folder, outcome, tables)
-    chosen = in_turns(outcome, SHOWN)
+    chosen = in_turns(outcome, MOST_FAILURES)
     pictures = FailurePictures(folder)
     items = [
-        Shown(sut, test, tuple(pictures.view(test.key, test.base, sut, view) for view in VIEWS))
+        PicturedFailure(sut, test, tuple(pictures.view(test.key, test.base, sut, view) for view in VIEWS))
         for sut, test in chosen
     ]
     page = rendered(
@@ -255,7 +254,7 @@ def write_fuzz_page(
         words=summary_words(outcome),
         tables=tables,
         heads=HEADS,
-        curves=discovery_svg(outcome),
+        curves=discovery_chart(outcome).svg(),
         items=items,
         total=sum(any(test.bin for test in tests) for tests in zip(*outcome.tests.values(), strict=True)),
         legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
@@ -271,11 +270,10 @@ def times_table(folder: CampaignFolder) -> Table | None:
     times = times_of(folder)
     if not times:
         return None
-    data = tuple({"what": name, **values} for name, values in times.items())
-    rows = tuple(
-        (Cell(shown(row["what"])), Cell(str(row["tests"])), Cell(f"{row['mean_ms']:.1f}")) for row in data
-    )
-    return Table("times", "Milliseconds for each test", ("what", "tests", "mean ms"), rows, data)
+    records = tuple({"what": name, **values} for name, values in times.items())
+    rows = tuple((Cell(row["what"]), Cell(str(row["tests"])), Cell(row["mean_ms"])) for row in records)
+    headings = columns("what", "tests", "mean ms", format=".1f")
+    return Table("times", "Milliseconds for each test", headings, rows, records)
 
 
 def reviewed_table(folder: CampaignFolder, outcome: CampaignOutcome) -> Table | None:
@@ -283,20 +281,26 @@ def reviewed_table(folder: CampaignFolder, outcome: CampaignOutcome) -> Table | 
     votes = Votes(folder.votes)
     if not votes.entries:
         return None
-    data = false_positives(outcome, votes)
+    records = false_positives(outcome, votes)
     rows = tuple(
         (
-            Cell(shown(row["sut"])),
+            Cell(row["sut"]),
             Cell(row["bin"]),
-            Cell(str(row["failures"])),
-            *(Cell(str(row[name])) for name in ("true", "false", "unsure", "not_reviewed")),
-            Cell(_share(row["false_positive_rate"]), _ends(row["low"], row["high"]) or _not_seen(row)),
+            Cell(row["failures"]),
+            *(Cell(row[name]) for name in ("true", "false", "unsure", "not_reviewed")),
+            Cell(
+                row["false_positive_rate"],
+                details=(interval_text(row["low"], row["high"], ".0%") or _not_seen(row),),
+            ),
         )
-        for row in data
+        for row in records
     )
-    columns = ("SUT", "bin", "failures", "true", "false", "unsure", "not reviewed", "false-positive rate")
+    headings = (
+        *columns("SUT", "bin", "failures", "true", "false", "unsure", "not reviewed", left=2),
+        Column("false-positive rate", ".0%"),
+    )
     title = "What reviewers say; one vote for false makes a failure a false positive"
-    return Table("review", title, columns, rows, tuple(data))
+    return Table("review", title, headings, rows, tuple(records))
 
 
 def _not_seen(row: Mapping[str, Any]) -> str:
@@ -308,9 +312,9 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     """Return the campaign in a few sentences."""
     campaign, count = outcome.campaign, outcome.count
     kept = campaign.pruned
-    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % un-mutated"
+    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % on the clean image"
     dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
-    empty = f" {kept['not_scored']} have nothing that is judged." if kept["not_scored"] else ""
+    empty = f" {kept['not_scored']} have no ground truth to score against." if kept["not_scored"] else ""
     lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}.{empty}"]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
@@ -326,8 +330,8 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     )
     if campaign.status == "saturated":
         lines.append(
-            f"No more than {count} of the {campaign.asked} tests that were asked for could be made: the "
-            "checks refuse the rest, or everything was drawn before."
+            f"No more than {count} of the {campaign.asked} requested tests could be made: the checks "
+            "refuse the rest, or everything was drawn before."
         )
     return lines
 
@@ -340,7 +344,7 @@ def in_turns(outcome: CampaignOutcome, count: int) -> list[tuple[str, Case]]:
             mine = [test for test in outcome.tests[sut] if test.bin and test.mutation == mutation]
             mine.sort(key=lambda test: (-(test.drop or 0.0), test.number))
             turns += [(turn, order, sut, test) for turn, test in enumerate(_various(mine))]
-    turns.sort(key=lambda one: (one[0], one[1], one[3].mutation, one[3].number))
+    turns.sort(key=lambda entry: (entry[0], entry[1], entry[3].mutation, entry[3].number))
     return [(sut, test) for _, _, sut, test in turns[:count]]
 
 
@@ -373,52 +377,15 @@ def _facts(outcome: CampaignOutcome) -> list[tuple[str, str]]:
     return [(shown(name), shown(value)) for name, value in facts]
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.0%} to {high:.0%}"
-
-
-TERMINAL_HEADS = ("mutation", "tests", "mod", "sig", "ext", "per 1,000", "95 %", "paper")
-
-
-def counts_tables(outcome: CampaignOutcome) -> list[RichTable]:
-    """Return a table for each SUT."""
-    rows = outcome.counts()
-    made = []
-    for sut in outcome.suts:
-        table = RichTable(title=f"{sut}: drops of 1 point or more", title_justify="left")
-        for place, head in enumerate(TERMINAL_HEADS):
-            table.add_column(head, justify="left" if place == 0 else "right")
-        for row in rows:
-            if row["sut"] != sut:
-                continue
-            if row["mutation"] == ALL:
-                table.add_section()
-            published = row["published_scorer"]
-            table.add_row(
-                Text(row["mutation"], style="bold" if row["mutation"] == ALL else ""),
-                str(row["tests"]),
-                *(str(row[name]) for name in BINS),
-                number(row["per_1000"]),
-                span(row["per_1000_low"], row["per_1000_high"]) or "-",
-                "-" if published is None else str(published),
-            )
-        made.append(table)
-    return made
-
-
-def comparison_lines(comparison: Sequence[Row]) -> list[str]:
+def guiding_lines(comparison: Sequence[Row]) -> list[str]:
     """Return what guiding was worth, in words."""
     lines = []
     for row in comparison:
-        interval = span(row["difference_low"], row["difference_high"])
+        interval = interval_text(row["difference_low"], row["difference_high"], ".1f")
+        rates = [_rate(row[name]) for name in ("guided_per_1000", "unguided_per_1000", "difference")]
         lines.append(
-            f"{row['sut']}: guided {number(row['guided_per_1000'])}, unguided "
-            f"{number(row['unguided_per_1000'])} inconsistencies per 1,000 tests; difference "
-            f"{number(row['difference'])}" + (f" ({interval})" if interval else "") + f": {_meant(row)}"
+            f"{row['sut']}: guided {rates[0]}, unguided {rates[1]} inconsistencies per 1,000 tests; "
+            f"difference {rates[2]}" + (f" ({interval})" if interval else "") + f": {_meaning(row)}"
         )
         lines.append(
             f"  distinct failing frames {row['guided_bases']} guided, {row['unguided_bases']} unguided; "
@@ -427,7 +394,11 @@ def comparison_lines(comparison: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _meant(row: Row) -> str:
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _meaning(row: Row) -> str:
     low, high = row["difference_low"], row["difference_high"]
     if low is None or high is None:
         return "no interval, so nothing is claimed"

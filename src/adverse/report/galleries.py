@@ -65,24 +65,24 @@ def falls(store: Store) -> list[Fall]:
     log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
     names = {name: table[name].to_pylist() for name in ("sut", "setting", "frame", "object")}
     seen: set[tuple[str, str, int]] = set()
-    found = []
+    worst = []
     for row in failed[np.argsort(-rank, kind="stable")].tolist():
         key = (names["sut"][row], names["setting"][row], log_of[names["frame"][row]])
         if key not in seen:
             seen.add(key)
             value = float(orders[row]) if np.isfinite(after[row]) else NEVER
             texts = (names["sut"][row], names["setting"][row], names["frame"][row], names["object"][row])
-            found.append(Fall(*texts, float(before[row]), float(after[row]), value))
-    return found
+            worst.append(Fall(*texts, float(before[row]), float(after[row]), value))
+    return worst
 
 
 def failures(store: Store, looker: Looker) -> list[Failure]:
     """Return the largest falls for the least visible change; SUTs and mutations take turns."""
-    shown: list[tuple[float, int, Failure]] = []
+    pictured: list[tuple[float, int, Failure]] = []
     answers = _Cached(store)
     seen = visual_changes(store)
     turns = list(enumerate(_in_turns(falls(store), TRIED)))
-    for turn, fall in sorted(turns, key=lambda one: one[1].sut):  # so that each SUT is read once
+    for turn, fall in sorted(turns, key=lambda turn: turn[1].sut):  # so that each SUT is read once
         try:
             before, after = (looker.image(fall.frame, s) for s in (_baseline(store), fall.setting))
         except AdverseError:
@@ -93,9 +93,9 @@ def failures(store: Store, looker: Looker) -> list[Failure]:
         words = f"visual change {dv:.2f}" if dv is not None else f"pixels moved by {moved:.1f} of 255 levels"
         was = picture(before, answers.boxes(fall.sut, _baseline(store), fall.frame, before))
         now = picture(after, answers.boxes(fall.sut, fall.setting, fall.frame, after))
-        shown.append((fall.orders / least, turn, Failure(fall, words, was, now)))
-    shown.sort(key=lambda one: (-one[0], one[1]))
-    return [failure for _, _, failure in shown[:FAILURES]]
+        pictured.append((fall.orders / least, turn, Failure(fall, words, was, now)))
+    pictured.sort(key=lambda entry: (-entry[0], entry[1]))
+    return [failure for _, _, failure in pictured[:FAILURES]]
 
 
 def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
@@ -108,15 +108,15 @@ def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Pictur
             continue
 
 
-def _in_turns(found: list[Fall], count: int) -> list[Fall]:
+def _in_turns(all_falls: list[Fall], count: int) -> list[Fall]:
     """Take the worst of every (SUT, mutation), then the second worst, and so on."""
     place: dict[tuple[str, str], int] = {}
     keyed = []
-    for number, fall in enumerate(found):
+    for number, fall in enumerate(all_falls):
         turn = place.get((fall.sut, fall.setting), 0)
         place[fall.sut, fall.setting] = turn + 1
         keyed.append((turn, number, fall))
-    return [fall for _, _, fall in sorted(keyed, key=lambda one: one[:2])[:count]]
+    return [fall for _, _, fall in sorted(keyed, key=lambda entry: entry[:2])[:count]]
 
 
 def _typical_frame(store: Store) -> str:
@@ -172,8 +172,8 @@ def _thresholds(store: Store) -> dict[str, float]:
     suts = np.array(table["sut"].to_pylist(), object)
     sensitivity, threshold = (table[name].to_numpy() for name in names[1:])
     away = np.abs(np.log(sensitivity / store.run.fpr_max))
-    found = {}
+    thresholds = {}
     for sut in dict.fromkeys(suts.tolist()):
         mine = np.flatnonzero(suts == sut)
-        found[sut] = float(threshold[mine[np.argmin(away[mine])]])
-    return found
+        thresholds[sut] = float(threshold[mine[np.argmin(away[mine])]])
+    return thresholds

@@ -13,7 +13,7 @@ from typing import Any
 
 import jinja2
 
-from adverse.report.tables import Table
+from adverse.report.table import Table
 from adverse.text import shown
 
 

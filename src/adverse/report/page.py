@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from adverse.analysis.results import Summary, read_summary
-from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
-from adverse.curves.predict import BASELINE, ScoreTable, family_of, predict_contextual
-from adverse.errors import AdverseError
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
-from adverse.report.carried_verdicts import requirement_answers, requirement_tables
+from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
 from adverse.report.closed_loop import drives
 from adverse.report.galleries import failures, mutation_gallery
-from adverse.report.hazards import hazard_table
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
-from adverse.report.scores import benchmark_tables, class_tables
-from adverse.report.tables import Cell, Table, level_tables, ranking_table
-from adverse.report.terminal import quality
+from adverse.report.remarks import quality
+from adverse.report.run_tables import (
+    hazard_table,
+    level_tables,
+    prediction_tables,
+    ranking_table,
+    visual_change_table,
+)
+from adverse.report.table import Table
 from adverse.report.tradeoffs import MARKED, figures
-from adverse.report.visual import visual_change_table
+from adverse.report.verdicts import verdict_answers, verdict_tables
 from adverse.requirements.verdicts import Verdict, read_verdicts
 from adverse.store.folder import BENCHMARK, read_seals
 from adverse.store.read import Store, finished
@@ -41,7 +40,6 @@ UNCHECKED = (
     "The run was not checked against rules; adverse check RUN RULES --save does that, and its verdicts are "
     "shown here."
 )
-PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
 def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] | None = None) -> Path:
@@ -113,9 +111,9 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
         visual_change_table(summary),
         hazard_table(coverage),
         list(prediction_tables(summary)) if summary.data["task"] == "detection" else [],
-        benchmark_tables(looker.store),
+        benchmark_tables(saved_benchmark(looker.store)),
         class_tables(summary),
-        requirement_tables(verdicts),
+        verdict_tables(verdicts),
     )
 
 
@@ -129,7 +127,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         "report.html",
         title=shown(summary.data["study"]),
         run=store.run,
-        answers=[*answers(summary), *requirement_answers(verdicts)],
+        answers=[*answers(summary), *verdict_answers(verdicts)],
         untested=[
             *untested(summary, LEVELS),
             *tables.coverage.sentences(),
@@ -146,7 +144,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         changes=list(summary.data.get("ranking_changes", ())),
         levels=tables.levels,
         rankings=tables.rankings,
-        told_all=all(one["probability"] is not None for one in summary.data.get("rankings", ())),
+        all_ranked=all(ranking["probability"] is not None for ranking in summary.data.get("rankings", ())),
         predictions=tables.predictions,
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
@@ -164,7 +162,7 @@ def _not_pictured(looker: Looker) -> list[str]:
 
 
 def hazards_of(looker: Looker) -> HazardCoverage:
-    """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not asked."""
+    """Return which hazards a run exercised, by what its mutations say; untrusted plug-ins are not loaded."""
     return hazard_coverage(looker.store.groups, looker.known_plugins())
 
 
@@ -172,46 +170,6 @@ def _could_be_benchmarked(store: Store) -> bool:
     """Tell whether a run has the whole battery of the corruption benchmark, but not its numbers."""
     whole = len(cells_of(store)) == len(CORRUPTIONS) * len(SEVERITIES)
     return whole and store.result(f"{BENCHMARK}.json") is None
-
-
-def prediction_tables(summary: Summary) -> Iterator[Table]:
-    """Yield how well contextual mutations can be told from simple ones, at the first level that has both."""
-    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
-    for simple, contextual in PREDICTED:
-        for level in levels:
-            table = _score_table(summary, level)
-            if table is None:
-                continue
-            families = {family_of(setting) for setting in table.settings}
-            if not {simple, contextual} <= families:
-                continue
-            try:
-                found = predict_contextual(table, simple=simple, contextual=contextual)
-            except AdverseError:
-                continue
-            data: tuple[dict[str, Any], ...] = tuple(
-                {"sut": sut, "level": level, "r2": one.r2, "squared_correlation": one.squared_correlation}
-                for sut, one in found.suts.items()
-            )
-            rows = tuple(
-                (Cell(row["sut"]), Cell(_number(row["r2"])), Cell(_number(row["squared_correlation"])))
-                for row in data
-            )
-            title = f"{contextual} from {simple}, at level {level}"
-            yield Table(f"predict {contextual}", title, ("SUT", "R²", "squared correlation"), rows, data)
-            break
-
-
-def _score_table(summary: Summary, level: str) -> ScoreTable | None:
-    """Return the areas of a level as a table that predictions can be made from; None if one is missing."""
-    rows = [row for row in summary.rows if row["level"] == level and row["setting"] not in (ANY, ANY_MILD)]
-    suts = tuple(dict.fromkeys(str(row["sut"]) for row in rows))
-    settings = tuple(dict.fromkeys(str(row["setting"]) for row in rows))
-    values = {(row["setting"], row["sut"]): row["area"] for row in rows}
-    scores = [[values.get((setting, sut)) for sut in suts] for setting in settings]
-    if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
-        return None
-    return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")
 
 
 def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
@@ -232,7 +190,3 @@ def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
         ("engine", f"{made.engine}, {made.workers} workers"),
     ]
     return [(shown(name), shown(value, longest=400)) for name, value in facts]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""Frames of a run as pictures: un-mutated, mutated exactly as the SUTs saw them, with boxes to draw on top.
+"""Frames of a run as pictures: clean, or mutated exactly as the SUTs saw them, with boxes to draw on top.
 
 The right half of a run opens an image only here, and only to show it. Where the data set is no longer
 there, or has changed, there is a reason instead of a picture.
@@ -94,7 +94,7 @@ class Looker:
 
     @cached_property
     def job(self) -> StudyJob:
-        """What the workers of the run were told."""
+        """What the workers of the run were given."""
         return job_of(self._file, self.dataset, ())
 
     @cached_property
@@ -160,7 +160,7 @@ class Looker:
             if not self.withheld:
                 raise
             raise PluginError(
-                f"{what} may need a plug-in of the study, and those are not run unasked",
+                f"{what} may need a plug-in of the study, and those are not run without --trust",
                 where=", ".join(map(str, self.withheld)),
                 got=error.what,
                 fix="Read the file, and give --trust if you trust it.",

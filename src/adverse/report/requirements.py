@@ -1,60 +1,37 @@
-"""The verdicts of a requirements check, for the terminal and as tables with their twins.
-
-A requirements check as a page: one file that opens from disk.
-"""
+"""The verdicts of a requirements check, for the terminal and as a page: one file that opens from disk."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table as RichTable
-from rich.text import Text
-
+from adverse.report.chart import interval_bar
+from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
-from adverse.report.tables import Cell, Table
+from adverse.report.table import Cell, Column, Row, Table, columns
+from adverse.report.verdicts import TONES
 from adverse.requirements.results import NAME, read
 from adverse.store.read import finished
 from adverse.store.run import Run
 from adverse.text import shown
 
-Row = Mapping[str, Any]
-STYLES = {"PASS": "green", "FAIL": "red", "INCONCLUSIVE": "yellow"}
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 CHANCE = "distances whose bounds overlap may change places by chance; the orders are those of the numbers"
-COLUMNS = ("SUT", "required", "measured", "distance", "from", "to", "verdict")
 
 
-def requirement_tables(data: Mapping[str, Any]) -> Iterator[RichTable]:
+def requirement_tables(data: Mapping[str, Any]) -> Iterator[Table]:
     """Yield a table for each requirement that 80 columns hold, with a line for each SUT."""
     for name, rows in by_requirement(data).items():
         first = rows[0]
         limit = (
             f"visual change up to {first['threshold']:g} by {first['backend']}, margin {first['margin']:g}"
         )
-        title = Text(f"{shown(name, longest=60)}\n", style="bold").append(
-            f"{first['measure']}, {limit}, {_percent(data)} bounds", style="not bold"
-        )
-        table = RichTable(
-            title=title,
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            padding=(0, 1),
-            pad_edge=False,
-            title_style="",
-        )
-        for column in COLUMNS:
-            left, last = column in ("SUT", "verdict"), column == "verdict"
-            table.add_column(column, overflow="fold", justify="left" if left else "right", no_wrap=last)
-        for row in rows:
-            numbers = (row[column] for column in ("required", "measured", "distance", "low", "high"))
-            verdict = Text(row["outcome"], style=STYLES[row["outcome"]])
-            table.add_row(Text(shown(row["sut"])), *(Text(_number(value)) for value in numbers), verdict)
-        yield table
+        title = f"{shown(name, longest=60)}: {first['measure']}, {limit}, {_percent(data)} bounds"
+        table = results_table(name, rows).only("SUT", "required", "measured", "distance", "verdict")
+        yield replace(table.without_details("verdict"), title=title)  # reasons are in the lines below
 
 
 def requirement_lines(data: Mapping[str, Any]) -> list[str]:
@@ -67,21 +44,19 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
     ]
     lines += trouble_lines(data)
     lines += [
-        f"{shown(one['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
-        f"{one['battery']}: {shown(one['words'], longest=400)}"
-        for one in data["rankings"]
+        f"{shown(ranking['requirement'])}, order by reliability and by the mean over severities 1 to 5 of "
+        f"{ranking['battery']}: {shown(ranking['words'], longest=400)}"
+        for ranking in data["rankings"]
     ]
     return [*lines, *([CHANCE] if data["rankings"] else [])]
 
 
 def trouble_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return which versions could not be made, where SUTs failed, and what was asked for in vain."""
+    """Return which versions could not be made, where SUTs failed, and what could not be done as requested."""
     lines = [line for rows in by_requirement(data).values() for line in _rejected(rows[0])]
     most, wanted = max(row["images"] for row in data["results"]), data["images_per_batch"]
     if wanted is not None and wanted > most:
-        lines.append(
-            f"batches of {wanted} images were asked for; they hold no more than the images there are"
-        )
+        lines.append(f"batches of {wanted} images were requested, but there are only {most} images")
     lines += [
         f"{shown(sut)}: failed on {n} images, which count as missed" for sut, n in data["faults"].items() if n
     ]
@@ -107,64 +82,70 @@ def method(data: Mapping[str, Any]) -> str:
 
 def by_requirement(data: Mapping[str, Any]) -> dict[str, list[Row]]:
     """Return the results of each requirement, in the order of the file."""
-    found: dict[str, list[Row]] = {}
+    rows: dict[str, list[Row]] = {}
     for row in data["results"]:
-        found.setdefault(row["requirement"], []).append(row)
-    return found
+        rows.setdefault(row["requirement"], []).append(row)
+    return rows
 
 
-def results_table(name: str, rows: Sequence[Row]) -> Table:
-    """Return the results of one requirement, or of all, as a table with its twins."""
+def results_table(name: str, rows: Sequence[Row], span: tuple[float, float] | None = None) -> Table:
+    """Return the results of one requirement, or of all; `span` is what their distances are drawn within."""
     lines = tuple(
         (
-            Cell(shown(row["sut"])),
-            Cell(row["outcome"], more=shown(row["reason"], longest=300)),
-            Cell(_number(row["distance"]), more=_between(row)),
-            Cell(_number(row["required"])),
-            Cell(_number(row["measured"])),
-            Cell(_number(row["detectable"])),
-            Cell(str(row["images"]), more=f"{row['logs']} logs" if row["logs"] < row["images"] else ""),
+            Cell(row["sut"]),
+            Cell(row["outcome"], details=(shown(row["reason"], longest=300),), tone=TONES[row["outcome"]]),
+            Cell(row["distance"], details=(interval_text(row["low"], row["high"], "+.3f"),)),
+            Cell(row["required"]),
+            Cell(row["measured"]),
+            Cell(row["detectable"]),
+            Cell(str(row["images"]), details=(f"{row['logs']} logs" if row["logs"] < row["images"] else "",)),
             Cell(
                 str(row["versions"]),
-                more=f"{row['versions_rejected']} not made" if row["versions_rejected"] else "",
+                details=(f"{row['versions_rejected']} not made" if row["versions_rejected"] else "",),
             ),
+            Cell(drawing=_bar(row, span)),
         )
         for row in rows
     )
-    columns = ("SUT", "verdict", "distance", "required", "measured", "detectable", "images", "versions")
-    return Table(name, name, columns, lines, tuple(_plain(row) for row in rows))
+    headings = ("distance", "required", "measured", "detectable", "images", "versions")
+    all_columns = (
+        Column("SUT", align="left"),
+        Column("verdict", align="left", no_wrap=True),
+        *columns(*headings, format=".3f", left=0),
+        Column("", drawn=True),
+    )
+    return Table(name, name, all_columns, lines, tuple(_plain(row) for row in rows))
 
 
 def rankings_table(data: Mapping[str, Any]) -> Table | None:
-    """Return the order of the SUTs by reliability beside that by the battery; None: not asked for."""
+    """Return the order of the SUTs by reliability beside that by the battery; None: not requested."""
     rows: list[tuple[Cell, ...]] = []
-    plain: list[Row] = []
-    for one in data["rankings"]:
-        for place in sorted(one["places"], key=lambda place: place["by_accuracy"]):
-            gap = place["by_reliability"] - place["by_accuracy"]
-            note = (
-                ""
-                if gap == 0
-                else "less reliable than it seems"
-                if gap > 0
-                else "more reliable than it seems"
-            )
+    records: list[Row] = []
+    for ranking in data["rankings"]:
+        for place in sorted(ranking["places"], key=lambda place: place["by_accuracy"]):
             rows.append(
                 (
-                    Cell(shown(one["requirement"])),
-                    Cell(shown(place["sut"])),
-                    Cell(_number(place["battery_mean"]), more=one["battery"]),
+                    Cell(ranking["requirement"]),
+                    Cell(place["sut"]),
+                    Cell(place["battery_mean"], details=(ranking["battery"],)),
                     Cell(str(place["by_accuracy"])),
-                    Cell(_number(place["distance"])),
-                    Cell(str(place["by_reliability"]), more=note),
+                    Cell(place["distance"]),
+                    Cell(str(place["by_reliability"]), details=(_gap(place),)),
                 )
             )
-            plain.append({"requirement": one["requirement"], "battery": one["battery"], **place})
+            records.append({"requirement": ranking["requirement"], "battery": ranking["battery"], **place})
     if not rows:
         return None
-    columns = ("requirement", "SUT", "mean over severities", "place", "distance", "place by reliability")
+    headings = ("requirement", "SUT", "mean over severities", "place", "distance", "place by reliability")
     title = "Order by mean accuracy over severities 1 to 5, and by reliability distance"
-    return Table("rankings", title, columns, tuple(rows), tuple(plain))
+    return Table("rankings", title, columns(*headings, format=".3f", left=2), tuple(rows), tuple(records))
+
+
+def _gap(place: Row) -> str:
+    gap = place["by_reliability"] - place["by_accuracy"]
+    if gap == 0:
+        return ""
+    return f"{'less' if gap > 0 else 'more'} reliable than it seems"
 
 
 def _rejected(row: Row) -> list[str]:
@@ -179,34 +160,22 @@ def _rejected(row: Row) -> list[str]:
     return lines
 
 
-def _between(row: Row) -> str:
-    return "" if row["low"] is None else f"{row['low']:+.3f} to {row['high']:+.3f}"
-
-
 def _percent(data: Mapping[str, Any]) -> str:
     return f"{100 * data['confidence']:g} %"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _plain(row: Row) -> dict[str, Any]:
     return {name: value for name, value in row.items() if not isinstance(value, list | dict)}
 
 
-WIDTH, HEIGHT, EDGE = 240, 18, 6
-
-
 @dataclass(frozen=True)
-class Part:
-    """One requirement: its sentence, its table, and every distance drawn."""
+class RequirementSection:
+    """One requirement: its sentence, and its table with every distance drawn."""
 
     name: str
     words: str
     notes: tuple[str, ...]
     table: Table
-    drawn: tuple[str, ...]
 
 
 def write_requirements_page(run: Path) -> Path:
@@ -222,12 +191,11 @@ def render(data: dict[str, Any], run: Run) -> str:
     """Return the whole page."""
     span = _span(data)
     parts = [
-        Part(
+        RequirementSection(
             shown(name),
             shown(rows[0]["words"].replace(f" of {rows[0]['sut']} ", " ", 1), longest=400),
             _notes(rows[0]),
-            results_table(name, rows),
-            tuple(_distance_svg(row, span) for row in rows),
+            results_table(name, rows, span),
         )
         for name, rows in by_requirement(data).items()
     ]
@@ -238,7 +206,10 @@ def render(data: dict[str, Any], run: Run) -> str:
         method=method(data),
         parts=parts,
         remarks=[shown(line, longest=500) for line in trouble_lines(data)],
-        gaps=[f"{shown(one['requirement'])}: {shown(one['words'], longest=500)}" for one in data["rankings"]],
+        gaps=[
+            f"{shown(ranking['requirement'])}: {shown(ranking['words'], longest=500)}"
+            for ranking in data["rankings"]
+        ],
         chance=CHANCE,
         rankings=rankings_table(data),
         whole=results_table(NAME, data["results"]),
@@ -267,9 +238,9 @@ def _facts(data: dict[str, Any], run: Run) -> list[tuple[str, str]]:
         ("visual change", " and ".join(sorted({row["backend"] for row in data["results"]}))),
         *((f"SUT {sut.name}", f"fingerprint {sut.fingerprint[:16]}") for sut in run.suts),
         *(
-            (f"score of {sut}", f"{one['score']:.4g}, chosen on {one['chosen_on']} images")
-            for sut, one in data["score_thresholds"].items()
-            if one["score"] is not None
+            (f"score of {sut}", f"{cut['score']:.4g}, chosen on {cut['chosen_on']} images")
+            for sut, cut in data["score_thresholds"].items()
+            if cut["score"] is not None
         ),
     ]
     return [(shown(name), shown(value, longest=400)) for name, value in facts]
@@ -282,20 +253,10 @@ def _span(data: dict[str, Any]) -> tuple[float, float]:
     return min(values), max(values) + 1e-6
 
 
-def _distance_svg(row: Mapping[str, Any], span: tuple[float, float]) -> str:
+def _bar(row: Row, span: tuple[float, float] | None) -> str:
     """Draw the bounds of a distance with 0 and the margin; nothing where there are none."""
-    if row["low"] is None:
+    if span is None or row["low"] is None:
         return ""
-
-    def place(value: float) -> float:
-        return round(EDGE + (WIDTH - 2 * EDGE) * (value - span[0]) / (span[1] - span[0]), 1)
-
-    middle = HEIGHT / 2
-    low, high, margin = place(row["low"]), place(row["high"]), place(row["margin"])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">'
-        f'<line x1="{place(0)}" x2="{place(0)}" y1="0" y2="{HEIGHT}" class="zero"/>'
-        f'<line x1="{margin}" x2="{margin}" y1="0" y2="{HEIGHT}" class="zero" stroke-dasharray="2 2"/>'
-        f'<line x1="{low}" x2="{high}" y1="{middle}" y2="{middle}" class="reach"/>'
-        f'<circle cx="{place(row["distance"])}" cy="{middle}" r="4" class="value"/></svg>'
+    return interval_bar(
+        row["low"], row["distance"], row["high"], span=span, lines=(0.0,), dashed=(row["margin"],)
     )

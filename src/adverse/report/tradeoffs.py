@@ -1,13 +1,9 @@
-"""Which trade-off curves a report draws: for every level and SUT the baseline and the worst that happens.
-
-Trade-off curves as SVG: safety over efficiency, and both over sensitivity (001, figure 8).
-"""
+"""Trade-off curves: safety over efficiency and both over sensitivity, the baseline and the worst cases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +11,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.report.tables import Cell, Table
+from adverse.report.chart import Axis, Chart, Line, Panel, PanelSize
+from adverse.report.table import Cell, Row, Table, columns
 from adverse.store.read import Store
 from adverse.text import shown
 
@@ -30,11 +27,14 @@ STYLES = (
     ("#cc79a7", "", 1.1),
 )
 """Colour (Okabe and Ito), dashes and width of the lines, in their order."""
-SIZE, GAP, LEFT, TOP, BOTTOM = 230, 52, 46, 10, 44
+SIZE, LEFT, RIGHT, TOP, BOTTOM = 230, 46, 12, 10, 44
+PANEL_SIZE = PanelSize(LEFT + SIZE + RIGHT, TOP + SIZE + BOTTOM, LEFT, RIGHT, TOP, BOTTOM)
+"""A panel is a square of SIZE pixels, with its words around it."""
+FONT_PX = 11
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class TradeOff:
     """One line: sensitivity, safety and efficiency, each (K,)."""
 
     name: str
@@ -55,73 +55,18 @@ class Curve:
         return int(np.argmin(np.abs(np.log(self.sensitivity) - np.log(sensitivity))))
 
 
-def curves_svg(title: str, curves: Sequence[Curve]) -> str:
-    """Return three panels beside each other: the trade-off, safety and efficiency over sensitivity."""
-    width, height = LEFT + 3 * SIZE + 2 * GAP + 12, TOP + SIZE + BOTTOM
-    placed = [
-        f'<g transform="translate({LEFT + number * (SIZE + GAP)} {TOP})">{panel}</g>'
-        for number, panel in enumerate(Charts(curves).panels())
+def curve_panels(curves: Sequence[TradeOff], *, marked: Sequence[float] = MARKED) -> list[Panel]:
+    """Return three panels: the trade-off, then safety and efficiency over sensitivity."""
+    levels = np.concatenate([curve.sensitivity for curve in curves])
+    ends = float(levels.min()), float(levels.max())
+    decades = range(int(np.ceil(np.log10(ends[0]))), int(np.log10(ends[1])) + 1)
+    sensitivity = Axis("sensitivity", ends, tuple(10.0**n for n in decades), log=True)
+    safety, efficiency = (Axis(name, (0.0, 1.0), (0.0, 0.5, 1.0)) for name in ("safety", "efficiency"))
+    axes = ((efficiency, safety), (sensitivity, safety), (sensitivity, efficiency))
+    return [
+        Panel("", x, y, [_line(curve, n, x, y, marked) for n, curve in enumerate(curves)], size=PANEL_SIZE)
+        for x, y in axes
     ]
-    shape = f'viewBox="0 0 {width} {height}" font-size="11" fill="currentColor"'
-    shape += f' role="img" aria-label="{escape(title)}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>{"".join(placed)}</svg>'
-
-
-class Charts:
-    """The three panels of some curves, each SIZE wide and high, and where on them a curve's points are."""
-
-    def __init__(self, curves: Sequence[Curve], *, marked: Sequence[float] = MARKED) -> None:
-        self.curves = curves
-        self.marked = marked
-        levels = np.concatenate([curve.sensitivity for curve in curves])
-        self.low, self.high = np.log10(levels.min()), np.log10(levels.max())
-
-    def panels(self) -> list[str]:
-        """Return the inside of each panel as SVG."""
-        decades = [10.0**n for n in range(int(np.ceil(self.low)), int(self.high) + 1)]
-        ticks = [(f"{value:g}", float(self._log(np.array([value]))[0])) for value in decades]
-        unit = [(f"{value:g}", value) for value in (0, 0.5, 1)]
-        axes = (("efficiency", "safety", unit), ("sensitivity", "safety", ticks))
-        return [
-            self._panel(number, *labels)
-            for number, labels in enumerate((*axes, ("sensitivity", "efficiency", ticks)))
-        ]
-
-    def spots(self, curve: Curve) -> NDArray[np.float64]:
-        """Return where each point of a curve is on each panel, in pixels: (3, K, 2)."""
-        across = self._log(curve.sensitivity)
-        pairs = ((curve.efficiency, curve.safety), (across, curve.safety), (across, curve.efficiency))
-        return np.array([np.stack([x, 1 - y], axis=1) * SIZE for x, y in pairs])
-
-    def _log(self, values: Array) -> Array:
-        return np.asarray((np.log10(values) - self.low) / (self.high - self.low))
-
-    def _panel(self, number: int, x_label: str, y_label: str, x_ticks: Sequence[tuple[str, float]]) -> str:
-        parts = [f'<rect width="{SIZE}" height="{SIZE}" fill="none" class="frame"/>']
-        for text, value in x_ticks:
-            parts.append(f'<text x="{value * SIZE:.1f}" y="{SIZE + 14}" text-anchor="middle">{text}</text>')
-        for value in (0.0, 0.5, 1.0):
-            level = (1 - value) * SIZE
-            parts.append(f'<line x1="0" x2="{SIZE}" y1="{level}" y2="{level}" class="grid"/>')
-            parts.append(f'<text x="-5" y="{level + 4}" text-anchor="end">{value:g}</text>')
-        middle = SIZE / 2
-        parts.append(f'<text x="{middle}" y="{SIZE + 32}" text-anchor="middle">{x_label}</text>')
-        turn = f'transform="translate(-32 {middle}) rotate(-90)"'
-        parts.append(f'<text {turn} text-anchor="middle">{y_label}</text>')
-        for place, curve in enumerate(self.curves):
-            parts += self._line(self.spots(curve)[number], curve, style_of(place))
-        return "".join(parts)
-
-    def _line(self, spots: Array, curve: Curve, style: tuple[str, str, float]) -> Iterator[str]:
-        colour, dashes, width = style
-        known = np.all(np.isfinite(spots), axis=1)
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _thinned(spots[known]))
-        dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-        yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"{dash}/>'
-        for shape, level in enumerate(self.marked):
-            k = curve.nearest(level)
-            if k is not None and known[k]:
-                yield _marker(shape, spots[k, 0], spots[k, 1], colour)
 
 
 def style_of(number: int) -> tuple[str, str, float]:
@@ -129,28 +74,11 @@ def style_of(number: int) -> tuple[str, str, float]:
     return STYLES[number % len(STYLES)]
 
 
-def _thinned(points: NDArray[np.float64]) -> list[tuple[float, float]]:
-    """Drop points that lie, to a tenth of a pixel, on the line through their neighbours."""
-    kept: list[tuple[float, float]] = []
-    for x, y in points.round(1).tolist():
-        if kept and kept[-1] == (x, y):
-            continue
-        if len(kept) > 1:
-            (ax, ay), (bx, by) = kept[-2:]
-            if abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) < 1e-6:
-                kept.pop()
-        kept.append((x, y))
-    return kept
-
-
-def _marker(shape: int, x: float, y: float, colour: str) -> str:
-    look = f'fill="{colour}" stroke="white" stroke-width="0.8"'
-    if shape == 0:
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {look}/>'
-    if shape == 1:
-        return f'<rect x="{x - 3.6:.1f}" y="{y - 3.6:.1f}" width="7.2" height="7.2" {look}/>'
-    corners = f"{x:.1f},{y - 4.8:.1f} {x - 4.4:.1f},{y + 3.6:.1f} {x + 4.4:.1f},{y + 3.6:.1f}"
-    return f'<polygon points="{corners}" {look}/>'
+def _line(curve: TradeOff, number: int, x: Axis, y: Axis, marked: Sequence[float]) -> Line:
+    colour, dashes, width = style_of(number)
+    symbols = tuple(curve.nearest(level) for level in marked)
+    points = getattr(curve, x.label), getattr(curve, y.label)
+    return Line(shown(curve.name), *points, colour, dashes, width, symbols)
 
 
 @dataclass(frozen=True)
@@ -179,15 +107,15 @@ def figures(store: Store) -> Iterator[Figure]:
             drawn = {}
             for code in dict.fromkeys(settings.codes[mine].tolist()):
                 rows = mine[settings.codes[mine] == code]
-                curve = Curve(settings.names[code], *(column[rows] for column in numbers))
+                curve = TradeOff(settings.names[code], *(column[rows] for column in numbers))
                 if np.isfinite(curve.safety).all() and np.isfinite(curve.efficiency).all():
                     drawn[curve.name] = curve
             curves = list(_chosen(drawn, store.groups))
             if curves:
                 legend = tuple((shown(curve.name), *style_of(n)[:2]) for n, curve in enumerate(curves))
                 title = f"{sut_name} at level {level_name}"
-                svg = curves_svg(title, curves)
-                yield Figure(level_name, sut_name, svg, legend, _marked_table(title, curves))
+                chart = Chart(title, curve_panels(curves), across=3, standing_alone=False, font_px=FONT_PX)
+                yield Figure(level_name, sut_name, chart.svg(), legend, _marked_table(title, curves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +127,11 @@ class _Coded:
 
 
 def _coded(table: pa.Table, column: str) -> _Coded:
-    found = table[column].combine_chunks().dictionary_encode()
-    return _Coded(found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.int64))
+    coded = table[column].combine_chunks().dictionary_encode()
+    return _Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64))
 
 
-def _chosen(drawn: dict[str, Curve], settings: dict[str, str]) -> Iterator[Curve]:
+def _chosen(drawn: dict[str, TradeOff], settings: dict[str, str]) -> Iterator[TradeOff]:
     yield from (drawn[name] for name in (next(iter(settings)), ANY_MILD, ANY) if name in drawn)
     for group in ("mild", "severe"):
         mine = [drawn[name] for name, of in settings.items() if of == group and name in drawn]
@@ -211,21 +139,22 @@ def _chosen(drawn: dict[str, Curve], settings: dict[str, str]) -> Iterator[Curve
             yield min(mine, key=lambda curve: float(np.mean(curve.safety * curve.efficiency)))
 
 
-def _marked_table(title: str, curves: list[Curve]) -> Table:
+def _marked_table(title: str, curves: list[TradeOff]) -> Table:
     """Return safety and efficiency of each line at the marked sensitivities, for those who cannot see it."""
-    data = [
+    records: tuple[Row, ...] = tuple(
         {"line": curve.name, "sensitivity": level, "efficiency": at[0], "safety": at[1]}
         for curve in curves
         for level in MARKED
         if (at := curve.at(level)) is not None
-    ]
+    )
     rows = tuple(
         (
-            Cell(shown(row["line"])),
-            Cell(f"{row['sensitivity']:g}"),
-            Cell(f"{row['safety']:.3f}"),
-            Cell(f"{row['efficiency']:.3f}"),
+            Cell(row["line"]),
+            Cell(row["sensitivity"], f"{row['sensitivity']:g}"),
+            Cell(row["safety"]),
+            Cell(row["efficiency"]),
         )
-        for row in data
+        for row in records
     )
-    return Table(f"curves {title}", title, ("line", "sensitivity", "safety", "efficiency"), rows, tuple(data))
+    headings = columns("line", "sensitivity", "safety", "efficiency", format=".3f")
+    return Table(f"curves {title}", title, headings, rows, records)

@@ -129,32 +129,6 @@ def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
-    """Return a Markdown summary, worst first, as a pull request shows it."""
-    count = Counter(verdict.outcome for verdict in verdicts)
-    words = ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
-    lines = [f"## {_cell(title)}", "", words or "No rule was checked.", ""]
-    if verdicts:
-        lines += [
-            "| verdict | rule | required | measured | interval | why |",
-            "|---|---|---|---|---|---|",
-        ]
-    for verdict in sorted(verdicts, key=lambda v: WORST_FIRST.index(v.outcome)):
-        interval = (
-            "" if verdict.interval is None else f"{verdict.interval[0]:.4g} to {verdict.interval[1]:.4g}"
-        )
-        cells = [
-            f"**{verdict.outcome}**",
-            _cell(f"{verdict.name}: {verdict.requirement}"),
-            _number(verdict.required),
-            _number(verdict.measured),
-            interval,
-            _cell(verdict.reason),
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
 WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 
 
@@ -175,10 +149,6 @@ def numbers(verdict: Verdict) -> str:
     return ", ".join(parts)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
 def _printable(text: str) -> str:
     r"""Replace what XML cannot hold, and what would reorder the line it stands in.
 
@@ -186,16 +156,6 @@ def _printable(text: str) -> str:
     "'a\\ufffdb\\ufffdc'"
     """
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
-
-
-def _cell(text: str) -> str:
-    r"""Return text that stays inside its Markdown cell and means nothing there.
-
-    >>> print(_cell("a|b <script> [x](y)"))
-    a\|b &lt;script&gt; \[x\](y)
-    """
-    text = _printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join(f"\\{char}" if char in "\\|`*_[]#!~" else char for char in text)
 
 
 def read_verdicts(store: Store) -> dict[str, list[Verdict]]:

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from adverse.pages.view.app import routes
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.serving import Door, application
 
 DOOR = Door("127.0.0.1", 8123, "secret-token")
@@ -18,7 +18,7 @@ DOOR = Door("127.0.0.1", 8123, "secret-token")
 @pytest.fixture(scope="session")
 def guest_of() -> Callable[[Path], TestClient]:
     def guest(run: Path) -> TestClient:
-        client = TestClient(application(DOOR, routes(Opened(run))), base_url="http://127.0.0.1:8123")
+        client = TestClient(application(DOOR, routes(ExploredRun(run))), base_url="http://127.0.0.1:8123")
         client.cookies.set(DOOR.cookie, DOOR.token)
         return client
 

@@ -15,7 +15,7 @@ import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from adverse.pages.view.app import routes
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.serving import Door, application, open_door
 from browsing import NAMES
 
@@ -32,7 +32,10 @@ class Served:
         self.run = run
         self.door, self.bound = open_door()
         config = uvicorn.Config(
-            application(self.door, routes(Opened(run))), log_level="warning", access_log=False, lifespan="off"
+            application(self.door, routes(ExploredRun(run))),
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
         )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.bound]})

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import adverse
 from adverse.data.write import write_image
 from adverse.errors import StoreError
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.types import Image
 
 HOSTILE = (
@@ -114,4 +114,4 @@ def test_results_that_are_gone_are_said(tmp_path: Path, guest_of: Callable[[Path
     assert (answer.status_code, answer.json()) == (409, {"error": "a file was changed"})
     outcomes.unlink()
     with pytest.raises(StoreError, match="a file is gone"):
-        Opened(run)
+        ExploredRun(run)

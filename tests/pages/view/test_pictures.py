@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 import adverse
 from adverse.data.write import write_image
 from adverse.pages.view.pictures import CHANGED, Pictures
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.types import Image
 
 NOISE = ("salt_pepper(fraction=0.3)", "c.gaussian_noise(severity=3)")
@@ -81,7 +81,7 @@ def test_pictures_are_what_the_sut_was_shown(
 
 
 def test_as_few_pictures_are_kept_as_fit(seen: tuple[Path, Witness]) -> None:
-    run = Opened(seen[0])
+    run = ExploredRun(seen[0])
     one = len(Pictures(run).of(0, "identity").png)
     pictures = Pictures(run, most_bytes=int(2.5 * one))
     for setting in ("identity", NOISE[0], NOISE[1]):

@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from adverse.pages.view.frames import label_picture
 from adverse.pages.view.page import Pages, thinned
 from adverse.pages.view.picks import Pick, picked
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.serving import assets, json_answer, templates_of
 from adverse.text import counted, shown
 
@@ -23,10 +23,10 @@ KEPT = {"Cache-Control": "private, max-age=60"}
 """Pictures are asked for again when a log is scrubbed back and forth."""
 
 
-def routes(run: Opened) -> list[BaseRoute]:
+def routes(run: ExploredRun) -> list[BaseRoute]:
     """Return the routes that show a run."""
     pages, templates = Pages(run), templates_of(PACKAGE)
-    templates.globals |= {"shown": shown, "thinned": thinned}
+    templates.globals |= {"shown": shown, "thinned": thinned, "scores": pages.scores}
     templates.filters |= {
         "named": _named,
         "grouped": _grouped,
@@ -48,7 +48,7 @@ def routes(run: Opened) -> list[BaseRoute]:
 
 
 def _both(
-    name: str, page: Callable[[Pick], dict[str, Any]], run: Opened, templates: jinja2.Environment
+    name: str, page: Callable[[Pick], dict[str, Any]], run: ExploredRun, templates: jinja2.Environment
 ) -> list[Route]:
     """Return a page and its twin; both show the same data."""
     template = templates.get_template(f"{name}.html")
@@ -63,7 +63,7 @@ def _both(
     return [Route(f"/{name}", html), Route(f"/{name}.json", twin)]
 
 
-def _picture(run: Opened, pages: Pages) -> Callable[[Request], Response]:
+def _picture(run: ExploredRun, pages: Pages) -> Callable[[Request], Response]:
     def picture(request: Request) -> Response:
         row, setting = _frame(run, request)
         found = pages.pictures.of(row, setting)
@@ -74,7 +74,7 @@ def _picture(run: Opened, pages: Pages) -> Callable[[Request], Response]:
     return picture
 
 
-def _labels(run: Opened) -> Callable[[Request], Response]:
+def _labels(run: ExploredRun) -> Callable[[Request], Response]:
     def labels(request: Request) -> Response:
         row, setting = _frame(run, request)
         sut = picked(run, request.query_params).sut
@@ -86,7 +86,7 @@ def _labels(run: Opened) -> Callable[[Request], Response]:
     return labels
 
 
-def _frame(run: Opened, request: Request) -> tuple[int, str]:
+def _frame(run: ExploredRun, request: Request) -> tuple[int, str]:
     """Return the row of the frame and the setting that a picture is asked for."""
     asked = dict(request.query_params)
     pick = picked(run, asked | {"left": asked.get("setting", run.baseline)})

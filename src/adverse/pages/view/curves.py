@@ -5,38 +5,41 @@ Every place that a marker can take, and every number beside it, is worked out he
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import Grid, Opened
-from adverse.report.tables import span
-from adverse.report.tradeoffs import BOTTOM, LEFT, SIZE, TOP, Charts, style_of
+from adverse.pages.view.session import ExploredRun, Grid
+from adverse.report.chart import Chart
+from adverse.report.intervals import summary_interval
+from adverse.report.tradeoffs import FONT_PX, PANEL_SIZE, style_of
+from adverse.report.tradeoffs import curve_panels as drawn_panels
 from adverse.text import counted, shown
 
 PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
-PANEL_SIZE = (LEFT + SIZE + 12, TOP + SIZE + BOTTOM)
 SHAPES = ("circle", "diamond", "dot", "dot", "dot")
 """The marker of each line; those of the two settings that are looked at are larger."""
 
 
-def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
+def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return the three panels as SVG and, for each line, its values and its markers' places at all levels."""
     known = run.curves(pick.sut, pick.level)
     roles = _roles(run, pick)
     drawn = [(name, known[name]) for name in roles if name in known]
     missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in known]
     rows = run.rows_of(pick.level, pick.sut)
+    size = (PANEL_SIZE.width, PANEL_SIZE.height)
     if not drawn:
-        return {"panels": [], "lines": [], "missing": missing, "size": PANEL_SIZE}
-    charts = Charts([curve for _, curve in drawn], marked=())
+        return {"panels": [], "lines": [], "missing": missing, "size": size}
+    panels = drawn_panels([curve for _, curve in drawn], marked=())
     lines = []
     for number, (name, curve) in enumerate(drawn):
         colour, dashes, _ = style_of(number)
-        spots = charts.spots(curve) + np.array((LEFT, TOP))
+        spots = np.array(
+            [panel.place(getattr(curve, panel.x.label), getattr(curve, panel.y.label)) for panel in panels]
+        )
         lines.append(
             {
                 "name": name,
@@ -46,7 +49,7 @@ def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
                 "shape": SHAPES[number],
                 "area": rows[name]["area"],
                 "area_words": f"{rows[name]['area']:.3f}",
-                "interval_words": span(rows[name].get("area_interval")),
+                "interval_words": summary_interval(rows[name].get("area_interval")),
                 "safety": curve.safety.tolist(),
                 "efficiency": curve.efficiency.tolist(),
                 "safety_words": [f"{value:.3f}" for value in curve.safety],
@@ -55,11 +58,17 @@ def curve_panels(run: Opened, pick: Pick) -> dict[str, Any]:
             }
         )
     title = f"{shown(pick.sut)} at level {pick.level}"
-    panels = [
-        {"title": words, "svg": _alone(f"{title}: {words}", body)}
-        for words, body in zip(PANELS, charts.panels(), strict=True)
+    charts = [
+        Chart(f"{title}: {words}", [panel], standing_alone=False, font_px=FONT_PX)
+        for words, panel in zip(PANELS, panels, strict=True)
     ]
-    return {"panels": panels, "lines": lines, "missing": missing, "size": PANEL_SIZE}
+    drawings = [{"title": words, "svg": chart.svg()} for words, chart in zip(PANELS, charts, strict=True)]
+    return {
+        "panels": drawings,
+        "lines": lines,
+        "missing": missing,
+        "size": (PANEL_SIZE.width, PANEL_SIZE.height),
+    }
 
 
 def sensitivity_words(grid: Grid) -> list[str]:
@@ -75,11 +84,11 @@ def sensitivity_words(grid: Grid) -> list[str]:
     return words
 
 
-def log_words(run: Opened, pick: Pick, setting: str) -> list[tuple[int, str]]:
+def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str]]:
     """Say what the results hold of this log at this level, from which sensitivity on."""
     outcome = run.outcome((pick.sut, pick.level, setting, pick.log))
     if outcome is None:
-        return [(0, "says nothing at this level")]
+        return [(0, "has no result at this level")]
     loop = pick.level.startswith("loop")
     what = "images see what is in the way" if pick.level.startswith("path") else "found"
     steps: list[tuple[int, str]] = []
@@ -110,15 +119,9 @@ def _alarm_words(outcome: dict[str, Any], hits: int, cost: float, what: str) -> 
     return ", ".join(parts)
 
 
-def _roles(run: Opened, pick: Pick) -> dict[str, str]:
+def _roles(run: ExploredRun, pick: Pick) -> dict[str, str]:
     """Return the lines to draw, and what each is here for; the two settings first."""
     roles = {setting: side for side, setting in pick.sides.items()}
     for name, role in ((run.baseline, "baseline"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
         roles.setdefault(name, role)
     return roles
-
-
-def _alone(title: str, body: str) -> str:
-    shape = f'viewBox="0 0 {PANEL_SIZE[0]} {PANEL_SIZE[1]}" font-size="11" fill="currentColor"'
-    name = f'role="img" aria-label="{escape(title)}"'
-    return f'<svg {shape} {name}><g transform="translate({LEFT} {TOP})">{body}</g></svg>'

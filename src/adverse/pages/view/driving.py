@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 from adverse.analysis.loop import Driven, Told, drive_seen
 from adverse.errors import AdverseError
 from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import Opened
-from adverse.report.chart import HEIGHT, Chart, Line, Mark, Panel
+from adverse.pages.view.session import ExploredRun
+from adverse.report.chart import Chart, Line, Mark, Panel, time_panel
 from adverse.report.tradeoffs import style_of
 from adverse.robot.playback import Trace
 from adverse.robot.vehicle import TOUCHING_M
@@ -19,11 +20,14 @@ from adverse.text import shown
 WIDTH = 340
 TRUTH_COLOUR = "#009e73"
 DASHES = {"right": "7 4", "truth": "2 3"}
-NO_LOOP = "The study has no level loop, so nothing was driven. Add loop to its levels: and run it again."
+NO_LOOP = (
+    "The study has no level loop, so there is no closed-loop playback. Add loop to levels: in the study "
+    "and run it again."
+)
 SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothing to stop for"}
 
 
-def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
+def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
     context = run.context(pick.log)
     if "loop" not in context.levels or context.robot is None:
@@ -37,21 +41,25 @@ def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
         for number, (side, one) in enumerate(driven.items())
     ]
     truth = next(iter(driven.values())).by_truth
-    runs.append(("truth", "if the truth had told the robot", TRUTH_COLOUR, truth))
+    runs.append(("truth", "driven by the ground truth", TRUTH_COLOUR, truth))
     marks = [mark for side, one in driven.items() for mark in _marks(side, one)]
     panels = (
-        Panel("speed, m/s", "time, s", [_line(*one, "speed_mps") for one in runs], marks),
-        Panel("position along the path, m", "time, s", [_line(*one, "position_m") for one in runs]),
+        time_panel("speed, m/s", "time, s", [_line(*run, "speed_mps") for run in runs], marks, width=WIDTH),
+        time_panel(
+            "position along the path, m", "time, s", [_line(*run, "position_m") for run in runs], width=WIDTH
+        ),
     )
-    charts = [Chart(panel, width=WIDTH) for panel in panels]
     stations = context.stations[run.logs[pick.log].rows]
     passed = [[_passes(trace, float(place)) for place in stations] for *_, trace in runs]
     return {
         "why": None,
-        "size": (WIDTH, HEIGHT),
+        "size": (WIDTH, panels[0].size.height),
         "panels": [
-            {"title": panel.title, "svg": _alone(panel.title, chart)}
-            for panel, chart in zip(panels, charts, strict=True)
+            {
+                "title": panel.title,
+                "svg": Chart(f"{panel.title} over time", [panel], standing_alone=False).svg(),
+            }
+            for panel in panels
         ],
         "runs": [
             {
@@ -59,7 +67,7 @@ def drive_panels(run: Opened, pick: Pick) -> dict[str, Any]:
                 "name": name,
                 "colour": colour,
                 "dashes": DASHES.get(side, ""),
-                "spots": _spots(charts, trace, at),
+                "spots": _spots(panels, trace, at),
             }
             for (side, name, colour, trace), at in zip(runs, passed, strict=True)
         ],
@@ -75,7 +83,7 @@ def _verdict(one: Driven) -> str:
     return f"has nothing to stop for, and stops {'once' if stops == 1 else f'{stops} times'}"
 
 
-def _driven(run: Opened, pick: Pick, setting: str) -> Driven:
+def _driven(run: ExploredRun, pick: Pick, setting: str) -> Driven:
     grid = run.grid(pick.sut)
     told = Told(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
     kind = pick.level.partition("/")[2]
@@ -86,7 +94,7 @@ def _driven(run: Opened, pick: Pick, setting: str) -> Driven:
 
 def _line(side: str, name: str, colour: str, trace: Trace, column: str) -> Line:
     dashes = DASHES.get(side, "")
-    return Line(name, trace.time_s, getattr(trace, column), dashed=bool(dashes), colour=colour, dashes=dashes)
+    return Line(name, trace.time_s, getattr(trace, column), colour, dashes)
 
 
 def _marks(side: str, driven: Driven) -> list[Mark]:
@@ -111,15 +119,15 @@ def _passes(trace: Trace, station_m: float) -> int | None:
     return None if trace.stopped[-1] else len(trace.position_m) - 1
 
 
-def _spots(charts: list[Chart], trace: Trace, passed: list[int | None]) -> list[list[list[float]] | None]:
-    """Return for every frame where the run's dot is on each chart."""
+def _spots(panels: Sequence[Panel], trace: Trace, passed: list[int | None]) -> list[list[list[float]] | None]:
+    """Return for every frame where the run's dot is on each panel."""
     values = (trace.speed_mps, trace.position_m)
     return [
         None
         if step is None
         else [
-            [round(place, 1) for place in chart.place(float(trace.time_s[step]), float(value[step]))]
-            for chart, value in zip(charts, values, strict=True)
+            [round(place, 1) for place in panel.place(trace.time_s[step], value[step]).tolist()]
+            for panel, value in zip(panels, values, strict=True)
         ]
         for step in passed
     ]
@@ -140,8 +148,3 @@ def _row(
             row["passed"][side] = {"time_s": time, "speed_mps": speed}
             words.append(f"{side}: after {time:.2f} s at {speed:.2f} m/s")
     return {**row, "words": "; ".join(words)}
-
-
-def _alone(title: str, chart: Chart) -> str:
-    shape = f'viewBox="0 0 {chart.width} {HEIGHT}" font-size="12" role="img" aria-label="{title} over time"'
-    return f"<svg {shape}>{chart.body()}</svg>"

@@ -1,10 +1,8 @@
-"""What a detector said about one frame, judged: every box, and the sensitivity from which it counts.
+"""One frame of the explorer: a detector's boxes matched to the ground truth, or what other SUTs answered.
 
-Boxes are judged in the image plane, as the image level does (IoU of at least one half, the surest first).
-That does not depend on the threshold, so a box needs one number: the place of the first sensitivity at which
-it counts. The page shows and hides boxes by it and computes nothing.
-
-Frames of segmenters and classifiers: what can be shown of their answers, and plain words for the rest.
+Boxes are matched in the image plane, as the image level does (IoU of at least one half, the highest score
+first). That does not depend on the threshold, so a box needs one number: the place of the first sensitivity
+at which it counts. The page shows and hides boxes by it and computes nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ from adverse.levels.image import Judged
 from adverse.levels.match import FALSE, HIT
 from adverse.levels.outcomes import first_level
 from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import Grid, Opened
+from adverse.pages.view.session import ExploredRun, Grid
 from adverse.text import counted, shown
 
 KINDS = {HIT: "hit", FALSE: "false"}
 IGNORED = "ignored"
-NAMES = {"hit": "hit", "false": "false alarm", IGNORED: "not judged", "true": "really there"}
+NAMES = {"hit": "hit", "false": "false alarm", IGNORED: "not judged", "true": "ground truth"}
 NEVER = "never"
 
 
-def frame_boxes(run: Opened, pick: Pick, setting: str, frame: int) -> dict[str, Any]:
+def frame_boxes(run: ExploredRun, pick: Pick, setting: str, frame: int) -> dict[str, Any]:
     """Return the detections (`found`) and true objects (`true`) of a frame, each with its `since`.
 
     `since` is a place among the sensitivities; as many as there are of them means never. `steps` are the
@@ -41,8 +39,8 @@ def frame_boxes(run: Opened, pick: Pick, setting: str, frame: int) -> dict[str, 
     seen = run.seen(pick.sut, setting, pick.log) if run.context(pick.log).levels else None
     mine = np.flatnonzero(judged.answers.frame[judged.row] == frame)
     since = first_level(judged.answers.scores[mine], grid.thresholds)
-    found = [
-        _found(run, judged, seen, int(at)) | _counts(grid, int(start))
+    detections = [
+        _detection(run, judged, seen, int(at)) | _counts(grid, int(start))
         for at, start in zip(mine, since, strict=True)
         if start < len(grid.levels)
     ]
@@ -50,17 +48,17 @@ def frame_boxes(run: Opened, pick: Pick, setting: str, frame: int) -> dict[str, 
     true = _true(
         run, places, dict(zip(judged.truth[mine].tolist(), since.tolist(), strict=True)), frame, grid
     )
-    return {"found": found, "true": true, "steps": _steps(found, true, grid)}
+    return {"found": detections, "true": true, "steps": _steps(detections, true, grid)}
 
 
-def _found(run: Opened, judged: Judged, seen: Seen | None, at: int) -> dict[str, Any]:
+def _detection(run: ExploredRun, judged: Judged, seen: Seen | None, at: int) -> dict[str, Any]:
     answers = judged.answers
     kind = KINDS.get(int(judged.outcome[at]), IGNORED)
     label, score = run.store.targets[int(answers.labels[at])], float(answers.scores[at])
-    one: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(answers.boxes[at]), "score": score}
+    box: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(answers.boxes[at]), "score": score}
     if seen is not None:
-        one |= {"range_m": metres(seen.places.range_m[at]), "along_m": metres(seen.distance_m[at])}
-    return one | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
+        box |= {"range_m": metres(seen.places.range_m[at]), "along_m": metres(seen.distance_m[at])}
+    return box | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
 
 
 def _counts(grid: Grid, since: int) -> dict[str, Any]:
@@ -70,7 +68,7 @@ def _counts(grid: Grid, since: int) -> dict[str, Any]:
 
 
 def _true(
-    run: Opened, places: TruePlaces | None, hit: dict[int, int], frame: int, grid: Grid
+    run: ExploredRun, places: TruePlaces | None, hit: dict[int, int], frame: int, grid: Grid
 ) -> list[dict[str, Any]]:
     """Return the true objects; `hit` is the place of the sensitivity from which each is found."""
     truth = run.store.truth
@@ -78,17 +76,17 @@ def _true(
     for row in np.flatnonzero(truth.frame == frame).tolist():
         kind = IGNORED if truth.ignore[row] else "true"
         label = run.store.targets[int(truth.labels[row])]
-        one: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(truth.boxes[row])}
+        box: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(truth.boxes[row])}
         if places is not None:
-            one |= {"range_m": metres(places.places.range_m[row]), "along_m": metres(places.distance_m[row])}
+            box |= {"range_m": metres(places.places.range_m[row]), "along_m": metres(places.distance_m[row])}
         words = f"{NAMES[kind]}: {shown(label)}"
-        true.append(one | _counts(grid, hit.get(row, len(grid.levels))) | {"words": words})
+        true.append(box | _counts(grid, hit.get(row, len(grid.levels))) | {"words": words})
     return true
 
 
-def _steps(found: list[dict[str, Any]], true: list[dict[str, Any]], grid: Grid) -> list[tuple[int, str]]:
-    people = [one["since"] for one in true if one["kind"] == "true"]
-    false = [one["since"] for one in found if one["kind"] == "false"]
+def _steps(detections: list[dict[str, Any]], true: list[dict[str, Any]], grid: Grid) -> list[tuple[int, str]]:
+    people = [box["since"] for box in true if box["kind"] == "true"]
+    false = [box["since"] for box in detections if box["kind"] == "false"]
     steps = []
     for k in sorted({0, *people, *false} - {len(grid.levels)}):
         hits = sum(start <= k for start in people)
@@ -117,17 +115,17 @@ TITLE = "this frame's scores, IoU by class"
 GOLDEN = 0.618034
 
 
-def frame_answer(run: Opened, sut: str, setting: str, frame: int) -> dict[str, Any]:
+def frame_answer(run: ExploredRun, sut: str, setting: str, frame: int) -> dict[str, Any]:
     """Return the answer about one frame as rows of words, and whether there is a label map to lay over it."""
     record = run.store.record(sut, setting, run.store.frames.ids[frame])
     if record is None:
-        return {"title": "", "rows": [], "labels": False, "note": "The SUT was not asked about this frame."}
+        return {"title": "", "rows": [], "labels": False, "note": "The SUT was not run on this frame."}
     if run.store.task == "classification":
         return _classified(run, record, frame)
     return _segmented(run, sut, setting, frame, record)
 
 
-def label_picture(run: Opened, sut: str, setting: str, frame: int) -> bytes | None:
+def label_picture(run: ExploredRun, sut: str, setting: str, frame: int) -> bytes | None:
     """Return a kept label map in colours as PNG; None if there is none."""
     record = run.store.record(sut, setting, run.store.frames.ids[frame])
     if record is None or record["label_map"] is None:
@@ -136,24 +134,26 @@ def label_picture(run: Opened, sut: str, setting: str, frame: int) -> bytes | No
     return bytes(cv2.imencode(".png", _colours()[labels.astype(np.int64) % LABELS][..., ::-1])[1].tobytes())
 
 
-def label_names(run: Opened, sut: str) -> list[dict[str, str]]:
+def label_names(run: ExploredRun, sut: str) -> list[dict[str, str]]:
     """Return the names of a segmenter's labels, where its options tell them, with their colours."""
     if run.store.task != "segmentation":
         return []
-    told = run.store.run.sut(sut).options.get("classes")
-    names = told if isinstance(told, list) else []
+    classes = run.store.run.sut(sut).options.get("classes")
+    names = classes if isinstance(classes, list) else []
     colours = ["#" + bytes(colour).hex() for colour in _colours()]
     return [{"name": str(name), "colour": colours[n % LABELS]} for n, name in enumerate(names)]
 
 
-def _classified(run: Opened, record: dict[str, Any], frame: int) -> dict[str, Any]:
+def _classified(run: ExploredRun, record: dict[str, Any], frame: int) -> dict[str, Any]:
     truth = run.store.categories_shown[frame] or ""
     best = list(zip(record["ranked"] or [], record["ranked_scores"] or [], strict=True))
     rows = [{"name": name, "value": f"{score:.3f}", "right": name == truth} for name, score in best]
     return {"title": "the best classes", "rows": rows, "labels": False, "note": f"It shows: {truth}"}
 
 
-def _segmented(run: Opened, sut: str, setting: str, frame: int, record: dict[str, Any]) -> dict[str, Any]:
+def _segmented(
+    run: ExploredRun, sut: str, setting: str, frame: int, record: dict[str, Any]
+) -> dict[str, Any]:
     counts = run.pixel_counts(sut)[setting]
     scores, per_class = segmentation_scores(counts, counts.frame == frame, run.store.pixel_classes)
     rows = [

@@ -1,7 +1,4 @@
-"""What each page of the explorer shows, as plain data: its JSON twin, and all that its template places.
-
-The few sentences that the explorer makes from numbers, and foreign text that must not give a path away.
-"""
+"""What each page of the explorer shows, as plain data: its JSON, and all that its template places."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from adverse.pages.view.driving import drive_panels
 from adverse.pages.view.frames import frame_answer, frame_boxes, label_names
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.pictures import Pictures
-from adverse.pages.view.session import Opened
-from adverse.report.tables import level_tables
+from adverse.pages.view.session import ExploredRun
+from adverse.report.run_tables import level_tables
 from adverse.text import without_paths
 
 UNKNOWN_SIZE = (640, 480)
@@ -35,9 +32,10 @@ LONGEST_TABLE = 200
 class Pages:
     """The pages of one run."""
 
-    def __init__(self, run: Opened) -> None:
+    def __init__(self, run: ExploredRun) -> None:
         self.run = run
         self.pictures = Pictures(run)
+        self.scores = None if run.detection else level_tables(run.summary)[0]
 
     def explore(self, pick: Pick) -> dict[str, Any]:
         """Return the whole page."""
@@ -54,10 +52,10 @@ class Pages:
             },
             "frame": self.frame(pick),
         }
-        if not run.detection:
-            (table,) = level_tables(run.summary)
+        if self.scores is not None:
             metric = str(run.summary.data["metric"]).replace("_", " ")
-            scores = {"metric": metric, "columns": table.columns, "rows": _texts(table.rows)}
+            headings = [column.heading for column in self.scores.columns]
+            scores = {"metric": metric, "columns": headings, "rows": self.scores.texts()}
             laid_over = any(side["label_picture"] for side in page["frame"]["sides"].values())
             return page | {"scores": scores, "label_names": label_names(run, pick.sut) if laid_over else []}
         grid = run.grid(pick.sut)
@@ -68,7 +66,7 @@ class Pages:
                 "resolved": grid.resolved.tolist(),
                 "words": sensitivity_words(grid),
             },
-            "level_note": LEVEL_NOTES.get(pick.level.partition("/")[0], ""),
+            "level_note": level_note(pick.level),
             "curves": curve_panels(run, pick),
             "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
             "drive": self.drive(pick),
@@ -90,9 +88,9 @@ class Pages:
 
     def drive(self, pick: Pick) -> dict[str, Any]:
         """Return the closed loop of the picked log at the picked sensitivity."""
-        return (
-            drive_panels(self.run, pick) if self.run.detection else {"why": "Only detectors are driven by."}
-        )
+        if not self.run.detection:
+            return {"why": "Closed-loop playback is for detectors only."}
+        return drive_panels(self.run, pick)
 
     def _side(self, pick: Pick, side: str, setting: str, row: int) -> dict[str, Any]:
         run = self.run
@@ -131,6 +129,11 @@ class Pages:
         return max(UNKNOWN_SIZE[0], math.ceil(right)), max(UNKNOWN_SIZE[1], math.ceil(bottom))
 
 
+def level_note(level: str) -> str:
+    """Return what the boxes beside a level do not show; empty where they show all."""
+    return LEVEL_NOTES.get(level.partition("/")[0], "")
+
+
 def thinned(count: int) -> list[int]:
     """Return the rows that a table shows, evenly spaced if there are too many.
 
@@ -142,7 +145,3 @@ def thinned(count: int) -> list[int]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _texts(rows: Any) -> list[list[str]]:
-    return [[cell.text for cell in row] for row in rows]

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 from starlette.exceptions import HTTPException
 
-from adverse.pages.view.session import LoggedFrames, Opened
+from adverse.pages.view.session import ExploredRun, LoggedFrames
 
 FIRST_SENSITIVITY = 0.01
 """Expected false positives per image at which the page opens."""
@@ -45,7 +45,7 @@ class Pick:
         return urlencode(asdict(replace(self, **changes)))  # type: ignore[arg-type]
 
 
-def picked(run: Opened, asked: Mapping[str, str]) -> Pick:
+def picked(run: ExploredRun, asked: Mapping[str, str]) -> Pick:
     """Return the view that is asked for; what is not said is chosen for it.
 
     Names that the run does not have raise 404, numbers that are none 400.
@@ -85,18 +85,18 @@ def _number(name: str, asked: Mapping[str, str], most: int, default: Callable[[]
     return min(int(said), most)
 
 
-def _most(run: Opened) -> int:
+def _most(run: ExploredRun) -> int:
     return len(run.grid(run.suts[0]).levels) - 1 if run.detection else 0
 
 
-def _first_level(run: Opened) -> int:
+def _first_level(run: ExploredRun) -> int:
     if not run.detection:
         return 0
     levels = run.grid(run.suts[0]).levels
     return int(np.argmin(np.abs(np.log(levels) - np.log(FIRST_SENSITIVITY))))
 
 
-def _with_truth(run: Opened) -> str:
+def _with_truth(run: ExploredRun) -> str:
     """Return the first test log with something to find, or else the first."""
     if run.detection:
         there = set(run.store.frames.log[run.store.truth.frame].tolist())
@@ -106,7 +106,7 @@ def _with_truth(run: Opened) -> str:
     return next(iter(run.logs))
 
 
-def _first_frame(run: Opened, log: LoggedFrames) -> int:
+def _first_frame(run: ExploredRun, log: LoggedFrames) -> int:
     """Return the frame with the largest true object, or the first."""
     if not run.detection:
         return 0

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from adverse.errors import AdverseError
-from adverse.pages.view.session import Opened
+from adverse.pages.view.session import ExploredRun
 from adverse.text import without_paths
 
 MOST_BYTES = 96 * 1024 * 1024
@@ -26,7 +26,7 @@ CHANGED = "The data set has changed since the run: this is not the image that th
 
 
 @dataclass(frozen=True)
-class Shown:
+class FramePicture:
     """A frame under a setting as PNG with its size; `why` it cannot be shown, or not be trusted."""
 
     png: bytes = b""
@@ -38,15 +38,15 @@ class Shown:
 class Pictures:
     """Renders frames one at a time, and keeps the latest."""
 
-    def __init__(self, run: Opened, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, run: ExploredRun, *, most_bytes: int = MOST_BYTES) -> None:
         self.run = run
         self.most_bytes = most_bytes
-        self.kept: OrderedDict[tuple[int, str], Shown] = OrderedDict()
+        self.kept: OrderedDict[tuple[int, str], FramePicture] = OrderedDict()
         self.roots = (run.store.folder.path.resolve(), run.store.run.folder, Path.home())
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._lock = threading.Lock()  # plug-ins need not be safe to run in two threads
 
-    def of(self, frame: int, setting: str) -> Shown:
+    def of(self, frame: int, setting: str) -> FramePicture:
         """Return a frame (a row of the run's frames) under a setting."""
         key = (frame, setting)
         with self._lock:
@@ -60,22 +60,22 @@ class Pictures:
                 self.kept.popitem(last=False)
             return shown
 
-    def _render(self, frame: int, setting: str) -> Shown:
+    def _render(self, frame: int, setting: str) -> FramePicture:
         name = self.run.store.frames.ids[frame]
         try:
             version = self.run.looker.version(name, setting)
         except AdverseError as error:
             self._tell(f"no picture: {error}")
-            return Shown(why=without_paths(str(error), *self.roots))
+            return FramePicture(why=without_paths(str(error), *self.roots))
         image = np.asarray(version.image)
         png = cv2.imencode(".png", image[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, QUICK])[1].tobytes()
         frames = self.run.store.frames
         known = self.run.pixel_hashes(frames.logs[frames.log[frame]])
         changed = version.pixels != known.get(name, version.pixels)
-        return Shown(png, int(image.shape[1]), int(image.shape[0]), CHANGED if changed else None)
+        return FramePicture(png, int(image.shape[1]), int(image.shape[0]), CHANGED if changed else None)
 
     def _tell(self, words: str) -> None:
         """Say on the terminal, once, what the page says without paths."""
-        if words not in self._told:
-            self._told.add(words)
+        if words not in self._printed:
+            self._printed.add(words)
             print(words, file=sys.stderr)  # noqa: T201

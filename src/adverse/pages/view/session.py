@@ -25,7 +25,7 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.errors import StoreError
 from adverse.levels.image import Judged, judge
 from adverse.report.pictures import Looker
-from adverse.report.tradeoffs import Curve
+from adverse.report.tradeoffs import TradeOff
 from adverse.store.read import finished
 
 ANSWERS = 32
@@ -50,7 +50,7 @@ class Grid:
     resolved: NDArray[np.bool_]
 
 
-class Opened:
+class ExploredRun:
     """Reads a run when asked, and remembers what is likely to be asked for again."""
 
     def __init__(self, run: Path, *, trust: bool = False) -> None:
@@ -146,7 +146,7 @@ class Opened:
             first["resolved"][rows].astype(np.bool_),
         )
 
-    def _curves(self, sut: str, level: str) -> dict[str, Curve]:
+    def _curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         """Return the curves of a SUT at a level that the data could answer, by setting."""
         columns = self._columns(sut, level)
         found = {}
@@ -156,7 +156,7 @@ class Opened:
                 columns[name][rows].astype(np.float64) for name in ("sensitivity", "safety", "efficiency")
             ]
             if rows.any() and all(np.isfinite(part).all() for part in parts):
-                found[setting] = Curve(setting, *parts)
+                found[setting] = TradeOff(setting, *parts)
         return found
 
     def _columns(self, sut: str, level: str) -> dict[str, NDArray[Any]]:

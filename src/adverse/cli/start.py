@@ -1,4 +1,4 @@
-"""demo: a whole study on a fresh machine, with nothing downloaded."""
+"""init and demo: a first study from a data set and a model, or on rendered scenes with nothing downloaded."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adverse.cli.console import Console, rendering
-from adverse.cli.runs import Workers, run_and_show
+from adverse.cli.console import Console, rendering, say
+from adverse.cli.options import Workers
+from adverse.cli.runs import run_and_show
 
 if TYPE_CHECKING:
     from adverse.types import Split
 
-Folder = Annotated[Path, typer.Option("--out", "-o", help="Where models, study and run are written.")]
+Data = Annotated[Path, typer.Argument(help="The data set's folder, or its annotation file.")]
+Model = Annotated[Path | None, typer.Argument(help="An ONNX model. [default: OpenCV's HOG]")]
+StudyOut = Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")]
+DemoFolder = Annotated[Path, typer.Option("--out", "-o", help="Where models, study and run are written.")]
 Full = Annotated[bool, typer.Option("--full", help="More logs, hog and riot-2018 too: over an hour.")]
 LOGS: dict[Split, int] = {"validation": 8, "test": 14}
 """Validation frames are shown as they are, test frames under every mutation: the first cost little."""
@@ -28,7 +32,34 @@ SLOW_MODELS = ("hog",)
 """Left to --full: the sliding window takes longer than all the nets together."""
 
 
-def demo(out: Folder = Path("demo"), workers: Workers = None, full: Full = False) -> None:  # noqa: FBT002
+def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) -> None:
+    """Write a first study: the format, the decoder, the classes and what the data can support are guessed.
+
+    \b
+    Examples:
+        adverse init data/coco models/ours.onnx
+        adverse init data/VOC2007 --out voc.yaml
+
+    Where the model does not say how it wants to see images (letterboxed or stretched, RGB or BGR, which
+    scale), the usual ways are tried on labelled images and the best is taken; the study lists their scores.
+
+    Look at the picture it draws: white is what is there, orange what the model finds.
+    """
+    from adverse import plugins
+    from adverse.study.starter import starter, write_starter
+
+    made = starter(data, model, out.resolve().parent, plugins.load())
+    picture = out.with_suffix(".png")
+    write_starter(made, out, picture)
+    say(f"{out} is written. Assumed:")
+    for line in made.assumed:
+        say(f"- {line}")
+    if made.picture is not None:
+        say(f"look at {picture}: white is what is there, orange what the model finds")
+    say(f"then:   adverse run {out}")
+
+
+def demo(out: DemoFolder = Path("demo"), workers: Workers = None, full: Full = False) -> None:  # noqa: FBT002
     """Render an orchard, show it to the bundled detectors under field-2021, and print what came out.
 
     \b
@@ -52,8 +83,8 @@ def demo(out: Folder = Path("demo"), workers: Workers = None, full: Full = False
             "seed": 7,
             "data": data,
             "suts": [
-                one.section(name, MODELS)
-                for name, one in bundled.MODELS.items()
+                model.section(name, MODELS)
+                for name, model in bundled.MODELS.items()
                 if full or name not in SLOW_MODELS
             ],
             "mutations": list(FULL_MUTATIONS if full else MUTATIONS),
@@ -75,7 +106,7 @@ def _reads(study: Path, data: dict[str, object]) -> bool:
     import yaml
 
     try:
-        told = yaml.safe_load(study.read_bytes())
+        content = yaml.safe_load(study.read_bytes())
     except yaml.YAMLError:
         return False
-    return isinstance(told, dict) and told.get("data") == data
+    return isinstance(content, dict) and content.get("data") == data

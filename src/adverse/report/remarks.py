@@ -1,40 +1,18 @@
-"""The end of a run in the terminal: areas and robustness at a glance, and what was odd, in plain words."""
+"""What a reader must know before trusting the tables of a run, in plain words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterable
 
 from adverse.analysis.results import Summary
-from adverse.analysis.score import ANY, ANY_MILD
-from adverse.text import SCORE_WORDS, shown
+from adverse.report.table import Row
 
-Row = Mapping[str, Any]
 SHOWN_CHANGES = 4
-GROUPS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": ""}
-"""The parts of a table, in order, with the words that head them."""
 CUT_SCORE = 0.01
 """Lowest score above which a system is taken to drop detections by itself, if it gave many."""
 MANY_DETECTIONS = 100
-SHOWN = 5
-"""Troubles that are told in full, for each kind; all of them are in troubles.parquet."""
-
-
-def tables(summary: Summary) -> list[Table]:
-    """Return one table for each level: a row for each setting, a column for each SUT."""
-    if summary.data["task"] != "detection":
-        return [_task_table(summary)]
-    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
-    return [
-        _table(
-            f"{level}: area, and share of the baseline that survives",
-            [row for row in summary.rows if row["level"] == level],
-        )
-        for level in levels
-    ]
+LISTED_TROUBLES = 5
+"""Troubles that are listed in full, for each kind; all of them are in troubles.parquet."""
 
 
 def remarks(summary: Summary) -> list[str]:
@@ -58,7 +36,10 @@ def quality(summary: Summary) -> list[str]:
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
         lines += _of_retries(summary, sut)
         if counts["nondeterministic"]:
-            lines.append(f"{sut}: gave different answers to the same image; its figures are one draw of many")
+            lines.append(
+                f"{sut}: nondeterministic: gave different answers to the same image; its figures are one "
+                "draw of many"
+            )
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     if refused:
         frames = len({row["frame"] for row in refused})
@@ -85,14 +66,14 @@ def _of_rankings(summary: Summary) -> list[str]:
 def _of_sensitivity(summary: Summary) -> list[str]:
     """Say how far thresholds can be trusted, once for all the SUTs it holds for."""
     suts: dict[str, list[str]] = {}
-    for sut, known in summary.data.get("sensitivity", {}).items():
-        if known["from"] == "test":
-            words = "thresholds were chosen on the un-mutated test images; there is no validation split"
+    for sut, facts in summary.data.get("sensitivity", {}).items():
+        if facts["from"] == "test":
+            words = "thresholds were chosen on the clean test images; there is no validation split"
             suts.setdefault(words, []).append(sut)
-        if known["unresolved_levels"]:
+        if facts["unresolved_levels"]:
             words = (
-                f"{known['unresolved_levels']} sensitivity levels are finer than 1 in "
-                f"{known['images']} images can show"
+                f"{facts['unresolved_levels']} sensitivity levels are finer than 1 in "
+                f"{facts['images']} images can show"
             )
             suts.setdefault(words, []).append(sut)
     return [f"{', '.join(names)}: {words}" for words, names in suts.items()]
@@ -101,11 +82,11 @@ def _of_sensitivity(summary: Summary) -> list[str]:
 def _cut_scores(summary: Summary) -> list[str]:
     """Say whose scores end well above 0, as those do that a system cuts before it answers."""
     return [
-        f"{sut}: none of its {known['detections']} detections scores below {known['lowest']:.3g}, so its "
+        f"{sut}: none of its {facts['detections']} detections scores below {facts['lowest']:.3g}, so its "
         "curves end there. Fix: if it drops weaker ones itself, lower its own threshold, or raise its limit "
         "of detections for each image."
-        for sut, known in summary.data.get("scores", {}).items()
-        if known["detections"] >= MANY_DETECTIONS and known["lowest"] > CUT_SCORE
+        for sut, facts in summary.data.get("scores", {}).items()
+        if facts["detections"] >= MANY_DETECTIONS and facts["lowest"] > CUT_SCORE
     ]
 
 
@@ -142,7 +123,7 @@ def _of_retries(summary: Summary, sut: str) -> list[str]:
         )
         lines += _listed((row for row in mine if row["failed_attempts"]), "retries")
     if counts["outages"]:
-        lines.append(f"{sut}: could not be reached {counts['outages']} times, until it was asked again")
+        lines.append(f"{sut}: was unreachable {counts['outages']} times before it answered")
         lines += _listed((row for row in mine if not row["failed_attempts"]), "retries")
     return lines
 
@@ -153,9 +134,9 @@ def _listed(troubles: Iterable[Row], table: str = "troubles") -> list[str]:
         f"  frame {row['frame']!r} under {row['settings'][0]}"
         + (f" and {len(row['settings']) - 1} more" if len(row["settings"]) > 1 else "")
         + f": {row['reason']}"
-        for row in rows[:SHOWN]
+        for row in rows[:LISTED_TROUBLES]
     ]
-    left = len(rows) - SHOWN
+    left = len(rows) - LISTED_TROUBLES
     return lines + ([f"  and {left} more, see results/{table}.parquet"] if left > 0 else [])
 
 
@@ -163,49 +144,3 @@ def _faults_count(summary: Summary) -> str:
     if summary.data["task"] == "detection":
         return "they count as nothing detected (area_without_faults in summary.json leaves them out)"
     return "they count as wrong answers"
-
-
-def _task_table(summary: Summary) -> Table:
-    metric = str(summary.data["metric"])
-    rows = [
-        {**row, "area": row["scores"][metric], "robustness": row["share"], "level": metric}
-        for row in summary.rows
-    ]
-    return _table(f"{SCORE_WORDS[metric]}, and share of the baseline that survives", rows)
-
-
-def _table(title: str, rows: Sequence[Row]) -> Table:
-    suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
-    table = Table(title=Text(title, style="table.title"), title_justify="left")
-    table.add_column("mutation", overflow="fold")
-    for sut in suts:
-        table.add_column(Text(shown(sut)), justify="right", overflow="fold")
-    for group, words in GROUPS.items():
-        mine = dict.fromkeys(str(row["setting"]) for row in rows if _group(row) == group)
-        if words and mine:
-            table.add_row(Text(words, style="italic dim"))
-        for number, setting in enumerate(mine, start=1):
-            cells = {row["sut"]: row for row in rows if row["setting"] == setting}
-            name = Text(shown(setting, longest=None), style="" if words else "bold")
-            table.add_row(name, *(_cell(cells.get(sut)) for sut in suts), end_section=number == len(mine))
-    return table
-
-
-def _group(row: Row) -> str:
-    return "worst" if row["setting"] in (ANY, ANY_MILD) else str(row["group"])
-
-
-def _cell(row: Row | None) -> Text:
-    if row is None:
-        return Text("-")
-    if row["area"] is None:
-        return Text(str(row["status"]), style="dim")
-    text = f"{row['area']:.3f}"
-    if row["group"] != "baseline":
-        text += f" {row['robustness']:4.0%}" if row["robustness"] is not None else "    -"
-    if row["faults"]:
-        text += "*"
-    style = "" if row["robustness"] is None or row["robustness"] > 0.9 else "yellow"
-    if row["robustness"] is not None and row["robustness"] < 0.5:
-        style = "red"
-    return Text(text + ("?" if row["status"] == "incomplete" else ""), style=style)

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.options import Json
 from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
-RunPath = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
+BenchmarkRun = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
 MetricName = Annotated[
     str | None,
     typer.Option(
@@ -37,15 +38,14 @@ With = Annotated[
     Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
 ]
 Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Csv = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
 Save = Annotated[
     bool, typer.Option("--save", help="Also write results/benchmark.json and .csv into the run.")
 ]
 
 
 def bench_table(
-    folder: RunPath,
+    folder: BenchmarkRun,
     metric: MetricName = None,
     classes: Classes = None,
     per_class: PerClass = False,  # noqa: FBT002
@@ -53,7 +53,7 @@ def bench_table(
     published: With = None,
     no_intervals: Quick = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
-    csv: Csv = None,
+    csv: CsvPath = None,
     save: Save = False,  # noqa: FBT002
     reference: Reference = None,
 ) -> None:
@@ -72,8 +72,8 @@ def bench_table(
     from adverse.benchmarks.table import save as save_in
     from adverse.report.benchmark import (
         benchmark_remarks,
-        benchmark_tables,
         corruption_error_lines,
+        in_terminal,
         published_tables,
     )
     from adverse.store.durable import write_file
@@ -88,10 +88,11 @@ def bench_table(
         typer.echo(json.dumps(as_data(table, others), indent=1))
     else:
         console = Console()
-        for shown in (*benchmark_tables(table, by_class=per_class), *published_tables(others or ())):
-            console.print(shown)
+        data = as_data(table)
+        for shown in (*in_terminal(data, by_class=per_class), *published_tables(others or ())):
+            console.print(shown.terminal(details=True))
         for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            console.say(line)
     if csv is not None:
         write_file(csv, as_csv(table).encode())
     if save:

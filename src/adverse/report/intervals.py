@@ -1,0 +1,27 @@
+"""Intervals in few characters, the same on every page and in every terminal; ~ marks few logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FEW_LOGS = "few logs"
+
+
+def interval_text(low: float | None, high: float | None, spec: str = ".2f", *, status: str = "ok") -> str:
+    """Return an interval as text; empty where there is none.
+
+    >>> interval_text(0.25, 0.5), interval_text(0.25, 0.5, status="few logs"), interval_text(None, None)
+    ('0.25 to 0.50', '~0.25 to 0.50', '')
+    """
+    if low is None or high is None:
+        return ""
+    return f"{'~' if status == FEW_LOGS else ''}{low:{spec}} to {high:{spec}}"
+
+
+def summary_interval(interval: Mapping[str, Any] | None) -> str:
+    """Return an interval of the summary as text; empty where there is none."""
+    if not interval or not interval["interval"]:
+        return ""
+    low, high = interval["interval"]
+    return interval_text(low, high, status=interval["interval_status"])

@@ -1,0 +1,262 @@
+"""The tables of a run: areas and scores by mutation, rankings, visual change, hazards and predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.curves.predict import BASELINE, Predictions, ScoreTable, family_of, predict_contextual
+from adverse.curves.ranking import equal, percent
+from adverse.errors import AdverseError
+from adverse.mutations.hazards import HazardCoverage
+from adverse.report.intervals import summary_interval
+from adverse.report.table import Cell, Row, Table, columns
+from adverse.text import SCORE_WORDS, shown
+
+NO_ORDER = "no order can be told"
+GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
+COUNTED = ("logs", "frames", "truths", "negative_frames", "quarantined", "faults")
+PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
+NAMED_SETTINGS = 2
+"""Settings that are named beside a hazard; the rest are counted, and named when looked at closely."""
+
+
+def level_tables(summary: Summary) -> list[Table]:
+    """Return mutations x SUTs for every level, or the one table of a segmentation or classification run."""
+    if summary.data["task"] != "detection":
+        metric = str(summary.data["metric"])
+        rows = [{**row, **row["scores"]} for row in summary.rows]
+        return [_matrix(metric, f"{SCORE_WORDS[metric]}, {SURVIVES}", rows, metric, "share")]
+    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
+    return [
+        _matrix(
+            level,
+            f"{level}: area, {SURVIVES}",
+            [row for row in summary.rows if row["level"] == level],
+            "area",
+            "robustness",
+        )
+        for level in levels
+    ]
+
+
+SURVIVES = "and share of the baseline that survives"
+
+
+def ranking_table(summary: Summary) -> Table | None:
+    """Return who is best under which condition, with probabilities."""
+    rankings = summary.data.get("rankings")
+    if not rankings:
+        return None
+    rows, records = [], []
+    for ranking in rankings:
+        places = ranking["places"]
+        order = "".join(
+            f"{_between(places, number)}{place['sut']} {place['value']:.3f}"
+            for number, place in enumerate(places)
+        )
+        chance, why = ranking["probability"], ranking["why"]
+        first = places[0] if places and places[0]["best"] is not None else None
+        rows.append(
+            (
+                Cell(ranking["level"]),
+                Cell(ranking["condition"]),
+                Cell(f"{first['sut']} ({percent(first['best'])})" if first else "-"),
+                Cell(order, shown(order, longest=400)),
+                Cell(chance, f"{NO_ORDER}: {shown(why, longest=400)}" if chance is None else percent(chance)),
+            )
+        )
+        records += [
+            {
+                "level": ranking["level"],
+                "condition": ranking["condition"],
+                "place": number,
+                "sut": place["sut"],
+                "area": place["value"],
+                "probability_best": place["best"],
+                "probability_ahead_of_next": place["ahead"],
+                "probability_of_order": chance,
+                "why_no_order": why,
+            }
+            for number, place in enumerate(places, start=1)
+        ]
+    headings = ("level", "condition", "best (probability)", "order by area", "probability of the whole order")
+    return Table("rankings", "Rankings", columns(*headings, left=5), tuple(rows), tuple(records))
+
+
+def visual_change_table(summary: Summary) -> Table | None:
+    """Return median and range of visual change by setting; None where the study did not measure it."""
+    settings = summary.data.get("visual_change")
+    if not settings:
+        return None
+    rows = tuple(
+        (
+            Cell(row["setting"]),
+            Cell(row["median"]),
+            Cell(f"{row['least']:.3f} to {row['most']:.3f}"),
+            Cell(row["unseen"], f"{row['unseen']:.0%}"),
+            Cell(
+                row["vsnr_db_median"],
+                "infinite" if row["vsnr_db_median"] is None else f"{row['vsnr_db_median']:.1f} dB",
+            ),
+            Cell(row["ssim_median"]),
+            Cell(row["mse_median"], f"{row['mse_median']:.1f}"),
+            Cell(str(row["frames"])),
+        )
+        for row in settings
+    )
+    backends = " and ".join(sorted({row["backend"] for row in settings}))
+    title = f"Visual change by {backends}: 0 is no worse to see, 1 is nothing left"
+    headings = ("setting", "median", "range", "not seen in", "VSNR", "SSIM", "MSE", "frames")
+    return Table("visual change", title, columns(*headings, format=".3f"), rows, tuple(settings))
+
+
+def hazard_table(coverage: HazardCoverage) -> Table:
+    """Return every hazard that a mutation stands for, and what exercised it."""
+    rows, records = [], []
+    for row in coverage.rows:
+        if row.settings:
+            text = ", ".join(shown(name) for name in row.settings[:NAMED_SETTINGS])
+            more = len(row.settings) - NAMED_SETTINGS
+            text += f" and {more} more" if more > 0 else ""
+        else:
+            text = f"not exercised; {', '.join(row.mutations)} would"
+        where = (Cell(row.location), Cell(row.parameter), Cell(row.guide_word), Cell(row.words, row.words))
+        rows.append((*where, Cell(text, text, note=", ".join(row.settings))))
+        records.append(
+            {
+                "location": row.location,
+                "parameter": row.parameter,
+                "guide_word": row.guide_word,
+                "meaning": row.words,
+                "exercised": bool(row.settings),
+                "settings": "; ".join(row.settings),
+                "mutations": "; ".join(row.mutations),
+            }
+        )
+    title = f"{len(coverage.exercised)} of {len(coverage.rows)} hazards were exercised"
+    headings = ("location", "parameter", "guide word", "what happens", "exercised by")
+    return Table("hazards", title, columns(*headings, left=5), tuple(rows), tuple(records))
+
+
+def prediction_tables(summary: Summary) -> Iterator[Table]:
+    """Yield how well contextual mutations follow from simple ones, at the first level that has both."""
+    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
+    for simple, contextual in PREDICTED:
+        for level in levels:
+            scores = _score_table(summary, level)
+            if scores is None:
+                continue
+            families = {family_of(setting) for setting in scores.settings}
+            if not {simple, contextual} <= families:
+                continue
+            try:
+                prediction = predict_contextual(scores, simple=simple, contextual=contextual)
+            except AdverseError:
+                continue
+            title = f"{contextual} from {simple}, at level {level}"
+            yield prediction_table(prediction, f"predict {contextual}", title, level=level)
+            break
+
+
+def prediction_table(prediction: Predictions, name: str, title: str, **more: str) -> Table:
+    """Return how well each SUT's scores were predicted; `more` goes into the records."""
+    rows = tuple(
+        (Cell(sut), Cell(fit.r2), Cell(fit.squared_correlation)) for sut, fit in prediction.suts.items()
+    )
+    records = tuple(
+        {"sut": sut, **more, "r2": fit.r2, "squared_correlation": fit.squared_correlation}
+        for sut, fit in prediction.suts.items()
+    )
+    return Table(name, title, columns("SUT", "R²", "squared correlation", format=".3f"), rows, records)
+
+
+def _between(places: Sequence[Row], number: int) -> str:
+    if number == 0:
+        return ""
+    return " = " if equal(places[number]["value"], places[number - 1]["value"]) else " > "
+
+
+def _matrix(name: str, title: str, rows: Sequence[Row], value: str, share: str) -> Table:
+    suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
+    lines: list[tuple[Cell, ...]] = []
+    groups: dict[int, str] = {}
+    for group, words in GROUP_WORDS.items():
+        settings = dict.fromkeys(str(row["setting"]) for row in rows if _group(row) == group)
+        if settings and words:
+            groups[len(lines)] = words
+        for setting in settings:
+            by_sut = {row["sut"]: row for row in rows if row["setting"] == setting}
+            cells = (_figure(by_sut.get(sut), value, share) for sut in suts)
+            lines.append((Cell(setting, tone="" if words in ("mild", "severe") else "strong"), *cells))
+    records = tuple(_flat(row) for row in rows)
+    headings = columns("mutation", *suts, format=".3f")
+    return Table(name, title, headings, tuple(lines), records, groups)
+
+
+def _group(row: Row) -> str:
+    """Return the part of a table that a row stands in."""
+    return "worst" if row["setting"] in (ANY, ANY_MILD) else str(row["group"])
+
+
+def _figure(row: Row | None, value: str, share: str) -> Cell:
+    if row is None:
+        return Cell(None, note="not run")
+    if row[value] is None:
+        note = f"{row['status']}: the data cannot answer this"
+        return Cell(None, str(row["status"]), note=note, tone="soft")
+    marks = ("*" if row["faults"] else "") + ("?" if row["status"] == "incomplete" else "")
+    left = math.nan if row[share] is None else row[share]
+    return Cell(
+        row[value],
+        details=(summary_interval(row.get(f"{value}_interval")),),
+        note=_note(row, value, share),
+        share=None if row["group"] == "baseline" else left,
+        marks=marks,
+    )
+
+
+def _note(row: Row, value: str, share: str) -> str:
+    parts = [f"{row['sut']} under {shown(row['setting'])}: {row[value]:.4f}"]
+    interval = row.get(f"{value}_interval")
+    if interval:
+        text = summary_interval(interval)
+        parts.append(f"95 % interval {text}" if text else f"no interval: {interval['why']}")
+    if row[share] is not None and row["group"] != "baseline":
+        parts.append(f"{row[share]:.1%} of its baseline survives")
+        if text := summary_interval(row.get(f"{share}_interval")):
+            parts.append(f"interval of that {text}")
+    counts = [f"{row[name]} {name.replace('_', ' ')}" for name in COUNTED if row.get(name)]
+    return "; ".join([*parts, ", ".join(counts)])
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """Return a row without nesting: intervals become two columns and a status."""
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if name.endswith("_interval"):
+            ends = value["interval"] if value else None
+            flat[f"{name}_low"], flat[f"{name}_high"] = ends or (None, None)
+            flat[f"{name}_status"] = value["interval_status"] if value else None
+        elif isinstance(value, Mapping):
+            flat |= {f"{name}.{key}": inner for key, inner in value.items()}
+        elif not isinstance(value, list):
+            flat[name] = value
+    return flat
+
+
+def _score_table(summary: Summary, level: str) -> ScoreTable | None:
+    """Return the areas of a level as a table that predictions can be made from; None if one is missing."""
+    rows = [row for row in summary.rows if row["level"] == level and row["setting"] not in (ANY, ANY_MILD)]
+    suts = tuple(dict.fromkeys(str(row["sut"]) for row in rows))
+    settings = tuple(dict.fromkeys(str(row["setting"]) for row in rows))
+    values = {(row["setting"], row["sut"]): row["area"] for row in rows}
+    scores = [[values.get((setting, sut)) for sut in suts] for setting in settings]
+    if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
+        return None
+    return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")
