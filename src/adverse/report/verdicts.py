@@ -96,7 +96,8 @@ def verdict_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
 def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
     """Return a Markdown summary, worst first, as a pull request shows it."""
     head = f"## {markdown_text(title)}\n\n{outcome_counts(verdicts) or 'No rule was checked.'}\n"
-    return f"{head}\n{verdict_table("rules", worst_first(verdicts)).markdown()}" if verdicts else head
+    table = verdict_table("rules", worst_first(verdicts))
+    return f"{head}\n{table.markdown()}" if verdicts else head
 
 
 def _interval(verdict: Verdict) -> str:
