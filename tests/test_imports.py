@@ -12,10 +12,10 @@ import pytest
 SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
-analysis: benchmarks content curves errors levels processes robot store types
+analysis: benchmarks content curves errors levels plugins processes robot store types
 api: analysis strict_yaml study
 benchmarks: curves errors seeds store types
-cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop mutations pages
+cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop levels mutations pages
     plugins processes report requirements semantic serving store strict_yaml study suts text
 content: errors types
 curves: errors seeds
@@ -24,7 +24,7 @@ depth: errors types
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
 humans: content data errors plugins seeds serving store strict_json strict_yaml study text types visual
 interop: data errors mutations plugins store suts types
-levels: robot store
+levels: errors marks plugins robot store
 marks: errors
 mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
@@ -41,7 +41,7 @@ serving: errors
 store: content errors types
 strict_json: errors
 strict_yaml: errors type_words
-study: adverse content data depth errors mutations plugins processes robot store strict_yaml suts types
+study: adverse content data depth errors marks mutations plugins processes robot store strict_yaml suts types
     visual
 suts: content errors plugins processes strict_json types
 types: errors

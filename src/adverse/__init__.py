@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adverse.api import run
     from adverse.errors import AdverseError
     from adverse.marks import Hazard, Strength
-    from adverse.plugins import dataset, mutation, sut
+    from adverse.plugins import dataset, level, metric, mutation, sut
     from adverse.types import Dataset, Detections, Frame, Log, Truth
 
 __version__ = "0.1.0"
@@ -35,6 +35,8 @@ _HOMES = {
     "Strength": "adverse.marks",
     "Truth": "adverse.types",
     "dataset": "adverse.plugins",
+    "level": "adverse.plugins",
+    "metric": "adverse.plugins",
     "mutation": "adverse.plugins",
     "run": "adverse.api",
     "sut": "adverse.plugins",
@@ -52,6 +54,8 @@ __all__ = [
     "Truth",
     "curves",
     "dataset",
+    "level",
+    "metric",
     "mutation",
     "mutations",
     "run",

@@ -40,7 +40,7 @@ def run(
     ran = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
     if ran.problem is not None:
         raise ran.problem
-    return analyze(path)
+    return analyze(path, registry=ran.plan.registry)
 
 
 class _Silent:

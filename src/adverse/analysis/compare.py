@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.analysis.compare_scores import benchmark_changes, score_changes
 from adverse.analysis.pairing import Change, Pairing, pair
-from adverse.analysis.results import no_results
+from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.bootstrap import COUNT, Resamples, draw, estimate
 from adverse.curves.interval import Interval, holm
@@ -139,6 +139,7 @@ def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
         raise no_results(store)
     table = pq.read_table(path, filters=pc.field("sut") == sut)
     fpr_max = store.run.fpr_max
+    costs = {name: mark["cost"] for name, mark in read_summary(store).data["levels"].items()}
     place = {log: number for number, log in enumerate(logs)}
     at = np.array([place.get(log, -1) for log in table["log"].to_pylist()], np.int64)
     keys = list(zip(table["level"].to_pylist(), table["setting"].to_pylist(), strict=True))
@@ -154,7 +155,7 @@ def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
         hit, truth, paid, shown = (
             _placed(part[chosen], into, size) for part in (hits, truths, cost, exposure)
         )
-        if level.startswith("loop"):
+        if costs[level.partition("/")[0]] == "time":
             found[level, setting] = Ratios(hit, truth, shown, paid, "ratio", fpr_max)
         else:
             found[level, setting] = Ratios(hit, truth, paid, shown, "rate", fpr_max)

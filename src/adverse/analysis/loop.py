@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.analysis.confidence import Confidence, ends
-from adverse.analysis.context import Context, Seen
-from adverse.analysis.matched import sensitivity_of
+from adverse.analysis.detections import sensitivity_of
 from adverse.analysis.score import Scored
 from adverse.curves.curve import area
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import StudyError, suggestion
-from adverse.levels.image import judge
+from adverse.levels.context import Context, PlacedDetections, level_input, run_context
+from adverse.levels.loop import input_obstacles_m, input_playbacks
+from adverse.levels.match import MatchedDetections, match_detections
 from adverse.levels.outcomes import Outcomes
 from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
@@ -90,8 +91,8 @@ def _share(hits: NDArray[np.int64], outcomes: Outcomes) -> NDArray[np.float64]:
         return np.asarray(hits.sum(axis=0) / outcomes.truths.sum())
 
 
-class Told(NamedTuple):
-    """Who tells the robot what is there: a SUT under a setting, from which score on, at which sensitivity."""
+class Driver(NamedTuple):
+    """What the robot is driven by: a SUT under a setting, at which sensitivity, so from which score on."""
 
     sut: str
     setting: str
@@ -129,27 +130,38 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     chosen = setting or store.run.baseline.id
     _known("mutation", chosen, list(store.groups))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
-    context = Context(store, [store.frames.logs.index(log)])
+    context = run_context(store, [store.frames.logs.index(log)])
     answers = store.answers(sut, settings=dict.fromkeys((store.run.baseline.id, chosen)))
-    baseline = judge(answers[store.run.baseline.id], store.truth)
-    known, _ = sensitivity_of(store, baseline)
-    k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
-    told = Told(sut, chosen, float(known.levels[k]), float(known.thresholds[k]))
-    return drive_seen(context, context.seen(answers[chosen]), told, log)
+    baseline = match_detections(answers[store.run.baseline.id], store.truth)
+    grid, _ = sensitivity_of(store, baseline)
+    k = int(np.argmin(np.abs(np.log(grid.levels) - np.log(sensitivity))))
+    driver = Driver(sut, chosen, float(grid.levels[k]), float(grid.thresholds[k]))
+    matched = match_detections(answers[chosen], store.truth)
+    return drive_detections(context, matched, driver, log)
 
 
-def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str | None = None) -> Driven:
-    """Drive one log by detections whose places are known, against one kind of truth (None: the first)."""
+def drive_detections(
+    context: Context,
+    matched: MatchedDetections,
+    driver: Driver,
+    log: str,
+    *,
+    kind: str | None = None,
+    placed: PlacedDetections | None = None,
+) -> Driven:
+    """Drive one log by detections, against one kind of truth (None: the first); `placed` are their places."""
     if context.robot is None:
         raise StudyError(
             "the run has no robot to drive",
-            where=str(context.store.folder.path),
+            where=f"log {log!r}",
             fix="Add loop to levels: and robot: to the study, and run it again.",
         )
-    frames = context.store.frames
-    threshold = np.array([told.threshold], np.float32)
-    obstacles = context.obstacles(seen, threshold, frames.test)
-    runs, left_out = context.playbacks(obstacles, kind or next(iter(context.truths)), frames.test)
+    frames = context.frames
+    threshold = np.array([driver.threshold], np.float32)
+    place = None if placed is None else lambda: placed
+    given = level_input(context, matched, threshold, frames.test, place=place)
+    true = context.truths[kind or next(iter(context.truths))]
+    runs, left_out = input_playbacks(given, input_obstacles_m(given), true)
     number = frames.logs.index(log)
     if number not in runs:
         raise StudyError("this log cannot be played back", where=f"log {log!r}", got=str(dict(left_out)))
@@ -159,7 +171,7 @@ def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str 
         for column in (run.obstacles_m[:, 0], run.true_m)
     )
     tolerance_m = context.robot.stop_tolerance_m
-    return Driven(log, *told, by_sut, by_truth, run.positive, tolerance_m)
+    return Driven(log, *driver, by_sut, by_truth, run.positive, tolerance_m)
 
 
 def _known(noun: str, name: str, names: list[str]) -> None:

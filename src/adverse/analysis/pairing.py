@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from adverse.content import digest
 from adverse.curves.interval import Interval
 from adverse.errors import DataError, StudyError, suggestion
-from adverse.levels.image import positive_logs
+from adverse.levels.outcomes import positive_logs
 from adverse.store.finished import finished
 from adverse.store.manifest import differences, read_inputs
 from adverse.store.read import Store

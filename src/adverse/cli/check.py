@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console
+from adverse.cli.report import Trust
+from adverse.cli.runs import trusted_plugins
 
 RunPath = Annotated[Path, typer.Argument(help="A finished run folder.")]
 Rules = Annotated[Path, typer.Argument(help="The requirements (YAML), see docs/gate.md.")]
@@ -26,6 +28,7 @@ def check(
     markdown: Markdown = None,
     json: Json = None,
     save: Save = False,  # noqa: FBT002
+    trust: Trust = False,  # noqa: FBT002
 ) -> None:
     """Hold a run to requirements and print a verdict on each: PASS, FAIL or INCONCLUSIVE.
 
@@ -46,7 +49,7 @@ def check(
     from adverse.store.finished import finished
 
     store = finished(folder)
-    found = work_out(store, requirements)
+    found = work_out(store, requirements, registry=trusted_plugins(folder) if trust else None)
     console = Console()
     console.print(verdict_table(found))
     for line in verdict_lines(found):

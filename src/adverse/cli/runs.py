@@ -19,6 +19,7 @@ from adverse.cli.report import Trust
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
+    from adverse.plugins import Registry
     from adverse.study.engines import Stop
 
 StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML).")]
@@ -104,7 +105,19 @@ def analyze(folder: RunPath, exact: Exact = False, trust: Trust = False) -> None
         adverse analyze runs/orchard
         adverse analyze runs/orchard --exact
     """
-    raise typer.Exit(_analyze_and_show(folder, Console(), exact=exact, trust=trust))
+    raise typer.Exit(
+        _analyze_and_show(
+            folder, Console(), exact=exact, trust=trust, registry=trusted_plugins(folder) if trust else None
+        )
+    )
+
+
+def trusted_plugins(folder: Path) -> Registry:
+    """Load the plug-ins that the study of a run names."""
+    from adverse.report.pictures import Looker
+    from adverse.store.finished import finished
+
+    return Looker(finished(folder, results=False), trust=True).registry
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -149,15 +162,18 @@ def run_and_show(study: Path, out: Path, workers: int | None, *, fresh: bool = F
         return EXIT_INTERRUPTED
     if ran.status == "incomplete":
         return EXIT_INCOMPLETE
-    return _analyze_and_show(out, console, trust=True)  # the study's plug-ins ran just now
+    # the study's plug-ins ran just now
+    return _analyze_and_show(out, console, trust=True, registry=ran.plan.registry)
 
 
-def _analyze_and_show(folder: Path, console: Console, *, exact: bool = False, trust: bool) -> int:
+def _analyze_and_show(
+    folder: Path, console: Console, *, exact: bool = False, trust: bool, registry: Registry | None
+) -> int:
     from adverse.analysis.results import analyze as work_out
     from adverse.report.page import write_report
     from adverse.report.terminal import remarks, tables
 
-    summary = work_out(folder, exact=exact)
+    summary = work_out(folder, exact=exact, registry=registry)
     for table in tables(summary):
         console.print(table)
     for line in remarks(summary):

@@ -12,12 +12,6 @@ from adverse.report.tables import NO_ORDER, span
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
-LEVEL_WORDS = {
-    "image": "single images",
-    "located": "people as places on the ground",
-    "path": "people in the robot's way",
-    "loop": "what the robot does",
-}
 SURE, LIKELY = 0.95, 0.8
 """Probabilities of being best from which a choice is called the best, and probably the best."""
 CONDITIONS = {ANY_MILD: "any mild mutation", ANY: "any mutation"}
@@ -50,14 +44,12 @@ def answers(summary: Summary) -> list[str]:
     return [text for level in reversed(levels) if (text := _of_level(summary, level))]
 
 
-def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
-    """Return what the run says nothing about, in plain words; `levels` are those there could be."""
+def untested(summary: Summary) -> list[str]:
+    """Return what the run says nothing about, in plain words."""
     lines = []
-    if summary.data["task"] == "detection":
-        there = {str(row["level"]).partition("/")[0] for row in summary.rows}
-        missing = [f"{level} ({LEVEL_WORDS[level]})" for level in levels if level not in there]
-        if missing:
-            lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
+    missing = [f"{name} ({title})" for name, title in summary.data.get("levels_not_evaluated", {}).items()]
+    if missing:
+        lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
     settings = {str(row["setting"]).partition("(")[0]: str(row["group"]) for row in summary.rows}
     gone = [name for name in CONTEXTUAL if name not in settings]
     if gone:

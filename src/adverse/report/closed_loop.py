@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adverse.analysis.loop import Driven, drive_log
+from adverse.analysis.results import read_summary
 from adverse.errors import AdverseError
 from adverse.report.chart import Line, Mark, Panel, svg
 from adverse.report.tables import Cell, Table
@@ -94,12 +96,15 @@ class Drive:
 def drives(store: Store) -> list[Drive]:
     """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one."""
     path = store.result("outcomes.parquet")
-    if "loop" not in store.run.levels or path is None:
+    levels = [name for name, level in read_summary(store).data["levels"].items() if level["drives"]]
+    if not levels or path is None:
         return []
     grid = store.run.sensitivity
     k = _nearest(grid.lowest, grid.highest, grid.levels)
     table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
-    table = table.filter(pc.and_(pc.starts_with(table["level"], "loop"), pc.greater(table["truths"], 0)))
+    table = table.filter(
+        pc.and_(pc.is_in(_base_levels(table), pa.array(levels)), pc.greater(table["truths"], 0))
+    )
     safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
     found = []
     for wanted in (True, False):
@@ -117,6 +122,11 @@ def drives(store: Store) -> list[Drive]:
                 found.append(Drive(story, picture(driven), _steps(driven)))
                 break
     return found
+
+
+def _base_levels(table: pa.Table) -> pa.Array:
+    """Return the level of each row without its variant."""
+    return pc.list_element(pc.split_pattern(table["level"], "/"), 0)
 
 
 def _steps(driven: Driven) -> Table:

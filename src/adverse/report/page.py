@@ -23,7 +23,7 @@ from adverse.report.hazards import hazard_table
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.scores import benchmark_tables, class_tables
-from adverse.report.tables import Cell, Table, level_tables, ranking_table
+from adverse.report.tables import Cell, Table, level_tables, metric_tables, ranking_table
 from adverse.report.terminal import quality
 from adverse.report.tradeoffs import MARKED, figures
 from adverse.report.visual import visual_change_table
@@ -32,7 +32,6 @@ from adverse.store.finished import finished
 from adverse.store.folder import BENCHMARK
 from adverse.store.read import Store
 from adverse.store.seals import drop_derived, read_seals
-from adverse.study.spec import LEVELS
 from adverse.text import shown
 
 FILE, TABLES = "report.html", "report_tables"
@@ -77,7 +76,7 @@ def render(looker: Looker, summary: Summary) -> str:
         title=shown(summary.data["study"]),
         run=store.run,
         answers=[*answers(summary), *requirement_answers(verdicts)],
-        untested=[*untested(summary, LEVELS), *hazards.sentences(), *([] if verdicts else [UNCHECKED])],
+        untested=[*untested(summary), *hazards.sentences(), *([] if verdicts else [UNCHECKED])],
         hazards=hazard_table(hazards),
         seen=visual_change_table(summary),
         requirements=requirement_tables(verdicts),
@@ -87,7 +86,7 @@ def render(looker: Looker, summary: Summary) -> str:
         class_suts=store.suts,
         remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
         changes=list(summary.data.get("ranking_changes", ())),
-        levels=level_tables(summary),
+        levels=[*level_tables(summary), *metric_tables(summary)],
         rankings=ranking_table(summary),
         told_all=all(one["probability"] is not None for one in summary.data.get("rankings", ())),
         predictions=list(prediction_tables(summary)) if detection else [],
@@ -118,6 +117,7 @@ def _tables(looker: Looker, summary: Summary) -> list[Table]:
     maybe = (rankings, visual_change_table(summary))
     return [
         *level_tables(summary),
+        *metric_tables(summary),
         *(table for table in maybe if table),
         hazard_table(hazards_of(looker)),
         *predicted,

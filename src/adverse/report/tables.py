@@ -65,6 +65,21 @@ def level_tables(summary: Summary) -> list[Table]:
     return [_level_table(level, [row for row in summary.rows if row["level"] == level]) for level in levels]
 
 
+def metric_tables(summary: Summary) -> list[Table]:
+    """Return mutations x SUTs for every metric that the study names."""
+    rows = summary.data.get("metrics", ())
+    return [
+        _matrix(
+            name,
+            f"{name}: {title}, shaded by the share of the SUT's own baseline that survives",
+            [row for row in rows if row["metric"] == name],
+            "value",
+            "share",
+        )
+        for name, title in summary.data.get("metric_titles", {}).items()
+    ]
+
+
 def ranking_table(summary: Summary) -> Table | None:
     """Return who is best under which condition, with probabilities."""
     rankings = summary.data.get("rankings")

@@ -28,12 +28,26 @@ def tables(summary: Summary) -> list[Table]:
     if summary.data["task"] != "detection":
         return [_task_table(summary)]
     levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
-    return [
+    metrics = [
         _table(
-            f"{level}: area, and share of the baseline that survives",
-            [row for row in summary.rows if row["level"] == level],
+            f"{name}: {title}, and share of the baseline that survives",
+            [
+                {**row, "area": row["value"], "robustness": row["share"]}
+                for row in summary.data.get("metrics", ())
+                if row["metric"] == name
+            ],
         )
-        for level in levels
+        for name, title in summary.data.get("metric_titles", {}).items()
+    ]
+    return [
+        *(
+            _table(
+                f"{level}: area, and share of the baseline that survives",
+                [row for row in summary.rows if row["level"] == level],
+            )
+            for level in levels
+        ),
+        *metrics,
     ]
 
 

@@ -11,11 +11,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from adverse.analysis.results import Summary, work_out_results
+from adverse.analysis.results import Summary, run_results
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
+from adverse.plugins import Registry
 from adverse.requirements.results import rejudged
 from adverse.requirements.rules import COUNTS, PERCENT, RATES, VERDICTS, Rule, read_rules
 from adverse.requirements.verdicts import Outcome, Verdict
@@ -43,14 +44,15 @@ class Figure:
 class Measured:
     """A finished run, from whose detections figures are worked out: what is written down is not trusted."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, registry: Registry | None = None) -> None:
         self.store = store
+        self.registry = registry
         self.benchmark = cache(self._benchmark)
 
     @cached_property
     def summary(self) -> Summary:
         """The results, worked out when a rule first asks for them."""
-        return work_out_results(self.store).summary
+        return run_results(self.store, registry=self.registry).summary
 
     def figures(self, rule: Rule) -> Iterator[Figure]:
         """Yield what a rule asks about: one figure for each SUT and level it covers, none left out."""
@@ -183,14 +185,16 @@ OWN = "check"
 BOUNDS = {"lower": "the lower bound of ", "upper": "the upper bound of ", "point": ""}
 
 
-def check(run: Path | Store, rules: Path) -> list[Verdict]:
+def check(run: Path | Store, rules: Path, *, registry: Registry | None = None) -> list[Verdict]:
     """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers.
 
-    Figures and verdicts are worked out from the detections of the run, whatever its results say.
+    Figures and verdicts are computed from the detections of the run, whatever its results say. `registry`
+    holds the levels of plug-ins that may be run.
     """
-    told = read_rules(rules)
-    measured = Measured(run if isinstance(run, Store) else finished(run))
-    return [verdict for rule in told for verdict in _verdicts(measured, rule)]
+    store = run if isinstance(run, Store) else finished(run)
+    measured = Measured(store, registry)
+    levels = store.run.levels
+    return [verdict for rule in read_rules(rules, levels=levels) for verdict in _verdicts(measured, rule)]
 
 
 def _verdicts(measured: Measured, rule: Rule) -> Iterator[Verdict]:

@@ -77,6 +77,7 @@ class Run:
     settings: tuple[Setting, ...]
     suts: tuple[RunSut, ...]
     levels: tuple[str, ...]
+    metrics: tuple[str, ...]
     targets: tuple[str, ...]
     robot: Mapping[str, Any] | None
     sensitivity: SensitivityGrid
@@ -143,6 +144,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             for name, entry in manifest["suts"].items()
         ),
         levels=tuple(told["levels"]),
+        metrics=tuple(told["metrics"]),
         targets=tuple(told["targets"]),
         robot=told["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),

@@ -12,7 +12,7 @@ import adverse
 from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.store.run import setting_entry
-from adverse.study.plan import Plan, conditions_of, robot_of
+from adverse.study.plan import Plan, conditions_of, levels_of, robot_of
 
 LIBRARIES = (
     "duckdb",
@@ -30,7 +30,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
     """Return all of the manifest that is known before the run."""
     study = plan.file.study
     registry = plan.registry
-    robot = robot_of(plan.file, plan.dataset)
+    robot = robot_of(plan.file, plan.dataset, levels_of(plan.file, plan.registry))
     return {
         "adverse": {"version": adverse.__version__, "commit": _commit()},
         "environment": {
@@ -77,6 +77,7 @@ def describe(plan: Plan, *, engine: str, workers: int) -> dict[str, Any]:
         "statistics": {
             "targets": list(study.targets),
             "levels": list(study.levels),
+            "metrics": list(study.metrics),
             "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,

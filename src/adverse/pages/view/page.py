@@ -23,11 +23,6 @@ from adverse.text import without_paths
 
 UNKNOWN_SIZE = (640, 480)
 """Of a frame that cannot be shown and whose camera is not known."""
-LEVEL_NOTES = {
-    "located": "This level judges places on the ground within reach of the robot, not boxes. ",
-    "path": "This level judges whole images: whether what is in the robot's way is seen in time. ",
-    "loop": "This level judges whole logs: whether the robot stops in time, and what it loses. ",
-}
 LONGEST_TABLE = 200
 """Rows of a table on the page; its twin holds all."""
 
@@ -68,7 +63,7 @@ class Pages:
                 "resolved": grid.resolved.tolist(),
                 "words": sensitivity_words(grid),
             },
-            "level_note": LEVEL_NOTES.get(pick.level.partition("/")[0], ""),
+            "level_note": run.words_of(pick.level)["sentence"],
             "curves": curve_panels(run, pick),
             "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
             "drive": self.drive(pick),
