@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import ends
+from adverse.analysis.confidence import plain_interval
 from adverse.analysis.detections import SutDetections, validation_scores
 from adverse.analysis.score import Status
 from adverse.curves.bootstrap import Resamples
@@ -56,7 +56,7 @@ def adr_rows(
             "frames": int(each.exposure.sum()),
             "people": int(each.truths.sum()),
             "adr": float(each.safety().mean()) if each.truths.any() else None,
-            **ends(sure.get(setting), "adr"),
+            "adr_interval": plain_interval(sure.get(setting)),
         }
         for setting, each in found.items()
     ]
@@ -128,7 +128,7 @@ def _row(
         "people": len(people),
         "affordable_before": int(affordable.sum()),
         "lost": interval.value,
-        **ends(interval, "lost"),
+        "lost_interval": interval.plain(),
         "median_rise_orders": _plain(float(np.median(rise))) if len(rise) else None,
     }
 

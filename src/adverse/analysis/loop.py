@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import Confidence, ends
+from adverse.analysis.confidence import Confidence, plain_interval
 from adverse.analysis.detections import sensitivity_of
 from adverse.analysis.score import Scored
 from adverse.curves.curve import area
@@ -50,7 +50,7 @@ def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[st
             defined = row.area is not None
             found[f"area_{name}"] = area(safety, one.curve.efficiency) if defined else None
             key = (row.level, row.setting, name)
-            found |= ends(sure.beside.get(key) if sure else None, f"area_{name}")
+            found[f"area_{name}_interval"] = plain_interval(sure.beside.get(key) if sure else None)
         if row.area is not None:
             nearest = [int(np.argmin(np.abs(np.log(known) - np.log(level)))) for level in SHOWN]
             found["at"] = [_at(one, outcomes, k) for k in dict.fromkeys(nearest)]
@@ -76,7 +76,7 @@ def _at(one: Scored, outcomes: Outcomes, k: int) -> dict[str, Any]:
     for name, hits in {**counts, "violations": outcomes.beside["violations"]}.items():
         interval = _interval(int(hits[:, k].sum()), found["logs"])
         found[name] = interval.value
-        found |= ends(interval, name)
+        found[f"{name}_interval"] = interval.plain()
     return found
 
 

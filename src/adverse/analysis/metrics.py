@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from adverse.analysis.confidence import bounds
+from adverse.analysis.confidence import plain_interval
 from adverse.analysis.detections import SutDetections
 from adverse.analysis.score import Status
 from adverse.curves.bootstrap import Resamples
@@ -79,6 +79,6 @@ def _rows(
             "faults": int((tested == FAULT).sum()),
         }
         if resamples is not None:
-            row["value_interval"] = bounds(found[setting]) if setting in found else None
+            row["value_interval"] = plain_interval(found.get(setting))
         rows.append(row)
     return rows

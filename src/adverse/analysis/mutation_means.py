@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from adverse.analysis.confidence import Confidence, ends
+from adverse.analysis.confidence import Confidence, plain_interval
 from adverse.analysis.score import Scored
 from adverse.curves.curve import area
 from adverse.curves.robustness import expected_curve, mean_over_mutations
@@ -41,7 +41,7 @@ def mean_rows(run: Run, scored: Sequence[Scored], sure: Confidence | None) -> li
             values = {f: [getattr(by_setting[s].row, name) for s in mine] for f, mine in known.items()}
             defined = all(value is not None for mine in values.values() for value in mine)
             row[name] = mean_over_mutations(values) if defined else None
-            row |= ends(sure.means.get((level, name)) if sure else None, name)
+            row[f"{name}_interval"] = plain_interval(sure.means.get((level, name)) if sure else None)
         rows.append({**row, "families": len(known), "settings": len(run.mutations)})
     return rows
 
@@ -66,7 +66,8 @@ def expected_rows(
             chances = list(conditions.values())
             curve = expected_curve(triples, chances, fpr_max=None if timed else fpr_max)
             row["area"] = area(curve.safety, curve.efficiency)
-        rows.append({**row, **ends(sure.expected.get(level) if sure else None, "area")})
+        row["area_interval"] = plain_interval(sure.expected.get(level) if sure else None)
+        rows.append(row)
     return rows
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adverse.content import digest
-from adverse.curves.interval import Interval
+from adverse.curves.interval import Interval, interval_cells
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.levels.outcomes import positive_logs
 from adverse.store.finished import finished
@@ -299,22 +299,12 @@ class Change:
             "figure": self.figure,
             "before": self.before,
             "after": self.after,
-            **_ends("difference", self.difference),
+            "difference": self.difference.value if self.difference else None,
+            **interval_cells("difference", self.difference.plain() if self.difference else None),
             "p": self.p,
             "robustness_before": self.robustness_before,
             "robustness_after": self.robustness_after,
-            **_ends("robustness_difference", self.robustness),
+            "robustness_difference": self.robustness.value if self.robustness else None,
+            **interval_cells("robustness_difference", self.robustness.plain() if self.robustness else None),
             "why": self.why,
         }
-
-
-def _ends(name: str, found: Interval | None) -> dict[str, Any]:
-    if found is None:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high", f"{name}_interval", f"{name}_logs"))
-    return {
-        name: found.value,
-        f"{name}_low": found.low,
-        f"{name}_high": found.high,
-        f"{name}_interval": found.status,
-        f"{name}_logs": found.logs,
-    }

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from adverse.analysis.confidence import Confidence, bounds, confidence, ratios
+from adverse.analysis.confidence import Confidence, confidence, plain_interval, ratios
 from adverse.analysis.detection_rates import adr_rows, required_of
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.exact import Exact, exact_curves
@@ -103,7 +103,7 @@ def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> d
         row["area_exact"], row["robustness_exact"] = exact.areas[key].area, exact.areas[key].robustness
     if sure is not None:
         for name, intervals in (("area", sure.area), ("robustness", sure.robustness)):
-            row[f"{name}_interval"] = bounds(intervals[key]) if key in intervals else None
+            row[f"{name}_interval"] = plain_interval(intervals.get(key))
     return row
 
 

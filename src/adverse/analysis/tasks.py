@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import bounds
 from adverse.benchmarks import classification, segmentation
 from adverse.benchmarks.intervals import LeftOut, interval
 from adverse.benchmarks.task_table import DEFAULTS, answers_of, judge, task_metric
@@ -51,7 +50,7 @@ class TaskRow:
     def plain(self) -> dict[str, Any]:
         """Return the row as plain data, intervals as those of detectors."""
         row = {name: value for name, value in asdict(self).items() if name != "intervals"}
-        return row | {f"{name}_interval": bounds(found) for name, found in self.intervals.items()}
+        return row | {f"{name}_interval": found.plain() for name, found in self.intervals.items()}
 
 
 Scores = tuple[dict[str, float | None], dict[str, float | None]]

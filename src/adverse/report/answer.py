@@ -141,9 +141,9 @@ def _best(summary: Summary, level: str, condition: str) -> Best | None:
             why = ranking["why"]
     equals = tuple(sut for sut in areas if equal(areas[sut], areas[first]))
     interval = rows[first].get("area_interval") or {}
-    few = f", from {interval['why']}" if interval.get("interval_status") == "few logs" else ""
+    few = f", from {interval['why']}" if interval.get("status") == "few logs" else ""
     apart = rows[first]["group"] != "baseline" or all(
-        (row["difference_low"] or 0.0) > 0
+        (row["difference_interval"]["low"] or 0.0) > 0
         for row in summary.data.get("differences", ())
         if (row["level"], row["first"]) == (level, first)
     )

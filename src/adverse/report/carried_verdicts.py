@@ -40,7 +40,7 @@ def _table(source: str, found: Sequence[Verdict]) -> Table:
             Cell("-" if one.required is None else f"{one.required:.4g}"),
             Cell(
                 "-" if one.measured is None else f"{one.measured:.4g}",
-                "" if one.interval is None else f"{one.interval[0]:.4g} to {one.interval[1]:.4g}",
+                one.interval.text() if one.interval else "",
             ),
             Cell(shown(one.reason, longest=300)),
         )
@@ -53,8 +53,8 @@ def _table(source: str, found: Sequence[Verdict]) -> Table:
             "requirement": one.requirement,
             "required": one.required,
             "measured": one.measured,
-            "low": None if one.interval is None else one.interval[0],
-            "high": None if one.interval is None else one.interval[1],
+            "low": one.interval.low if one.interval else None,
+            "high": one.interval.high if one.interval else None,
             "reason": one.reason,
         }
         for one in ordered

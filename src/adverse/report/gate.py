@@ -50,5 +50,5 @@ def counted(verdicts: Sequence[Verdict]) -> str:
 def _measured(verdict: Verdict) -> str:
     if verdict.measured is None:
         return "-"
-    ends = "" if verdict.interval is None else f"\n{verdict.interval[0]:.4g} to {verdict.interval[1]:.4g}"
-    return f"{verdict.measured:.4g}{ends}"
+    interval = verdict.interval.text() if verdict.interval else ""
+    return f"{verdict.measured:.4g}" + (f"\n{interval}" if interval else "")

@@ -11,6 +11,7 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.curves.interval import interval_cells
 from adverse.curves.ranking import equal, percent
 from adverse.text import SCORE_WORDS, cell, shown
 
@@ -185,11 +186,10 @@ def shade_of(share: float) -> int:
 
 def span(interval: Mapping[str, Any] | None) -> str:
     """Return an interval in few characters; empty where there is none."""
-    if not interval or not interval["interval"]:
+    if not interval or interval["low"] is None or interval["high"] is None:
         return ""
-    low, high = interval["interval"]
-    mark = "~" if interval["interval_status"] == "few logs" else ""
-    return f"{mark}{low:.2f} to {high:.2f}"
+    mark = "~" if interval["status"] == "few logs" else ""
+    return f"{mark}{interval['low']:.2f} to {interval['high']:.2f}"
 
 
 def _note(row: Row, value: str, share: str) -> str:
@@ -210,13 +210,11 @@ COUNTED = ("logs", "frames", "truths", "negative_frames", "quarantined", "faults
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """Return a row without nesting: intervals become two columns and a status."""
+    """Return a row without nesting: intervals have cells of their own."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if name.endswith("_interval"):
-            ends = value["interval"] if value else None
-            flat[f"{name}_low"], flat[f"{name}_high"] = ends or (None, None)
-            flat[f"{name}_status"] = value["interval_status"] if value else None
+            flat |= interval_cells(name.removesuffix("_interval"), value)
         elif isinstance(value, Mapping):
             flat |= {f"{name}.{key}": inner for key, inner in value.items()}
         elif not isinstance(value, list):

@@ -36,7 +36,7 @@ class Figure:
 
     of: str
     value: float | None
-    ends: tuple[float, float] | None = None
+    interval: Interval | None = None
     doubt: str = ""
     note: str = ""
 
@@ -135,8 +135,9 @@ class Measured:
         if value is None:
             return Figure(of, None, doubt="P is 0, so nothing can be a share of it")
         doubt = "" if table.status == "ok" else f"{table.status}: {TOO_FEW}"
-        ends, note = _of_interval(found, 100)
-        return Figure(of, 100 * value, ends, doubt, note)
+        if found is None:
+            return Figure(of, 100 * value, None, doubt, "this metric has no interval")
+        return Figure(of, 100 * value, found.scaled(100), doubt, found.why)
 
     def _benchmark(self, metric: str | None) -> BenchTable:
         return bench_table(self.store, metric=metric)
@@ -159,25 +160,16 @@ def _column(measure: str) -> str:
 
 
 def _figure(row: Mapping[str, Any], name: str, of: str) -> Figure:
-    """Return a figure from a row of the results, nested or flat, and why it may not decide."""
+    """Return a figure from a row of the results, and why it may not decide."""
+    plain = row.get(f"{name}_interval")
+    interval = None if plain is None else Interval.read(row[name], plain)
     if row[name] is None:
-        return Figure(of, None, doubt="insufficient: the data cannot answer this")
+        return Figure(of, None, interval, doubt="insufficient: the data cannot answer this")
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
-    found = row.get(f"{name}_interval")
-    if isinstance(found, Mapping):
-        ends, status, why = found["interval"], found["interval_status"], found["why"]
-    else:
-        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], found, ""
-    if not ends or None in ends:
-        return Figure(of, row[name], None, doubt, why or "the run has no intervals")
-    note = "rests on fewer than 20 logs" if status == "few logs" else ""
-    return Figure(of, row[name], (ends[0], ends[1]), doubt, note)
-
-
-def _of_interval(found: Interval | None, scale: float) -> tuple[tuple[float, float] | None, str]:
-    if found is None or found.low is None or found.high is None:
-        return None, found.why if found else "this metric has no interval"
-    return (scale * found.low, scale * found.high), found.why
+    if interval is None:
+        return Figure(of, row[name], None, doubt, "the run has no intervals")
+    few = f"rests on {interval.why}" if interval.status == "few logs" else ""
+    return Figure(of, row[name], interval, doubt, interval.why if interval.status == "refused" else few)
 
 
 OWN = "check"
@@ -209,7 +201,7 @@ def _verdicts(measured: Measured, rule: Rule) -> Iterator[Verdict]:
         name = words
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
-        yield Verdict(name, words, rule.limit, figure.value, figure.ends, *judge(rule, figure))
+        yield Verdict(name, words, rule.limit, figure.value, figure.interval, *judge(rule, figure))
 
 
 def judge(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
@@ -218,10 +210,9 @@ def judge(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
         return _kept(rule, figure.value), figure.note if rule.measure in COUNTS else ""
-    if figure.ends is None:
+    if figure.interval is None or figure.interval.low is None or figure.interval.high is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
-    low, high = figure.ends
-    both = {_kept(rule, low), _kept(rule, high)}
+    both = {_kept(rule, figure.interval.low), _kept(rule, figure.interval.high)}
     if len(both) == 1:
         return both.pop(), figure.note
     more = f"; {figure.note}" if figure.note else ""

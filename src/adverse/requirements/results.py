@@ -12,13 +12,14 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
+from adverse.curves.interval import Interval, refused
 from adverse.errors import StoreError, StudyError
 from adverse.humans.thresholds import Threshold
 from adverse.requirements.file import Requirements, RequirementsFile
@@ -148,13 +149,18 @@ QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 def as_verdict(one: Checked) -> Verdict:
     """Return the verdict: the margin is what is required, the distance what is measured."""
     finding = one.judged.finding
-    ends = None if finding.low is None or finding.high is None else (finding.low, finding.high)
+    method, confidence = "two one-sided bounds", one.plan.confidence
+    interval = (
+        refused(math.nan, finding.refused, level=confidence, method=method, logs=finding.logs)
+        if finding.low is None or finding.high is None
+        else Interval(finding.distance, finding.low, finding.high, confidence, method, finding.logs, "ok")
+    )
     return Verdict(
         name=f"{one.sut}: {one.name}",
         requirement=one.words,
         required=one.plan.margin,
         measured=finding.distance,
-        interval=ends,
+        interval=replace(interval, value=finding.distance),
         outcome=one.judged.outcome,
         reason=one.judged.reason,
     )
