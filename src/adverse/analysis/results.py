@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
+from adverse.analysis.failures import failure_rows, prediction_rows, sut_failures
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
@@ -134,6 +135,7 @@ def run_results(
     resamples = _resamples(store)
     exact = exact or store.run.exact
     done: list[SutResults] = []
+    failures: list[dict[str, Any]] = []
 
     def of_sut(sut: str) -> SutResults:
         return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics, exact=exact)
@@ -143,6 +145,7 @@ def run_results(
         for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
                 table.add(getattr(result, name))
+            failures += [] if result.required is None else sut_failures(store, result.required)
             done.append(replace(result, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
@@ -152,6 +155,8 @@ def run_results(
     seen = visual_change_rows(store)
     lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
+    summary["failures"] = failure_rows(store, failures)
+    summary["predictions"] = list(prediction_rows(summary["rows"]))
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
     files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from adverse.analysis.results import Summary, read_summary
-from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
-from adverse.curves.predict import BASELINE, ScoreTable, family_of, predict_contextual
-from adverse.errors import AdverseError
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.carried_verdicts import requirement_answers, requirement_tables
@@ -39,7 +33,6 @@ FILE, TABLES = "report.html", "report_tables"
 UNCHECKED = (
     "No requirement was checked; adverse check with --save does, and its verdicts are then shown here."
 )
-PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 
 
 def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] | None = None) -> Path:
@@ -92,7 +85,7 @@ def render(looker: Looker, summary: Summary) -> str:
         predictions=list(prediction_tables(summary)) if detection else [],
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
-        failures=failures(store, looker) if detection and no_pictures is None else [],
+        failures=failures(summary, looker) if detection and no_pictures is None else [],
         gallery=list(mutation_gallery(store, looker)) if no_pictures is None else [],
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],
@@ -134,43 +127,16 @@ def _could_be_benchmarked(store: Store) -> bool:
 
 
 def prediction_tables(summary: Summary) -> Iterator[Table]:
-    """Yield how well contextual mutations can be told from simple ones, at the first level that has both."""
-    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
-    for simple, contextual in PREDICTED:
-        for level in levels:
-            table = _score_table(summary, level)
-            if table is None:
-                continue
-            families = {family_of(setting) for setting in table.settings}
-            if not {simple, contextual} <= families:
-                continue
-            try:
-                found = predict_contextual(table, simple=simple, contextual=contextual)
-            except AdverseError:
-                continue
-            data: tuple[dict[str, Any], ...] = tuple(
-                {"sut": sut, "level": level, "r2": one.r2, "squared_correlation": one.squared_correlation}
-                for sut, one in found.suts.items()
-            )
-            rows = tuple(
-                (Cell(row["sut"]), Cell(_number(row["r2"])), Cell(_number(row["squared_correlation"])))
-                for row in data
-            )
-            title = f"{contextual} from {simple}, at level {level}"
-            yield Table(f"predict {contextual}", title, ("SUT", "R²", "squared correlation"), rows, data)
-            break
-
-
-def _score_table(summary: Summary, level: str) -> ScoreTable | None:
-    """Return the areas of a level as a table that predictions can be made from; None if one is missing."""
-    rows = [row for row in summary.rows if row["level"] == level and row["setting"] not in (ANY, ANY_MILD)]
-    suts = tuple(dict.fromkeys(str(row["sut"]) for row in rows))
-    settings = tuple(dict.fromkeys(str(row["setting"]) for row in rows))
-    values = {(row["setting"], row["sut"]): row["area"] for row in rows}
-    scores = [[values.get((setting, sut)) for sut in suts] for setting in settings]
-    if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
-        return None
-    return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")
+    """Yield how well contextual mutations can be predicted from simple ones."""
+    predictions = summary.data["predictions"]
+    for contextual in dict.fromkeys(row["contextual"] for row in predictions):
+        data = tuple(row for row in predictions if row["contextual"] == contextual)
+        rows = tuple(
+            (Cell(row["sut"]), Cell(_number(row["r2"])), Cell(_number(row["squared_correlation"])))
+            for row in data
+        )
+        title = f"{contextual} from {data[0]['simple']}, at level {data[0]['level']}"
+        yield Table(f"predict {contextual}", title, ("SUT", "R²", "squared correlation"), rows, data)
 
 
 def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
