@@ -1,11 +1,10 @@
-"""What the closed loop says beside its safety: other tolerances, and how often somebody came too close.
+"""The closed loop: safety at other tolerances, how often somebody came too close, and single runs of a log.
 
 Safety counts the logs in which the robot stops no later than the truth would have made it, but for
 `stop_tolerance_m`. Beside it stand the same with no tolerance at all (`at_0`) and with that of the buffer
 between control and safety radius (`at_buffer`), and the share of logs in which the robot entered somebody's
-safety radius while it moved (`violations`).
-
-One closed-loop run of one log, step by step: by a SUT at one sensitivity, and by the truth.
+safety radius while it moved (`violations`). A single log can be driven step by step, by a SUT at one
+sensitivity and by the truth.
 """
 
 from __future__ import annotations
@@ -16,6 +15,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.confidence import Confidence, plain_interval
@@ -23,15 +25,17 @@ from adverse.analysis.detections import sensitivity_of
 from adverse.analysis.score import Scored
 from adverse.curves.curve import area
 from adverse.curves.interval import Interval, korn_graubard
-from adverse.errors import StudyError, suggestion
+from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.levels.context import Context, PlacedDetections, level_input, run_context
 from adverse.levels.loop import input_obstacles_m, input_playbacks
 from adverse.levels.match import MatchedDetections, match_detections
-from adverse.levels.outcomes import Outcomes
+from adverse.levels.outcomes import Outcomes, grid, nearest
 from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
 from adverse.store.read import Store
 
+EXAMPLE_SENSITIVITY = 0.01
+"""Expected false positives per image at which the logs that a report shows are driven."""
 SHOWN = (0.001, 0.01, 0.1)
 """Expected false positives per image at which rates are told in the summary."""
 
@@ -52,8 +56,8 @@ def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[st
             key = (row.level, row.setting, name)
             found[f"area_{name}_interval"] = plain_interval(sure.beside.get(key) if sure else None)
         if row.area is not None:
-            nearest = [int(np.argmin(np.abs(np.log(known) - np.log(level)))) for level in SHOWN]
-            found["at"] = [_at(one, outcomes, k) for k in dict.fromkeys(nearest)]
+            places = dict.fromkeys(nearest(known, sensitivity) for sensitivity in SHOWN)
+            found["at"] = [_at(one, outcomes, k) for k in places]
         rows.append(found)
     return rows
 
@@ -133,9 +137,9 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     context = run_context(store, [store.frames.logs.index(log)])
     answers = store.answers(sut, settings=dict.fromkeys((store.run.baseline.id, chosen)))
     baseline = match_detections(answers[store.run.baseline.id], store.truth)
-    grid, _ = sensitivity_of(store, baseline)
-    k = int(np.argmin(np.abs(np.log(grid.levels) - np.log(sensitivity))))
-    driver = Driver(sut, chosen, float(grid.levels[k]), float(grid.thresholds[k]))
+    shared, _ = sensitivity_of(store, baseline)
+    k = nearest(shared.levels, sensitivity)
+    driver = Driver(sut, chosen, float(shared.levels[k]), float(shared.thresholds[k]))
     matched = match_detections(answers[chosen], store.truth)
     return drive_detections(context, matched, driver, log)
 
@@ -172,6 +176,39 @@ def drive_detections(
     )
     tolerance_m = context.robot.stop_tolerance_m
     return Driven(log, *driver, by_sut, by_truth, run.positive, tolerance_m)
+
+
+def example_drives(store: Store, levels: Sequence[str]) -> list[Driven]:
+    """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one.
+
+    `levels` are those that drive; logs are driven at `EXAMPLE_SENSITIVITY`.
+    """
+    path = store.result("outcomes.parquet")
+    if not levels or path is None:
+        return []
+    shared = store.run.sensitivity
+    k = nearest(grid(shared.levels, shared.lowest, shared.highest), EXAMPLE_SENSITIVITY)
+    table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
+    base = pc.list_element(pc.split_pattern(table["level"], "/"), 0)
+    table = table.filter(pc.and_(pc.is_in(base, pa.array(levels)), pc.greater(table["truths"], 0)))
+    safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
+    examples = []
+    for wanted in (True, False):
+        for row in table.filter(pc.equal(safe, wanted)).drop_columns(["hits"]).to_pylist():
+            try:
+                driven = drive_log(
+                    store,
+                    log=row["log"],
+                    sut=row["sut"],
+                    sensitivity=EXAMPLE_SENSITIVITY,
+                    setting=row["setting"],
+                )
+            except AdverseError:
+                continue
+            if driven.safe is wanted:
+                examples.append(driven)
+                break
+    return examples
 
 
 def _known(noun: str, name: str, names: list[str]) -> None:

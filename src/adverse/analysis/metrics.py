@@ -18,6 +18,7 @@ from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Quantity, Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.levels.context import Context, LogScores, evaluate_metric, level_input
+from adverse.levels.outcomes import nearest
 from adverse.plugins import Plugin
 from adverse.store.read import FAULT, QUARANTINED, Store
 
@@ -32,8 +33,8 @@ def metric_rows(
 ) -> list[dict[str, Any]]:
     """Return every metric under every setting, with its interval and its share of the baseline's value."""
     grid = detections.sensitivity
-    nearest = int(np.argmin(np.abs(np.log(grid.levels) - np.log(store.run.fpr_max))))
-    threshold = grid.thresholds[nearest : nearest + 1]
+    k = nearest(grid.levels, store.run.fpr_max)
+    threshold = grid.thresholds[k : k + 1]
     rows = []
     for metric in metrics:
         scores: dict[str, LogScores] = {}

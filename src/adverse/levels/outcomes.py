@@ -126,6 +126,11 @@ def grid(count: int, lowest: float, highest: float) -> NDArray[np.float64]:
     return np.geomspace(lowest, highest, count)
 
 
+def nearest(levels: NDArray[np.float64], sensitivity: float) -> int:
+    """Return which level is nearest to a sensitivity, by their ratio."""
+    return int(np.argmin(np.abs(np.log(levels) - np.log(sensitivity))))
+
+
 def standardize(false_scores: NDArray[np.float32], images: int, levels: NDArray[np.float64]) -> Sensitivity:
     """Map each level to the lowest threshold that costs at most that many false positives per image.
 

@@ -9,13 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from adverse.analysis.loop import Driven, drive_log
+from adverse.analysis.loop import EXAMPLE_SENSITIVITY, Driven, example_drives
 from adverse.analysis.results import read_summary
-from adverse.errors import AdverseError
 from adverse.report.chart import Line, Mark, Panel, svg
 from adverse.report.tables import Cell, Table
 from adverse.store.read import Store
@@ -76,10 +72,6 @@ def picture(driven: Driven) -> str:
     )
 
 
-SENSITIVITY = 0.01
-"""Expected false positives per image at which logs are driven."""
-
-
 STEPS = 9
 """Steps of a run that its table shows."""
 
@@ -94,39 +86,16 @@ class Drive:
 
 
 def drives(store: Store) -> list[Drive]:
-    """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one."""
-    path = store.result("outcomes.parquet")
+    """Return a safe and an unsafe log of the run, as far as it has them."""
     levels = [name for name, level in read_summary(store).data["levels"].items() if level["drives"]]
-    if not levels or path is None:
-        return []
-    grid = store.run.sensitivity
-    k = _nearest(grid.lowest, grid.highest, grid.levels)
-    table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
-    table = table.filter(
-        pc.and_(pc.is_in(_base_levels(table), pa.array(levels)), pc.greater(table["truths"], 0))
-    )
-    safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
-    found = []
-    for wanted in (True, False):
-        for row in table.filter(pc.equal(safe, wanted)).drop_columns(["hits"]).to_pylist():
-            try:
-                driven = drive_log(
-                    store, log=row["log"], sut=row["sut"], sensitivity=SENSITIVITY, setting=row["setting"]
-                )
-            except AdverseError:
-                continue
-            if driven.safe is wanted:
-                words = "stops in time" if wanted else "does NOT stop in time"
-                text = f"{row['sut']} under {row['setting']} on {row['log']} {words}"
-                story = f"{text} (at {SENSITIVITY:g} false positives per image)."
-                found.append(Drive(story, picture(driven), _steps(driven)))
-                break
-    return found
+    return [_drive(driven) for driven in example_drives(store, levels)]
 
 
-def _base_levels(table: pa.Table) -> pa.Array:
-    """Return the level of each row without its variant."""
-    return pc.list_element(pc.split_pattern(table["level"], "/"), 0)
+def _drive(driven: Driven) -> Drive:
+    words = "stops in time" if driven.safe else "does NOT stop in time"
+    text = f"{driven.sut} under {driven.setting} on {driven.log} {words}"
+    story = f"{text} (at {EXAMPLE_SENSITIVITY:g} false positives per image)."
+    return Drive(story, picture(driven), _steps(driven))
 
 
 def _steps(driven: Driven) -> Table:
@@ -156,8 +125,3 @@ def _steps(driven: Driven) -> Table:
     columns = ("by", "time, s", "position, m", "speed, m/s", "", "inside the safety radius")
     title = f"{shown(driven.log)}, {shown(driven.sut)}, {shown(driven.setting)}"
     return Table(f"drive {driven.log} {driven.sut} {driven.setting}", title, columns, rows, data)
-
-
-def _nearest(lowest: float, highest: float, count: int) -> int:
-    levels = np.geomspace(lowest, highest, count)
-    return int(np.argmin(np.abs(np.log(levels) - np.log(SENSITIVITY))))
