@@ -60,18 +60,18 @@ def compare(
     else:
         found += score_changes(pairing)
     benchmark, notes = benchmark_changes(pairing)
-    judged = _judged([*found, *benchmark], correction)
-    judged.sort(key=lambda change: (ORDER.index(change.outcome), change.size))
-    return Comparison(pairing, tuple(judged), correction, (*pairing.notes, *notes))
+    changes = _decided([*found, *benchmark], correction)
+    changes.sort(key=lambda change: (ORDER.index(change.outcome), change.size))
+    return Comparison(pairing, tuple(changes), correction, (*pairing.notes, *notes))
 
 
-def _judged(changes: Sequence[Change], correction: Correction) -> list[Change]:
+def _decided(changes: Sequence[Change], correction: Correction) -> list[Change]:
     """Say of each change what it is; only comparisons that could have come out either way count."""
     tested = [number for number, one in enumerate(changes) if one.p is not None and not one.same_sut]
     values = [float(changes[number].p or 0.0) for number in tested]
     named = holm(values) if correction == "holm" else [value < 0.05 for value in values]
     sure = {number for number, one in zip(tested, named, strict=True) if one}
-    return [one.judged(sure=number in sure, among=len(tested)) for number, one in enumerate(changes)]
+    return [one.decided(sure=number in sure, among=len(tested)) for number, one in enumerate(changes)]
 
 
 def _resamples(pairing: Pairing) -> Resamples:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from adverse.analysis.confidence import Confidence, plain_interval
 from adverse.analysis.detections import sensitivity_of
-from adverse.analysis.score import Scored
+from adverse.analysis.score import ScoredCurve
 from adverse.curves.curve import area
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import AdverseError, StudyError, suggestion
@@ -40,7 +40,7 @@ SHOWN = (0.001, 0.01, 0.1)
 """Expected false positives per image at which rates are told in the summary."""
 
 
-def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
+def loop_rows(scored: Sequence[ScoredCurve], sure: Confidence | None) -> list[dict[str, Any]]:
     """Return the areas at the other tolerances, and all rates at a few sensitivities."""
     rows = []
     for one in scored:
@@ -62,7 +62,7 @@ def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[st
     return rows
 
 
-def rate_rows(scored: Sequence[Scored]) -> list[dict[str, Any]]:
+def rate_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
     """Return all rates at every sensitivity, each with its interval."""
     return [
         {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting, **_at(one, one.outcomes, k)}
@@ -73,7 +73,7 @@ def rate_rows(scored: Sequence[Scored]) -> list[dict[str, Any]]:
     ]
 
 
-def _at(one: Scored, outcomes: Outcomes, k: int) -> dict[str, Any]:
+def _at(one: ScoredCurve, outcomes: Outcomes, k: int) -> dict[str, Any]:
     found: dict[str, Any] = {} if one.curve is None else {"sensitivity": float(one.curve.sensitivity[k])}
     found["logs"] = int(outcomes.truths.sum())
     counts = {"safety": outcomes.hits, **{f"safety_{n}": outcomes.beside[n] for n in ("at_0", "at_buffer")}}

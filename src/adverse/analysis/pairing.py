@@ -270,7 +270,7 @@ class Change:
         known = self.difference.value if self.difference else None
         return math.inf if known is None else known
 
-    def judged(self, *, sure: bool, among: int) -> Change:
+    def decided(self, *, sure: bool, among: int) -> Change:
         """Say what this is, knowing whether it stands among so many comparisons."""
         found = self.difference
         if self.identical:

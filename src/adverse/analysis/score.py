@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredCurve:
     """A row with the curve and the per-log outcomes behind it; None for worst cases over settings."""
 
     row: Row
@@ -66,7 +66,7 @@ class SutScores:
     sut: str
     sensitivity: Sensitivity
     source: Source
-    scored: tuple[Scored, ...]
+    scored: tuple[ScoredCurve, ...]
 
 
 def score_sut(
@@ -96,8 +96,8 @@ class _Scoring:
         self._placed: tuple[str, PlacedDetections] | None = None
         self._baselines: dict[bytes, dict[str, Outcomes]] = {}
 
-    def rows(self) -> Iterator[Scored]:
-        by_level: dict[str, list[Scored]] = {}
+    def rows(self) -> Iterator[ScoredCurve]:
+        by_level: dict[str, list[ScoredCurve]] = {}
         for setting, group in self.store.groups.items():
             for scored in self._setting(setting, group):
                 by_level.setdefault(scored.row.level, []).append(scored)
@@ -106,7 +106,7 @@ class _Scoring:
             for name, groups in ((ANY_MILD, ("mild",)), (ANY, ("mild", "severe"))):
                 yield self._worst(level, name, found, groups)
 
-    def _setting(self, setting: str, group: str) -> Iterator[Scored]:
+    def _setting(self, setting: str, group: str) -> Iterator[ScoredCurve]:
         answers = self.detections.settings[setting].answers
         tested = answers.status[self.store.frames.test[answers.frame]]
         quarantined = int((tested == QUARANTINED).sum())
@@ -142,16 +142,16 @@ class _Scoring:
                 faults=faults,
                 logs_left_out=dict(outcome.left_out),
             )
-            yield Scored(row, curve, outcome)
+            yield ScoredCurve(row, curve, outcome)
 
-    def _worst(self, level: str, name: str, found: list[Scored], groups: tuple[str, ...]) -> Scored:
+    def _worst(self, level: str, name: str, found: list[ScoredCurve], groups: tuple[str, ...]) -> ScoredCurve:
         chosen = [scored for scored in found if scored.row.group in ("baseline", *groups)]
         group = "mild" if groups == ("mild",) else "any"
         statuses = {scored.row.status for scored in chosen}
         status: Status = next((s for s in ("insufficient", "incomplete") if s in statuses), "ok")
         curves = [scored.curve for scored in chosen if scored.curve is not None]
         if any(scored.row.area is None for scored in chosen):
-            return Scored(Row(self.sut, level, name, group, None, None, status), None, None)
+            return ScoredCurve(Row(self.sut, level, name, group, None, None, status), None, None)
         worst = robustness_roc(curves)
         value = _area(worst)
         whole = found[0].row.area
@@ -167,7 +167,7 @@ class _Scoring:
             quarantined=max(scored.row.quarantined for scored in chosen),
             faults=sum(scored.row.faults for scored in chosen),
         )
-        return Scored(row, worst, None)
+        return ScoredCurve(row, worst, None)
 
     def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
         """Return the baseline's outcomes on the frames that count, for all settings that share them."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adverse.analysis.score import Scored, SutScores
+from adverse.analysis.score import ScoredCurve, SutScores
 from adverse.curves.interval import interval_cells
 
 CURVES = pa.schema(
@@ -65,7 +65,7 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return cells
 
 
-def _curve(one: SutScores, scored: Scored) -> pa.Table:
+def _curve(one: SutScores, scored: ScoredCurve) -> pa.Table:
     curve, row = scored.curve, scored.row
     if curve is None:
         return CURVES.empty_table()
@@ -75,7 +75,7 @@ def _curve(one: SutScores, scored: Scored) -> pa.Table:
     return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
 
 
-def _outcomes(scored: Scored) -> pa.Table:
+def _outcomes(scored: ScoredCurve) -> pa.Table:
     row, found = scored.row, scored.outcomes
     if found is None:
         return OUTCOMES.empty_table()
