@@ -24,7 +24,7 @@ from adverse.mutations.settings import expand
 from adverse.requirements.file import MEASURES, Distribution, Requirement, Requirements, read_requirements
 from adverse.requirements.run import derived
 from adverse.robot.profile import Robot, read_robot
-from adverse.study.spec import LEVELS, Study, SutSection, study_from
+from adverse.study.spec import Study, SutSection, study_from
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -59,7 +59,7 @@ def test_the_mutations_of_the_study_page_are_valid() -> None:
 def test_every_key_of_a_study_is_on_its_page(model: type[Study | SutSection]) -> None:
     page = (ROOT / "docs" / "study-file.md").read_text()
     assert [key for key in model.model_fields if f"`{key}`" not in page] == []
-    assert all(level in page for level in LEVELS)
+    assert all(level.name in page for level in plugins.built_in("level"))
 
 
 @pytest.mark.parametrize(("number", "kind"), [(0, "mutation"), (1, "sut"), (2, "dataset")])

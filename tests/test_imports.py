@@ -13,11 +13,11 @@ from rooms import module_graph, room_graph
 SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
-analysis: benchmarks content curves errors levels processes robot store types
+analysis: benchmarks content curves errors levels plugins processes robot store types
 api: analysis data errors plugins store strict_yaml study text types
 benchmarks: curves errors seeds store types
-cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop mutations pages
-    plugins processes report requirements semantic serving store strict_yaml study suts text
+cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop levels mutations
+    pages plugins processes report requirements semantic serving store strict_yaml study suts text
 content: errors types
 curves: errors seeds
 data: content errors plugins seeds strict_json types
@@ -25,7 +25,7 @@ depth: errors types
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
 humans: content data errors plugins seeds serving store strict_json strict_yaml study text types visual
 interop: data errors mutations plugins store suts types
-levels: robot store
+levels: errors marks plugins robot store
 marks: errors
 mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
@@ -42,8 +42,8 @@ serving: errors
 store: content errors types
 strict_json: errors
 strict_yaml: errors type_words
-study: adverse content data depth errors mutations plugins processes robot store strict_yaml suts types
-    visual
+study: adverse content data depth errors marks mutations plugins processes robot store strict_yaml suts
+    types visual
 suts: content errors plugins processes strict_json types
 types: errors
 visual: errors marks mutations plugins seeds types

@@ -43,8 +43,10 @@ def with_drizzle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Re
     (tmp_path / "drizzle.py").write_text(DRIZZLE)
     monkeypatch.setattr(mutations, "__path__", [*mutations.__path__, str(tmp_path)])
     plugins.installed.cache_clear()
+    plugins.built_in.cache_clear()
     yield plugins.load()
     plugins.installed.cache_clear()
+    plugins.built_in.cache_clear()
     sys.modules.pop("adverse.mutations.drizzle", None)
     vars(mutations).pop("drizzle", None)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adverse.curves.interval import Interval
 from adverse.errors import StoreError
 from adverse.report.verdicts import to_markdown
 from adverse.requirements.verdicts import (
@@ -27,15 +29,19 @@ VERDICTS = st.lists(
         requirement=st.text(),
         required=st.none() | FINITE,
         measured=st.none() | FINITE,
-        interval=st.none() | st.tuples(FINITE, FINITE),
+        interval=st.none(),
         outcome=st.sampled_from(Outcome),
         reason=st.text(),
     )
 )
 
 
-@given(VERDICTS)
-def test_verdicts_come_back_from_json(verdicts: list[Verdict]) -> None:
+@given(VERDICTS, st.none() | FINITE, st.none() | FINITE)
+def test_verdicts_come_back_from_json(verdicts: list[Verdict], low: float | None, high: float | None) -> None:
+    verdicts = [
+        replace(verdict, interval=Interval(verdict.measured, low, high, 0.95, "jackknife", 5, "few logs"))
+        for verdict in verdicts
+    ]
     assert from_json(to_json(verdicts), where="here") == verdicts
 
 

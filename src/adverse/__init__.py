@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         SutError,
     )
     from adverse.marks import Hazard, Strength
-    from adverse.plugins import dataset, mutation, sut
+    from adverse.plugins import dataset, level, metric, mutation, sut
     from adverse.store.run import Run
     from adverse.types import Camera, ClassScores, Dataset, Detections, Frame, LabelMap, Log, Setting, Truth
 
@@ -51,7 +51,7 @@ _NAMES = {
         "SutError",
     ),
     "adverse.marks": ("Hazard", "Strength"),
-    "adverse.plugins": ("dataset", "mutation", "sut"),
+    "adverse.plugins": ("dataset", "level", "metric", "mutation", "sut"),
     "adverse.store.run": ("Run",),
     "adverse.types": (
         "Camera",
@@ -93,6 +93,8 @@ __all__ = [
     "Truth",
     "curves",
     "dataset",
+    "level",
+    "metric",
     "mutation",
     "mutations",
     "open_run",

@@ -67,7 +67,7 @@ def run(
     outcome = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
     if outcome.problem is not None:
         raise outcome.problem
-    return FinishedRun(path, summary=analyze(path))
+    return FinishedRun(path, summary=analyze(path, registry=outcome.plan.registry))
 
 
 def open_run(path: Path | str) -> FinishedRun:

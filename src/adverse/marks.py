@@ -1,10 +1,10 @@
-"""What a mutation says of itself beside its signature: the hazards it stands for, and its strength.
+"""What plug-ins say of themselves beside their signature, in their decorator; built-in ones do the same.
 
-Both are said where the mutation is written, `@mutation(hazards=(Hazard(...),), strength=Strength(...))`, by
-built-in ones and by plug-ins alike. Hazards are in the manner of CV-HAZOP (Zendel et al.), which asks of
-every place on the way of light (its source, the medium, the object, the observer) what happens to one of its
-parameters when a guide word applies: no light, more of it, less. Which hazard a mutation stands for is our
-own reading, in our own words.
+A mutation says the hazards it stands for and its strength, `@mutation(hazards=(Hazard(...),),
+strength=Strength(...))`; a level what it needs and its words, a metric its words and its range. Hazards are
+in the manner of CV-HAZOP (Zendel et al.), which asks of every place on the way of light (its source, the
+medium, the object, the observer) what happens to one of its parameters when a guide word applies: no light,
+more of it, less. Which hazard a mutation stands for is our own reading, in our own words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from adverse.errors import PluginError, suggestion
 
@@ -106,3 +106,52 @@ class Strength:
         """
         value = self.none + (self.most - self.none) * strength**self.power
         return round(value) if self.whole else float(value)
+
+
+LEVEL_NEEDS = {
+    "depth": "depth for every frame",
+    "pose": "a pose for every frame",
+    "camera": "a camera for every frame",
+    "positions": "annotated positions of the true objects",
+    "robot": "a robot",
+    "motion": "logs of more than one image",
+}
+"""What a level can need of the data and the study."""
+Cost = Literal["alarms", "time"]
+
+
+@dataclass(frozen=True)
+class LevelMark:
+    """How a level is named, described and drawn; all that a page needs to know of it.
+
+    Rows of results are called `level/variant`, or by the level alone where it has no `variants`. `hits` comes
+    after the number of hits, as in "3 of 5 found"; where each log is a single trial, `per_log` says instead
+    how it ended, (well, badly). `exact` levels return Events, so that they can be evaluated at every score;
+    `drives` levels have closed-loop playbacks to show.
+    """
+
+    title: str
+    sentence: str = ""
+    variants: tuple[str, ...] = ()
+    hits: str = "found"
+    per_log: tuple[str, str] | None = None
+    cost: Cost = "alarms"
+    exact: bool = False
+    drives: bool = False
+
+
+@dataclass(frozen=True)
+class MetricMark:
+    """How a metric is named, and the range that its values keep to."""
+
+    title: str
+    lowest: float = 0.0
+    highest: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.lowest < self.highest:
+            raise PluginError(
+                f"the metric {self.title!r} has an empty range",
+                got=f"{self.lowest} to {self.highest}",
+                wanted="lowest below highest",
+            )

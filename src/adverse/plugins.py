@@ -1,10 +1,11 @@
-"""The only registry: mutations, SUT adapters and data formats, each a function marked by a decorator.
+"""The only registry: mutations, SUTs, data formats, levels and metrics, each a function with a decorator.
 
 A decorator marks its function and changes nothing elsewhere; `load` collects the marked functions of our
 own packages, of the entry-point group "adverse" and of the files a study names. What a plug-in can be
 told in a study is read from its signature, so there is no second declaration to keep true; what a signature
-cannot say of a mutation (hazards, strength) is said in its decorator. Options that several plug-ins share are
-declared once, as the fields of a frozen dataclass: a parameter of that type stands for all of them.
+cannot say (the hazards of a mutation, the words of a level) is said in the decorator. Options that several
+plug-ins share are declared once, as the fields of a frozen dataclass: a parameter of that type stands for all
+of them.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.content import digest
-from adverse.errors import MutationError, PluginError, StudyError, suggestion
-from adverse.marks import Hazard, Strength
+from adverse.errors import AdverseError, MutationError, PluginError, StudyError, suggestion
+from adverse.marks import LEVEL_NEEDS, Cost, Hazard, LevelMark, MetricMark, Strength
 from adverse.type_words import in_words, lower_first
 
-Kind = Literal["mutation", "sut", "dataset"]
+Kind = Literal["mutation", "sut", "dataset", "level", "metric"]
 ENTRY_POINT_GROUP = "adverse"
 BUILT_IN: Mapping[Kind, str] = {
     "mutation": "adverse.mutations",
     "sut": "adverse.suts",
     "dataset": "adverse.data",
+    "level": "adverse.levels",
 }
+"""The package of each kind that has built-in plug-ins; imported when the kind is first asked for."""
 USERS_FILE = "adverse_plugin_"
 """How the names begin under which users' files are imported."""
 GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "told")
@@ -106,6 +109,8 @@ class Plugin:
     hazards: tuple[Hazard, ...] | None = None
     """What a mutation stands for; None where it does not say, () where it stands for none."""
     strength: Strength | None = None
+    level: LevelMark | None = None
+    metric: MetricMark | None = None
 
     @property
     def summary(self) -> str:
@@ -124,37 +129,53 @@ class Plugin:
         return sorted(self.options, key=lambda name: (not self.options[name].required, name))
 
 
-class Registry:
-    """The plug-ins that a study can name."""
+@dataclass(frozen=True)
+class Finding:
+    """One check of its contract on one plug-in; `error` is None where it holds."""
 
-    def __init__(self, plugins: Iterable[Plugin], files: tuple[Path, ...] = ()) -> None:
+    plugin: str
+    check: str
+    error: AdverseError | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the check holds."""
+        return self.error is None
+
+
+class Registry:
+    """The plug-ins that a study can name: the given ones and, with `built_in`, our own.
+
+    Our own of a kind are imported when that kind is first asked for, or when a given one is of that kind.
+    """
+
+    def __init__(
+        self, plugins: Iterable[Plugin], files: tuple[Path, ...] = (), *, built_in: bool = False
+    ) -> None:
         self.files = files
-        self._by_name: dict[tuple[Kind, str], Plugin] = {}
-        for plugin in plugins:
-            known = self._by_name.get((plugin.kind, plugin.name))
-            if known is not None and known.function is not plugin.function:
-                raise PluginError(
-                    f"two plug-ins are called {plugin.name!r}",
-                    got=f"{origin(known)} and {origin(plugin)}",
-                    fix="Rename one of them; built-in names cannot be replaced.",
-                )
-            self._by_name[plugin.kind, plugin.name] = plugin
+        self._built_in = built_in
+        self._given = tuple(plugins)
+        self._kinds: dict[Kind, dict[str, Plugin]] = {}
+        for kind in dict.fromkeys(plugin.kind for plugin in self._given):
+            self._of(kind)
 
     def sources(self) -> list[Path]:
         """Return the files of the user that plug-ins were loaded from, and those beside that they import."""
         beside = {path for file in self.files for path in imported_beside(file)}
         return sorted({path.resolve() for path in {*self.files, *beside}})
 
-    def __iter__(self) -> Iterator[Plugin]:
-        return iter(self._by_name.values())
+    @property
+    def given(self) -> tuple[Plugin, ...]:
+        """The plug-ins that are not our own."""
+        return self._given
 
     def all(self, kind: Kind) -> list[Plugin]:
-        """Return the plug-ins of a kind by name."""
-        return [self._by_name[key] for key in sorted(self._by_name) if key[0] == kind]
+        """Return the plug-ins of a kind by name; levels by how much context they need."""
+        return sorted(self._of(kind).values(), key=_place_in_list)
 
     def get(self, kind: Kind, name: str, *, where: str | None = None) -> Plugin:
         """Return one plug-in, or say which ones there are."""
-        plugin = self._by_name.get((kind, name))
+        plugin = self._of(kind).get(name)
         if plugin is None:
             raise StudyError(
                 f"there is no {kind} called {name!r}",
@@ -162,6 +183,36 @@ class Registry:
                 fix=suggestion(name, (p.name for p in self.all(kind))) + f" See: adverse list {kind}s.",
             )
         return plugin
+
+    def _of(self, kind: Kind) -> dict[str, Plugin]:
+        if kind not in self._kinds:
+            by_name: dict[str, Plugin] = {}
+            ours = built_in(kind) if self._built_in else ()
+            for plugin in (*ours, *(plugin for plugin in self._given if plugin.kind == kind)):
+                other = by_name.get(plugin.name)
+                if other is not None and other.function is not plugin.function:
+                    raise PluginError(
+                        f"two plug-ins are called {plugin.name!r}",
+                        got=f"{origin(other)} and {origin(plugin)}",
+                        fix="Rename one of them; built-in names cannot be replaced.",
+                    )
+                by_name[plugin.name] = plugin
+            self._kinds[kind] = by_name
+        return self._kinds[kind]
+
+
+def _place_in_list(plugin: Plugin) -> tuple[int, str]:
+    return (len(plugin.needs) if plugin.kind == "level" else 0, plugin.name)
+
+
+@functools.cache
+def built_in(kind: Kind) -> tuple[Plugin, ...]:
+    """Return our own plug-ins of a kind, in the order in which they are listed."""
+    if kind not in BUILT_IN:
+        return ()
+    modules = _modules_of(BUILT_IN[kind])
+    ours = (plugin for module in modules for plugin in marked(module) if plugin.kind == kind)
+    return tuple(sorted(ours, key=_place_in_list))
 
 
 def load(files: Iterable[Path] = ()) -> Registry:
@@ -173,19 +224,19 @@ def load(files: Iterable[Path] = ()) -> Registry:
     if not paths:
         return installed()
     given = (plugin for path in paths for plugin in marked(load_file(path)))
-    return Registry((*installed(), *given), paths)
+    return Registry((*installed().given, *given), paths, built_in=True)
 
 
 @functools.cache
 def installed() -> Registry:
     """Collect our own plug-ins and those of the entry points; the same registry at every call."""
-    modules = [module for package in BUILT_IN.values() for module in _modules_of(package)]
+    modules = []
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
         try:
             modules.append(importlib.import_module(entry.module))
         except Exception as error:
             raise _does_not_load(f"entry point {entry.name!r} ({entry.module})", error) from error
-    return Registry(plugin for module in modules for plugin in marked(module))
+    return Registry((plugin for module in modules for plugin in marked(module)), built_in=True)
 
 
 def load_file(path: Path) -> ModuleType:
@@ -196,7 +247,7 @@ def load_file(path: Path) -> ModuleType:
         raise PluginError(
             "the file marks no plug-in",
             where=str(path.resolve()),
-            wanted="a function under @mutation, @sut or @dataset",
+            wanted="a function under @mutation, @sut, @dataset, @level or @metric",
             fix="from adverse import mutation, and put @mutation above the function.",
         )
     return module
@@ -407,6 +458,56 @@ def dataset(
     return mark if function is None else mark(function)
 
 
+def level(
+    *,
+    title: str,
+    needs: tuple[str, ...] = (),
+    sentence: str = "",
+    variants: tuple[str, ...] = (),
+    hits: str = "found",
+    per_log: tuple[str, str] | None = None,
+    cost: Cost = "alarms",
+    exact: bool = False,
+    drives: bool = False,
+    name: str | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a function `f(LevelInput) -> Outcomes` (or Events, or a dict of them by variant) as a level.
+
+    `title` and `sentence` are its words, `needs` some of `LEVEL_NEEDS`; the rest is said by `LevelMark`.
+    """
+    mark_of_level = LevelMark(title, sentence, variants, hits, per_log, cost, exact, drives)
+
+    def mark(plain: Callable[P, R]) -> Callable[P, R]:
+        called = name or plain.__name__
+        _check_one_parameter(plain, "LevelInput")
+        for need in needs:
+            if need not in LEVEL_NEEDS:
+                raise PluginError(
+                    f"{called}: a level cannot need {need!r}",
+                    wanted=", ".join(LEVEL_NEEDS),
+                    fix=suggestion(need, LEVEL_NEEDS),
+                )
+        return _marked(plain, Plugin("level", called, plain, {}, frozenset(needs), level=mark_of_level))
+
+    return mark
+
+
+def metric(
+    *, title: str, lowest: float = 0.0, highest: float = 1.0, name: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Mark a function `f(LevelInput) -> LogScores` as a metric of detections at one threshold.
+
+    Its values lie between `lowest` and `highest`.
+    """
+    mark_of_metric = MetricMark(title, lowest, highest)
+
+    def mark(plain: Callable[P, R]) -> Callable[P, R]:
+        _check_one_parameter(plain, "LevelInput")
+        return _marked(plain, Plugin("metric", name or plain.__name__, plain, {}, metric=mark_of_metric))
+
+    return mark
+
+
 def bind(
     plugin: Plugin,
     given: Mapping[str, Any],
@@ -532,6 +633,16 @@ def _mutation_signature(function: Callable[..., Any]) -> tuple[str, frozenset[st
     if not parameters:
         raise PluginError(f"{function.__name__}: a mutation takes the image as its first parameter")
     return next(iter(parameters)), frozenset(parameters) & frozenset(GIVEN_BY_ENGINE)
+
+
+def _check_one_parameter(function: Callable[..., Any], wanted: str) -> None:
+    parameters = inspect.signature(function).parameters
+    if len(parameters) != 1:
+        raise PluginError(
+            f"{function.__name__}: it takes one parameter, the {wanted}",
+            where=inspect.getsourcefile(function),
+            got=", ".join(parameters) or "none",
+        )
 
 
 def _check_marks(

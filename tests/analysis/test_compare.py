@@ -216,8 +216,8 @@ def test_holm_is_its_definition(values: list[float]) -> None:
 def test_what_alone_would_count_is_not_claimed_among_many() -> None:
     found = interval_of(-0.2, -0.3, -0.1)
     change = Change("a", "a", "image", "x", "area", difference=found, p=0.04)
-    assert change.judged(sure=True, among=10).outcome == "regression"
-    doubtful = change.judged(sure=False, among=10)
+    assert change.decided(sure=True, among=10).outcome == "regression"
+    doubtful = change.decided(sure=False, among=10)
     assert (doubtful.outcome, doubtful.why) == (
         "not told",
         "alone it would count as a regression, but among 10 comparisons some do by chance",

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import adverse
-from adverse.analysis.context import Context
-from adverse.analysis.matched import judge_sut
+from adverse.analysis.detections import sut_detections
 from adverse.analysis.results import analyze
 from adverse.curves import area
-from adverse.levels.image import image_outcomes
+from adverse.levels.context import evaluate_all, level_input, run_context
+from adverse.plugins import built_in
 from adverse.store.read import finished
 from analysis.test_context import ROBOT, WIDTH, perfect, write_drives
 
@@ -66,8 +66,9 @@ def at(points: dict[str, np.ndarray[Any, Any]], threshold: float) -> tuple[float
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_score_alone_gives_the_same_point(folder: Path, level: str) -> None:
     store = finished(folder)
-    context = Context(store)
-    one = judge_sut(store, "unsure")
+    context = run_context(store)
+    levels = built_in("level")
+    one = sut_detections(store, "unsure")
     judged, counted = one.settings["identity"], one.counted("identity")
     scores = np.unique(judged.answers.scores)
     assert len(scores) > 10
@@ -75,8 +76,7 @@ def test_every_score_alone_gives_the_same_point(folder: Path, level: str) -> Non
     every = []
     for score in scores[::-1]:
         alone = np.array([score], np.float32)
-        found = image_outcomes(judged, store.truth, store.frames, alone, counted)
-        found |= context.outcomes(context.seen(judged.answers), alone, counted)
+        found = evaluate_all(levels, level_input(context, judged, alone, counted))
         every.append((found[level].safety()[0], found[level].efficiency(0.1)[0]))
         assert at(points, float(score)) == every[-1]
     rows = json.loads((folder / "results" / "summary.json").read_text())["rows"]

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.levels.image import ROC_A, ROC_B, false_scores, image_outcomes, judge
-from adverse.levels.match import FALSE, HIT, IGNORED
+from adverse.levels.image import ROC_A, ROC_B, image_outcomes
+from adverse.levels.match import FALSE, HIT, IGNORED, false_scores, match_detections
 from adverse.levels.outcomes import grid, standardize
 from levels.scenes import random_scene
 
@@ -23,7 +23,7 @@ def test_equals_counting_at_each_threshold(seed: int) -> None:
     answers, truth, frames = random_scene(seed)
     rng = np.random.default_rng(seed + 1)
     counted = rng.random(len(frames.ids)) < 0.8
-    judged = judge(answers, truth)
+    judged = match_detections(answers, truth)
     scores = false_scores(judged, counted)
     thresholds = standardize(scores, int(counted.sum()), LEVELS).thresholds
     found = image_outcomes(judged, truth, frames, thresholds, counted)
@@ -55,7 +55,7 @@ def test_equals_counting_at_each_threshold(seed: int) -> None:
 def test_more_sensitive_never_sees_less(seed: int) -> None:
     answers, truth, frames = random_scene(seed)
     counted = np.ones(len(frames.ids), np.bool_)
-    judged = judge(answers, truth)
+    judged = match_detections(answers, truth)
     thresholds = standardize(false_scores(judged, counted), len(frames.ids), LEVELS).thresholds
     for outcomes in image_outcomes(judged, truth, frames, thresholds, counted).values():
         assert (np.diff(outcomes.hits, axis=1) >= 0).all()
@@ -67,7 +67,7 @@ def test_the_baseline_rate_is_the_level() -> None:
     """On the images the thresholds come from, ROC_A's false positives never exceed the level."""
     answers, truth, frames = random_scene(5, frames=60)
     counted = np.ones(60, np.bool_)
-    judged = judge(answers, truth)
+    judged = match_detections(answers, truth)
     thresholds = standardize(false_scores(judged, counted), 60, LEVELS).thresholds
     rates = image_outcomes(judged, truth, frames, thresholds, counted)[ROC_A].false_rate()
     assert (rates <= LEVELS * (1 + 1e-9)).all()
@@ -76,7 +76,7 @@ def test_the_baseline_rate_is_the_level() -> None:
 def test_nothing_true_is_undefined_not_zero() -> None:
     answers, truth, frames = random_scene(3)
     nothing = replace(truth, **{field.name: getattr(truth, field.name)[:0] for field in fields(truth)})
-    judged = judge(answers, nothing)
+    judged = match_detections(answers, nothing)
     outcomes = image_outcomes(judged, nothing, frames, np.zeros(3, np.float32), np.ones(12, np.bool_))
     assert np.isnan(outcomes[ROC_A].safety()).all()
     assert not np.isnan(outcomes[ROC_A].efficiency(0.1)).any()

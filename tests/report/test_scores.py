@@ -17,6 +17,7 @@ import adverse
 from adverse.analysis.compare import compare
 from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table, save
+from adverse.curves.interval import Interval
 from adverse.report.page import write_report
 from adverse.requirements.verdicts import Outcome, Verdict, write_verdicts
 from adverse.store.read import finished
@@ -124,8 +125,9 @@ def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path, 
     assert "The run was not checked against rules" in text
     judged = tmp_path / "run"
     shutil.copytree(segmented, judged)
+    interval = Interval(0.75, 0.25, 0.875, 0.95, "jackknife", 30, "ok")
     verdicts = [
-        Verdict("sees sky", "mean IoU of low is at least 0.5", 0.5, 0.75, (0.25, 0.875), outcome, "why not")
+        Verdict("sees sky", "mean IoU of low is at least 0.5", 0.5, 0.75, interval, outcome, "why not")
         for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL)
     ]
     write_verdicts(finished(judged), "rules", verdicts)

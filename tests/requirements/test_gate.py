@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
+from adverse.curves.interval import Interval
 from adverse.requirements.gate import Figure, check_run, outcome_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
@@ -51,13 +52,17 @@ def rule(**more: Any) -> Rule:
     return Rule.model_validate({"measure": "area", "level": "image", "setting": "Any", **more})
 
 
+def between(low: float, high: float) -> Interval:
+    return Interval(low, low, high, 0.95, "jackknife", 30, "ok")
+
+
 @given(value=UNIT, ends=st.tuples(UNIT, UNIT).map(sorted), limit=UNIT)
 def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float], limit: float) -> None:
     low, high = ends
-    outcome, _ = outcome_of(rule(at_least=limit), Figure("x", value, (low, high)))
+    outcome, _ = outcome_of(rule(at_least=limit), Figure("x", value, between(low, high)))
     assert (outcome is Outcome.PASS) == (low >= limit)
     assert (outcome is Outcome.FAIL) == (high < limit)
-    turned, _ = outcome_of(rule(at_most=limit), Figure("x", value, (low, high)))
+    turned, _ = outcome_of(rule(at_most=limit), Figure("x", value, between(low, high)))
     assert (turned is Outcome.PASS) == (high <= limit)
     assert (turned is Outcome.FAIL) == (low > limit)
 
@@ -68,7 +73,7 @@ def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float],
 def test_what_is_not_known_never_passes(limit: float, bound: str, value: float | None, doubt: str) -> None:
     told = rule(at_least=limit, bound=bound)
     if value is None or doubt:
-        assert outcome_of(told, Figure("x", value, (0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
+        assert outcome_of(told, Figure("x", value, between(0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
     if bound == "lower":
         assert outcome_of(told, Figure("x", value, None))[0] is Outcome.INCONCLUSIVE
 
@@ -86,13 +91,16 @@ def test_figures_are_those_of_the_results(run: Path, tmp_path: Path) -> None:
         found = verdicts(run, tmp_path, told)
         rows = [row for row in summary["rows"] if row["setting"] == "AnyMild"]
         assert [one.measured for one in found] == [row[measure] for row in rows]
-        ends = [row[f"{measure}_interval"] and row[f"{measure}_interval"]["interval"] for row in rows]
-        assert [one.interval and list(one.interval) for one in found] == ends
+        intervals = [row[f"{measure}_interval"] for row in rows]
+        assert [one.interval and one.interval.plain() for one in found] == intervals
     (one,) = verdicts(
         run, tmp_path, {"measure": "mean_area", "level": "image/ROC_B", "sut": "keen", "at_least": 0}
     )
     (wanted,) = (r for r in summary["means"] if (r["sut"], r["level"]) == ("keen", "image/ROC_B"))
-    assert (one.measured, one.interval) == (wanted["area"], (wanted["area_low"], wanted["area_high"]))
+    assert (one.measured, one.interval) == (
+        wanted["area"],
+        Interval.read(wanted["area"], wanted["area_interval"]),
+    )
     found = verdicts(run, tmp_path, {"measure": "adr", "setting": "baseline", "at_least": 0.1})
     assert [one.measured for one in found] == [r["adr"] for r in summary["adr"] if r["setting"] == "identity"]
 
@@ -139,7 +147,8 @@ def test_verdicts_that_lie_in_a_run_are_no_evidence(run: Path, tmp_path: Path) -
     """Not even sealed ones: the gate judges requirements again, and this run is not that of a check."""
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
-    fine = Verdict("stays calm", "people tolerate more than the SUT", 0.1, 0.05, (0.0, 0.2), Outcome.PASS, "")
+    interval = Interval(0.05, 0.0, 0.2, 0.95, "jackknife", 30, "ok")
+    fine = Verdict("stays calm", "people tolerate more than the SUT", 0.1, 0.05, interval, Outcome.PASS, "")
     write_verdicts(finished(copy), "requirements", [fine])
     (found,) = verdicts(copy, tmp_path, {"measure": "requirements"})
     assert found.outcome is Outcome.INCONCLUSIVE

@@ -49,7 +49,7 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {measure: faults, at_mots: 0}", "unknown key 'at_mots'", "line 2", "'at_most'?"),
         ("rules:\n  - {level: path}", "the key 'measure' is missing", "line 2", "Add measure:"),
         ("rules:\n  - {measure: aera}", "measure has a value", "line 2", "docs/gate.md"),
-        ("rules:\n\n  - measure: area\n    level: pth", "level has a value", "line 4", "docs/gate.md"),
+        ("rules:\n\n  - measure: area\n    level: pth", "there is no level", "line 4", "Did you mean 'path'"),
         ("rules:\n  - {measure: area, level: path}", "area needs setting:", "line 2", "AnyMild"),
         (
             "rules:\n  - {measure: faults, level: path, at_most: 0}",

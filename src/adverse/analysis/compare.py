@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.analysis.compare_scores import benchmark_changes, score_changes
 from adverse.analysis.pairing import Change, Pairing, pair
-from adverse.analysis.results import no_results
+from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.bootstrap import COUNT, Resamples, draw, estimate
 from adverse.curves.interval import Interval, holm
@@ -60,18 +60,18 @@ def compare(
     else:
         found += score_changes(pairing)
     benchmark, notes = benchmark_changes(pairing)
-    judged = _judged([*found, *benchmark], correction)
-    judged.sort(key=lambda change: (ORDER.index(change.outcome), change.size))
-    return Comparison(pairing, tuple(judged), correction, (*pairing.notes, *notes))
+    changes = _decided([*found, *benchmark], correction)
+    changes.sort(key=lambda change: (ORDER.index(change.outcome), change.size))
+    return Comparison(pairing, tuple(changes), correction, (*pairing.notes, *notes))
 
 
-def _judged(changes: Sequence[Change], correction: Correction) -> list[Change]:
+def _decided(changes: Sequence[Change], correction: Correction) -> list[Change]:
     """Say of each change what it is; only comparisons that could have come out either way count."""
     tested = [number for number, one in enumerate(changes) if one.p is not None and not one.same_sut]
     values = [float(changes[number].p or 0.0) for number in tested]
     named = holm(values) if correction == "holm" else [value < 0.05 for value in values]
     sure = {number for number, one in zip(tested, named, strict=True) if one}
-    return [one.judged(sure=number in sure, among=len(tested)) for number, one in enumerate(changes)]
+    return [one.decided(sure=number in sure, among=len(tested)) for number, one in enumerate(changes)]
 
 
 def _resamples(pairing: Pairing) -> Resamples:
@@ -139,6 +139,7 @@ def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
         raise no_results(store)
     table = pq.read_table(path, filters=pc.field("sut") == sut)
     fpr_max = store.run.fpr_max
+    costs = {name: mark["cost"] for name, mark in read_summary(store).data["levels"].items()}
     place = {log: number for number, log in enumerate(logs)}
     at = np.array([place.get(log, -1) for log in table["log"].to_pylist()], np.int64)
     keys = list(zip(table["level"].to_pylist(), table["setting"].to_pylist(), strict=True))
@@ -154,7 +155,7 @@ def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
         hit, truth, paid, shown = (
             _placed(part[chosen], into, size) for part in (hits, truths, cost, exposure)
         )
-        if level.startswith("loop"):
+        if costs[level.partition("/")[0]] == "time":
             found[level, setting] = Ratios(hit, truth, shown, paid, "ratio", fpr_max)
         else:
             found[level, setting] = Ratios(hit, truth, paid, shown, "rate", fpr_max)

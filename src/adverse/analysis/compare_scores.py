@@ -16,7 +16,7 @@ from adverse.analysis.tasks import METRICS
 from adverse.benchmarks.intervals import LeftOut, interval, p_value
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import bench_table, cells_of
-from adverse.benchmarks.task_table import DEFAULTS, judged, task_metric
+from adverse.benchmarks.task_table import DEFAULTS, settings_scores, task_metric
 from adverse.errors import AdverseError
 from adverse.store.read import Store
 
@@ -39,7 +39,8 @@ def score_changes(pairing: Pairing) -> Iterator[Change]:
     ]
     for suts in pairing.suts:
         sides = [
-            judged(store, sut, metric, mask) for store, sut, mask in zip(stores, suts, masks, strict=True)
+            settings_scores(store, sut, metric, mask)
+            for store, sut, mask in zip(stores, suts, masks, strict=True)
         ]
         for setting in pairing.settings:
             found = [side[setting] for side in sides]

@@ -1,10 +1,7 @@
-"""How sure the figures of one SUT are, from resamples of logs that all SUTs share.
+"""Confidence intervals of the figures of a SUT, and of the differences between SUTs, from resampled logs.
 
-Logs are drawn once for the whole run, so that SUTs, settings and levels are compared on the same draws.
-
-By how much SUTs differ on un-mutated images, over the same logs: the best of each level and the others.
-
-A difference is surer than the two areas it is made of, since all SUTs saw the same logs.
+Logs are drawn once for the whole run, so that SUTs, settings and levels are compared on the same draws. The
+interval of a difference is therefore narrower than those of the two areas it is made of.
 """
 
 from __future__ import annotations
@@ -12,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from adverse.curves.bootstrap import Resamples, draw, estimate
 from adverse.curves.interval import Interval
@@ -128,22 +123,9 @@ def _mean_part(quantity: Quantity) -> Area | Share:
     return quantity
 
 
-def ends(found: Interval | None, name: str) -> dict[str, object]:
-    """Return an interval as flat cells, named after the figure it belongs to; empty where there is none."""
-    if found is None:
-        return {f"{name}_low": None, f"{name}_high": None, f"{name}_interval": None}
-    low, high = (None if end is None else _plain(end) for end in (found.low, found.high))
-    return {f"{name}_low": low, f"{name}_high": high, f"{name}_interval": found.status}
-
-
-def bounds(found: Interval) -> dict[str, object]:
-    """Return an interval as plain data for a results table."""
-    ends = None if found.low is None or found.high is None else [_plain(found.low), _plain(found.high)]
-    return {"interval": ends, "interval_status": found.status, "interval_logs": found.logs, "why": found.why}
-
-
-def _plain(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def plain_interval(found: Interval | None) -> dict[str, Any] | None:
+    """Return an interval as a row of the results holds it; None where there is none."""
+    return None if found is None else found.plain()
 
 
 def difference_rows(
@@ -160,5 +142,5 @@ def difference_rows(
         wanted: dict[str, Quantity] = {s: Difference(top, Area((curve,))) for s, curve in others.items()}
         for sut, found in intervals(wanted, resamples).items() if wanted else ():
             heads = {"level": level, "first": first, "second": sut, "logs": found.logs}
-            rows.append({**heads, "difference": found.value, **ends(found, "difference")})
+            rows.append({**heads, "difference": found.value, "difference_interval": found.plain()})
     return rows

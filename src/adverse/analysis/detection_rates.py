@@ -1,11 +1,10 @@
-"""The average detection rate of every setting (000): mean recall at the baseline's reference rates.
+"""The average detection rate of every setting, and what detecting each person costs (Pezzementi et al. 2018).
 
-The thresholds are the lowest that cost no more than 10^-3 ... 10^-1 false positives per un-mutated TEST
-image; mutated images are judged at the same thresholds, whatever false positives they cost there.
+ADR is the mean recall at the baseline's reference rates: the thresholds are the lowest that cost no more than
+10^-3 ... 10^-1 false positives per un-mutated TEST image, and mutated images are evaluated at the same ones.
 
-The false-positive rate one would have to accept to detect each person, before and after (000, fig. 6).
-
-A rate of 0 means less than one in all validation images, infinite that no threshold finds the person.
+The cost of a person is the false-positive rate one would have to accept to detect them, before and after a
+mutation (fig. 6). 0 means less than one in all validation images, infinite that no threshold detects them.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import ends
-from adverse.analysis.matched import JudgedSut, validation_scores
+from adverse.analysis.confidence import plain_interval
+from adverse.analysis.detections import SutDetections, validation_scores
 from adverse.analysis.score import Status
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.detection_rates import REFERENCES, Required, required_rates
 from adverse.curves.interval import korn_graubard
 from adverse.curves.quantities import Quantity, Ratios, Recall
 from adverse.curves.studentized import intervals
-from adverse.levels.image import ROC_A, Judged, false_scores, image_outcomes
-from adverse.levels.match import HIT
+from adverse.levels.image import ROC_A, image_outcomes
+from adverse.levels.match import HIT, MatchedDetections, false_scores
 from adverse.levels.outcomes import Outcomes, standardize
 from adverse.store.read import Store
 
 
 def adr_rows(
-    store: Store, one: JudgedSut, statuses: Mapping[str, Status], resamples: Resamples | None
+    store: Store, detections: SutDetections, statuses: Mapping[str, Status], resamples: Resamples | None
 ) -> list[dict[str, Any]]:
     """Return the ADR of every setting, with its interval and what it rests on."""
-    counted = one.counted(one.baseline)
-    false = false_scores(one.settings[one.baseline], counted)
+    counted = detections.counted(detections.baseline)
+    false = false_scores(detections.settings[detections.baseline], counted)
     thresholds = standardize(false, int(counted.sum()), np.array(REFERENCES)).thresholds
     found: dict[str, Outcomes] = {}
-    for setting, judged in one.settings.items():
-        outcomes = image_outcomes(judged, store.truth, store.frames, thresholds, one.counted(setting))
+    for setting, matched in detections.settings.items():
+        outcomes = image_outcomes(matched, store.truth, store.frames, thresholds, detections.counted(setting))
         found[setting] = outcomes[ROC_A]
     wanted: dict[str, Quantity] = {
         setting: Recall(Ratios(each.hits, each.truths, each.cost, each.exposure))
@@ -50,14 +49,14 @@ def adr_rows(
     sure = intervals(wanted, resamples) if resamples is not None and wanted else {}
     return [
         {
-            "sut": one.sut,
+            "sut": detections.sut,
             "setting": setting,
             "status": statuses[setting] if each.truths.any() else "insufficient",
             "logs": int(np.count_nonzero(each.truths)),
             "frames": int(each.exposure.sum()),
             "people": int(each.truths.sum()),
             "adr": float(each.safety().mean()) if each.truths.any() else None,
-            **ends(sure.get(setting), "adr"),
+            "adr_interval": plain_interval(sure.get(setting)),
         }
         for setting, each in found.items()
     ]
@@ -74,31 +73,31 @@ REQUIRED = pa.schema(
 
 
 def required_of(
-    store: Store, one: JudgedSut, statuses: Mapping[str, Status]
+    store: Store, detections: SutDetections, statuses: Mapping[str, Status]
 ) -> tuple[list[dict[str, Any]], pa.Table]:
     """Return for every mutation how many people it costs, and the table of all people."""
     truth = store.truth
     fpr_max = store.run.fpr_max
-    false, images, _ = validation_scores(store, one.settings[one.baseline])
-    before = best_scores(one.settings[one.baseline], len(truth.frame))
-    plain = one.counted(one.baseline)
+    false, images, _ = validation_scores(store, detections.settings[detections.baseline])
+    before = best_scores(detections.settings[detections.baseline], len(truth.frame))
+    plain = detections.counted(detections.baseline)
     rows, tables = [], [REQUIRED.empty_table()]
-    for setting, judged in one.settings.items():
-        if setting == one.baseline:
+    for setting, matched in detections.settings.items():
+        if setting == detections.baseline:
             continue
-        people = np.flatnonzero((one.counted(setting) & plain)[truth.frame] & ~truth.ignore)
-        after = best_scores(judged, len(truth.frame))
+        people = np.flatnonzero((detections.counted(setting) & plain)[truth.frame] & ~truth.ignore)
+        after = best_scores(matched, len(truth.frame))
         rates = required_rates(before[people], after[people], false, images)
-        rows.append(_row(store, one.sut, setting, people, rates, fpr_max, statuses[setting]))
-        tables.append(_table(store, one.sut, setting, people, rates))
+        rows.append(_row(store, detections.sut, setting, people, rates, fpr_max, statuses[setting]))
+        tables.append(_table(store, detections.sut, setting, people, rates))
     return rows, pa.concat_tables(tables)
 
 
-def best_scores(judged: Judged, truths: int) -> NDArray[np.float64]:
+def best_scores(matched: MatchedDetections, truths: int) -> NDArray[np.float64]:
     """Return the score of the detection that is matched with each true object; NaN where there is none."""
     found = np.full(truths, np.nan)
-    hit = judged.outcome == HIT
-    found[judged.truth[hit]] = judged.answers.scores[hit]
+    hit = matched.outcome == HIT
+    found[matched.truth[hit]] = matched.answers.scores[hit]
     return found
 
 
@@ -129,7 +128,7 @@ def _row(
         "people": len(people),
         "affordable_before": int(affordable.sum()),
         "lost": interval.value,
-        **ends(interval, "lost"),
+        "lost_interval": interval.plain(),
         "median_rise_orders": _plain(float(np.median(rise))) if len(rise) else None,
     }
 

@@ -1,4 +1,4 @@
-"""Exact curves: every distinct score is a threshold, for the levels that judge images.
+"""Exact curves: every distinct score is a threshold, for the levels that say they can be evaluated so.
 
 The shared grid of sensitivities makes SUTs comparable; the exact curve shows what lies between its points.
 The closed loop is left to the grid: it would have to be driven once for every score.
@@ -6,17 +6,20 @@ The closed loop is left to the grid: it would have to be driven once for every s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adverse.analysis.context import Context
-from adverse.analysis.matched import JudgedSut
+from adverse.analysis.detections import SutDetections
 from adverse.curves.curve import area
-from adverse.levels.image import Judged, image_events
+from adverse.errors import PluginError
+from adverse.levels.context import Context, evaluate, level_input
+from adverse.levels.match import MatchedDetections
 from adverse.levels.outcomes import Events
+from adverse.plugins import Plugin
 from adverse.store.read import Store
 
 EXACT = pa.schema(
@@ -45,21 +48,25 @@ class Exact:
     points: pa.Table
 
 
-def exact_curves(store: Store, one: JudgedSut, context: Context) -> Exact:
-    """Return the exact curves of a SUT at the levels image, located and path."""
+def exact_curves(
+    store: Store, detections: SutDetections, context: Context, levels: Sequence[Plugin]
+) -> Exact:
+    """Return the exact curves of a SUT at the levels that can be evaluated at every score."""
     fpr_max = store.run.fpr_max
+    chosen = [level for level in levels if level.level is not None and level.level.exact]
+    baseline = detections.settings[detections.baseline]
     areas: dict[tuple[str, str], ExactAreas] = {}
     tables = [EXACT.empty_table()]
-    for setting, judged in one.settings.items():
-        counted = one.counted(setting)
-        own = thresholds_of(counted, judged)
-        for level, curve in _curves(store, judged, context, own, counted, fpr_max).items():
+    for setting, matched in detections.settings.items():
+        counted = detections.counted(setting)
+        own = thresholds_of(counted, matched)
+        for level, curve in _curves(chosen, matched, context, own, counted, fpr_max).items():
             areas[level, setting] = ExactAreas(_area(curve), None)
-            tables.append(_points(one.sut, level, setting, own, curve))
-        both = counted & one.counted(one.baseline)
-        shared = thresholds_of(both, one.settings[one.baseline], judged)
-        plain = _curves(store, one.settings[one.baseline], context, shared, both, fpr_max)
-        for level, curve in _curves(store, judged, context, shared, both, fpr_max).items():
+            tables.append(_points(detections.sut, level, setting, own, curve))
+        both = counted & detections.counted(detections.baseline)
+        shared = thresholds_of(both, baseline, matched)
+        plain = _curves(chosen, baseline, context, shared, both, fpr_max)
+        for level, curve in _curves(chosen, matched, context, shared, both, fpr_max).items():
             worst = np.minimum(plain[level], curve)
             whole, part = _area(plain[level]), _area((worst[0], worst[1]))
             share = part / whole if part is not None and whole else None
@@ -67,26 +74,31 @@ def exact_curves(store: Store, one: JudgedSut, context: Context) -> Exact:
     return Exact(areas, pa.concat_tables(tables))
 
 
-def thresholds_of(counted: NDArray[np.bool_], *settings: Judged) -> NDArray[np.float32]:
+def thresholds_of(counted: NDArray[np.bool_], *settings: MatchedDetections) -> NDArray[np.float32]:
     """Return infinity, where nothing is detected, and every score on the frames that count, falling."""
-    scores = [one.answers.scores[counted[one.answers.frame[one.row]]] for one in settings]
+    scores = [matched.answers.scores[counted[matched.frame]] for matched in settings]
     return np.unique(np.concatenate([*scores, np.array([np.inf], np.float32)]))[::-1]
 
 
 def _curves(
-    store: Store,
-    judged: Judged,
+    levels: Sequence[Plugin],
+    matched: MatchedDetections,
     context: Context,
     thresholds: NDArray[np.float32],
     counted: NDArray[np.bool_],
     fpr_max: float,
 ) -> dict[str, Curve]:
-    events: dict[str, Events] = {}
-    if "image" in store.run.levels:
-        events |= image_events(judged, store.truth, store.frames, thresholds, counted)
-    if context.levels:
-        events |= context.events(context.seen(judged.answers), thresholds, counted)
-    return {level: one.curve(len(thresholds), fpr_max) for level, one in events.items()}
+    given = level_input(context, matched, thresholds, counted)
+    curves = {}
+    for level in levels:
+        for name, events in evaluate(level, given).items():
+            if not isinstance(events, Events):
+                raise PluginError(
+                    f"the level {level.name} is said to be exact, but returns no Events",
+                    fix="Return Events, or take exact=True out of its decorator.",
+                )
+            curves[name] = events.curve(len(thresholds), fpr_max)
+    return curves
 
 
 def _area(curve: Curve) -> float | None:

@@ -1,11 +1,10 @@
-"""What the closed loop says beside its safety: other tolerances, and how often somebody came too close.
+"""The closed loop: safety at other tolerances, how often somebody came too close, and single runs of a log.
 
 Safety counts the logs in which the robot stops no later than the truth would have made it, but for
 `stop_tolerance_m`. Beside it stand the same with no tolerance at all (`at_0`) and with that of the buffer
 between control and safety radius (`at_buffer`), and the share of logs in which the robot entered somebody's
-safety radius while it moved (`violations`).
-
-One closed-loop run of one log, step by step: by a SUT at one sensitivity, and by the truth.
+safety radius while it moved (`violations`). A single log can be driven step by step, by a SUT at one
+sensitivity and by the truth.
 """
 
 from __future__ import annotations
@@ -16,26 +15,32 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import Confidence, ends
-from adverse.analysis.context import Context, Seen
-from adverse.analysis.matched import sensitivity_of
-from adverse.analysis.score import Scored
+from adverse.analysis.confidence import Confidence, plain_interval
+from adverse.analysis.detections import sensitivity_of
+from adverse.analysis.score import ScoredCurve
 from adverse.curves.curve import area
 from adverse.curves.interval import Interval, korn_graubard
-from adverse.errors import StudyError, suggestion
-from adverse.levels.image import judge
-from adverse.levels.outcomes import Outcomes
+from adverse.errors import AdverseError, StudyError, suggestion
+from adverse.levels.context import Context, PlacedDetections, level_input, run_context
+from adverse.levels.loop import input_obstacles_m, input_playbacks
+from adverse.levels.match import MatchedDetections, match_detections
+from adverse.levels.outcomes import Outcomes, grid, nearest
 from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
 from adverse.store.read import Store
 
+EXAMPLE_SENSITIVITY = 0.01
+"""Expected false positives per image at which the logs that a report shows are driven."""
 SHOWN = (0.001, 0.01, 0.1)
 """Expected false positives per image at which rates are told in the summary."""
 
 
-def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
+def loop_rows(scored: Sequence[ScoredCurve], sure: Confidence | None) -> list[dict[str, Any]]:
     """Return the areas at the other tolerances, and all rates at a few sensitivities."""
     rows = []
     for one in scored:
@@ -49,15 +54,15 @@ def loop_rows(scored: Sequence[Scored], sure: Confidence | None) -> list[dict[st
             defined = row.area is not None
             found[f"area_{name}"] = area(safety, one.curve.efficiency) if defined else None
             key = (row.level, row.setting, name)
-            found |= ends(sure.beside.get(key) if sure else None, f"area_{name}")
+            found[f"area_{name}_interval"] = plain_interval(sure.beside.get(key) if sure else None)
         if row.area is not None:
-            nearest = [int(np.argmin(np.abs(np.log(known) - np.log(level)))) for level in SHOWN]
-            found["at"] = [_at(one, outcomes, k) for k in dict.fromkeys(nearest)]
+            places = dict.fromkeys(nearest(known, sensitivity) for sensitivity in SHOWN)
+            found["at"] = [_at(one, outcomes, k) for k in places]
         rows.append(found)
     return rows
 
 
-def rate_rows(scored: Sequence[Scored]) -> list[dict[str, Any]]:
+def rate_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
     """Return all rates at every sensitivity, each with its interval."""
     return [
         {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting, **_at(one, one.outcomes, k)}
@@ -68,14 +73,14 @@ def rate_rows(scored: Sequence[Scored]) -> list[dict[str, Any]]:
     ]
 
 
-def _at(one: Scored, outcomes: Outcomes, k: int) -> dict[str, Any]:
+def _at(one: ScoredCurve, outcomes: Outcomes, k: int) -> dict[str, Any]:
     found: dict[str, Any] = {} if one.curve is None else {"sensitivity": float(one.curve.sensitivity[k])}
     found["logs"] = int(outcomes.truths.sum())
     counts = {"safety": outcomes.hits, **{f"safety_{n}": outcomes.beside[n] for n in ("at_0", "at_buffer")}}
     for name, hits in {**counts, "violations": outcomes.beside["violations"]}.items():
         interval = _interval(int(hits[:, k].sum()), found["logs"])
         found[name] = interval.value
-        found |= ends(interval, name)
+        found[f"{name}_interval"] = interval.plain()
     return found
 
 
@@ -90,8 +95,8 @@ def _share(hits: NDArray[np.int64], outcomes: Outcomes) -> NDArray[np.float64]:
         return np.asarray(hits.sum(axis=0) / outcomes.truths.sum())
 
 
-class Told(NamedTuple):
-    """Who tells the robot what is there: a SUT under a setting, from which score on, at which sensitivity."""
+class Driver(NamedTuple):
+    """What the robot is driven by: a SUT under a setting, at which sensitivity, so from which score on."""
 
     sut: str
     setting: str
@@ -129,27 +134,38 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     chosen = setting or store.run.baseline.id
     _known("mutation", chosen, list(store.groups))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
-    context = Context(store, [store.frames.logs.index(log)])
+    context = run_context(store, [store.frames.logs.index(log)])
     answers = store.answers(sut, settings=dict.fromkeys((store.run.baseline.id, chosen)))
-    baseline = judge(answers[store.run.baseline.id], store.truth)
-    known, _ = sensitivity_of(store, baseline)
-    k = int(np.argmin(np.abs(np.log(known.levels) - np.log(sensitivity))))
-    told = Told(sut, chosen, float(known.levels[k]), float(known.thresholds[k]))
-    return drive_seen(context, context.seen(answers[chosen]), told, log)
+    baseline = match_detections(answers[store.run.baseline.id], store.truth)
+    shared, _ = sensitivity_of(store, baseline)
+    k = nearest(shared.levels, sensitivity)
+    driver = Driver(sut, chosen, float(shared.levels[k]), float(shared.thresholds[k]))
+    matched = match_detections(answers[chosen], store.truth)
+    return drive_detections(context, matched, driver, log)
 
 
-def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str | None = None) -> Driven:
-    """Drive one log by detections whose places are known, against one kind of truth (None: the first)."""
+def drive_detections(
+    context: Context,
+    matched: MatchedDetections,
+    driver: Driver,
+    log: str,
+    *,
+    kind: str | None = None,
+    placed: PlacedDetections | None = None,
+) -> Driven:
+    """Drive one log by detections, against one kind of truth (None: the first); `placed` are their places."""
     if context.robot is None:
         raise StudyError(
             "the run has no robot to drive",
-            where=str(context.store.folder.path),
+            where=f"log {log!r}",
             fix="Add loop to levels: and robot: to the study, and run it again.",
         )
-    frames = context.store.frames
-    threshold = np.array([told.threshold], np.float32)
-    obstacles = context.obstacles(seen, threshold, frames.test)
-    runs, left_out = context.playbacks(obstacles, kind or next(iter(context.truths)), frames.test)
+    frames = context.frames
+    threshold = np.array([driver.threshold], np.float32)
+    place = None if placed is None else lambda: placed
+    given = level_input(context, matched, threshold, frames.test, place=place)
+    true = context.truths[kind or next(iter(context.truths))]
+    runs, left_out = input_playbacks(given, input_obstacles_m(given), true)
     number = frames.logs.index(log)
     if number not in runs:
         raise StudyError("this log cannot be played back", where=f"log {log!r}", got=str(dict(left_out)))
@@ -159,7 +175,40 @@ def drive_seen(context: Context, seen: Seen, told: Told, log: str, *, kind: str 
         for column in (run.obstacles_m[:, 0], run.true_m)
     )
     tolerance_m = context.robot.stop_tolerance_m
-    return Driven(log, *told, by_sut, by_truth, run.positive, tolerance_m)
+    return Driven(log, *driver, by_sut, by_truth, run.positive, tolerance_m)
+
+
+def example_drives(store: Store, levels: Sequence[str]) -> list[Driven]:
+    """Return, for the first SUT that has them, a safe and an unsafe log, un-mutated where there is one.
+
+    `levels` are those that drive; logs are driven at `EXAMPLE_SENSITIVITY`.
+    """
+    path = store.result("outcomes.parquet")
+    if not levels or path is None:
+        return []
+    shared = store.run.sensitivity
+    k = nearest(grid(shared.levels, shared.lowest, shared.highest), EXAMPLE_SENSITIVITY)
+    table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
+    base = pc.list_element(pc.split_pattern(table["level"], "/"), 0)
+    table = table.filter(pc.and_(pc.is_in(base, pa.array(levels)), pc.greater(table["truths"], 0)))
+    safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
+    examples = []
+    for wanted in (True, False):
+        for row in table.filter(pc.equal(safe, wanted)).drop_columns(["hits"]).to_pylist():
+            try:
+                driven = drive_log(
+                    store,
+                    log=row["log"],
+                    sut=row["sut"],
+                    sensitivity=EXAMPLE_SENSITIVITY,
+                    setting=row["setting"],
+                )
+            except AdverseError:
+                continue
+            if driven.safe is wanted:
+                examples.append(driven)
+                break
+    return examples
 
 
 def _known(noun: str, name: str, names: list[str]) -> None:

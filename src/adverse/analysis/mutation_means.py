@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from adverse.analysis.confidence import Confidence, ends
-from adverse.analysis.score import Scored
+from adverse.analysis.confidence import Confidence, plain_interval
+from adverse.analysis.score import ScoredCurve
 from adverse.curves.curve import area
 from adverse.curves.robustness import expected_curve, mean_over_mutations
 from adverse.store.run import Run
@@ -29,7 +29,7 @@ def mean_weights(mutations: Iterable[Setting]) -> dict[str, float]:
     return {setting: 1 / (len(known) * len(mine)) for mine in known.values() for setting in mine}
 
 
-def mean_rows(run: Run, scored: Sequence[Scored], sure: Confidence | None) -> list[dict[str, Any]]:
+def mean_rows(run: Run, scored: Sequence[ScoredCurve], sure: Confidence | None) -> list[dict[str, Any]]:
     """Return for each level the mean area and the mean robustness over mutations (mPC and rPC)."""
     if not run.mutations:
         return []
@@ -41,13 +41,13 @@ def mean_rows(run: Run, scored: Sequence[Scored], sure: Confidence | None) -> li
             values = {f: [getattr(by_setting[s].row, name) for s in mine] for f, mine in known.items()}
             defined = all(value is not None for mine in values.values() for value in mine)
             row[name] = mean_over_mutations(values) if defined else None
-            row |= ends(sure.means.get((level, name)) if sure else None, name)
+            row[f"{name}_interval"] = plain_interval(sure.means.get((level, name)) if sure else None)
         rows.append({**row, "families": len(known), "settings": len(run.mutations)})
     return rows
 
 
 def expected_rows(
-    scored: Sequence[Scored], conditions: Mapping[str, float], fpr_max: float, sure: Confidence | None
+    scored: Sequence[ScoredCurve], conditions: Mapping[str, float], fpr_max: float, sure: Confidence | None
 ) -> list[dict[str, Any]]:
     """Return for each level the area of the curve to be expected where conditions prevail as given."""
     rows = []
@@ -66,19 +66,20 @@ def expected_rows(
             chances = list(conditions.values())
             curve = expected_curve(triples, chances, fpr_max=None if timed else fpr_max)
             row["area"] = area(curve.safety, curve.efficiency)
-        rows.append({**row, **ends(sure.expected.get(level) if sure else None, "area")})
+        row["area_interval"] = plain_interval(sure.expected.get(level) if sure else None)
+        rows.append(row)
     return rows
 
 
-def _by_level(scored: Sequence[Scored]) -> dict[str, dict[str, Scored]]:
-    found: dict[str, dict[str, Scored]] = {}
+def _by_level(scored: Sequence[ScoredCurve]) -> dict[str, dict[str, ScoredCurve]]:
+    found: dict[str, dict[str, ScoredCurve]] = {}
     for one in scored:
         if one.outcomes is not None:
             found.setdefault(one.row.level, {})[one.row.setting] = one
     return found
 
 
-def _heads(by_setting: Mapping[str, Scored], used: Sequence[str], level: str) -> dict[str, Any]:
+def _heads(by_setting: Mapping[str, ScoredCurve], used: Sequence[str], level: str) -> dict[str, Any]:
     rows = [by_setting[setting].row for setting in used]
     statuses = {row.status for row in rows}
     return {

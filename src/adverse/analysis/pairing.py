@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adverse.content import digest
-from adverse.curves.interval import Interval
+from adverse.curves.interval import Interval, interval_cells
 from adverse.errors import DataError, StudyError, suggestion
-from adverse.levels.image import positive_logs
+from adverse.levels.outcomes import positive_logs
 from adverse.store.read import Store, finished
 
 MUST_AGREE = {
@@ -268,7 +268,7 @@ class Change:
         known = self.difference.value if self.difference else None
         return math.inf if known is None else known
 
-    def judged(self, *, sure: bool, among: int) -> Change:
+    def decided(self, *, sure: bool, among: int) -> Change:
         """Say what this is, knowing whether it stands among so many comparisons."""
         found = self.difference
         if self.identical:
@@ -297,22 +297,12 @@ class Change:
             "figure": self.figure,
             "before": self.before,
             "after": self.after,
-            **_ends("difference", self.difference),
+            "difference": self.difference.value if self.difference else None,
+            **interval_cells("difference", self.difference.plain() if self.difference else None),
             "p": self.p,
             "robustness_before": self.robustness_before,
             "robustness_after": self.robustness_after,
-            **_ends("robustness_difference", self.robustness),
+            "robustness_difference": self.robustness.value if self.robustness else None,
+            **interval_cells("robustness_difference", self.robustness.plain() if self.robustness else None),
             "why": self.why,
         }
-
-
-def _ends(name: str, found: Interval | None) -> dict[str, Any]:
-    if found is None:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high", f"{name}_interval", f"{name}_logs"))
-    return {
-        name: found.value,
-        f"{name}_low": found.low,
-        f"{name}_high": found.high,
-        f"{name}_interval": found.status,
-        f"{name}_logs": found.logs,
-    }

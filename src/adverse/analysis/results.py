@@ -15,22 +15,24 @@ import numpy as np
 import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
-from adverse.analysis.context import Context
+from adverse.analysis.failures import failure_rows, prediction_rows, sut_failures
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
-from adverse.analysis.sut import Worked, work_out
+from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.ranking import Ranking, changes, rank
-from adverse.errors import DataError, StoreError
-from adverse.levels.image import positive_logs
+from adverse.errors import DataError, PluginError, StoreError, StudyError
+from adverse.levels.context import run_context
+from adverse.levels.outcomes import positive_logs
+from adverse.plugins import Kind, Plugin, Registry, built_in, load
 from adverse.processes import all_cores
 from adverse.store.read import Store, finished
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import drop_derived
 
-IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "differences", "visual_change")
+IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "metrics", "differences", "visual_change")
 """Further tables that summary.json holds too."""
 OPTIONAL = (
     "exact.parquet",
@@ -39,6 +41,7 @@ OPTIONAL = (
     "loop_rates.csv",
     "magnitudes.csv",
     "means.csv",
+    "metrics.csv",
     "differences.csv",
     "visual_change.csv",
 )
@@ -92,21 +95,26 @@ def no_results(store: Store) -> StoreError:
     )
 
 
-def analyze(path: Path, *, workers: int | None = None, exact: bool = False) -> Summary:
-    """Work out all results of a run folder and write them into it, several SUTs side by side.
+def analyze(
+    path: Path, *, workers: int | None = None, exact: bool = False, registry: Registry | None = None
+) -> Summary:
+    """Compute all results of a run folder and write them into it, several SUTs side by side.
 
     The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
-    with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does.
+    with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does. `registry`
+    holds the levels and metrics of plug-ins that may be run; without it only installed ones are.
     """
-    return analyze_store(finished(path, results=False), workers=workers, exact=exact)
+    return analyze_store(finished(path, results=False), workers=workers, exact=exact, registry=registry)
 
 
-def analyze_store(store: Store, *, workers: int | None = None, exact: bool = False) -> Summary:
+def analyze_store(
+    store: Store, *, workers: int | None = None, exact: bool = False, registry: Registry | None = None
+) -> Summary:
     """Do the same for a run that is open already."""
-    worked = work_out_results(store, workers=workers, exact=exact)
-    drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in worked.files])
-    store.write({f"results/{name}": data for name, data in worked.files.items()})
-    return worked.summary
+    results = run_results(store, workers=workers, exact=exact, registry=registry)
+    drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in results.files])
+    store.write({f"results/{name}": data for name, data in results.files.items()})
+    return results.summary
 
 
 @dataclass(frozen=True)
@@ -117,22 +125,33 @@ class Results:
     files: Mapping[str, bytes]
 
 
-def work_out_results(store: Store, *, workers: int | None = None, exact: bool = False) -> Results:
-    """Work out all results of a run from its detections, writing nothing."""
+def run_results(
+    store: Store, *, workers: int | None = None, exact: bool = False, registry: Registry | None = None
+) -> Results:
+    """Compute all results of a run from its detections, writing nothing."""
     counts = store.counts()
     _refuse_nothing(store, counts)
     if store.task != "detection":
         return _task_results(store, counts)
-    context = Context(store)
+    known = registry or load()
+    levels = _named(store, known, "level", store.run.levels)
+    metrics = _named(store, known, "metric", store.run.metrics)
+    context = run_context(store)
     resamples = _resamples(store)
     exact = exact or store.run.exact
-    done: list[Worked] = []
+    done: list[SutResults] = []
+    failures: list[dict[str, Any]] = []
+
+    def of_sut(sut: str) -> SutResults:
+        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics, exact=exact)
+
     tables = {name: Growing() for name in ("curves", "outcomes", "required", *(("exact",) if exact else ()))}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
-        for worked in pool.map(lambda sut: work_out(store, sut, context, resamples, exact=exact), store.suts):
+        for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
-                table.add(getattr(worked, name))
-            done.append(replace(worked, curves=None, outcomes=None, required=None, exact=None))  # let go
+                table.add(getattr(result, name))
+            failures += [] if result.required is None else sut_failures(store, result.required)
+            done.append(replace(result, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
     ranked = _ranked(done, store.run.baseline.id)
@@ -140,11 +159,44 @@ def work_out_results(store: Store, *, workers: int | None = None, exact: bool = 
         lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
     seen = visual_change_rows(store)
     lists |= {"visual_change": seen} if seen else {}
-    summary = {**_summary(store, counts, done), **_rankings(ranked)}
+    summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
+    summary["failures"] = failure_rows(store, failures)
+    summary["predictions"] = list(prediction_rows(summary["rows"]))
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
     files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}
     return _results(summary, troubles, retries, files)
+
+
+def _named(store: Store, registry: Registry, kind: Kind, names: Sequence[str]) -> list[Plugin]:
+    """Return the levels or metrics of a run; those of a plug-in file only if it was loaded."""
+    try:
+        return [registry.get(kind, name) for name in names]
+    except StudyError as error:
+        raise PluginError(
+            f"the run has a {kind} of a plug-in that was not loaded",
+            where=str(store.folder.path),
+            got=error.what,
+            fix="Read the plug-in file that its study names, and give --trust if you trust it.",
+        ) from error
+
+
+def _descriptions(levels: Sequence[Plugin], metrics: Sequence[Plugin]) -> dict[str, Any]:
+    """Return the words of levels and metrics, so that no page has to run a plug-in to have them."""
+    names = {level.name for level in levels}
+    return {
+        "levels": {
+            level.name: {"needs": sorted(level.needs), **asdict(level.level)}
+            for level in levels
+            if level.level
+        },
+        "levels_not_evaluated": {
+            level.name: level.level.title
+            for level in built_in("level")
+            if level.level and level.name not in names
+        },
+        "metric_titles": {metric.name: metric.metric.title for metric in metrics if metric.metric},
+    }
 
 
 def _results(
@@ -175,10 +227,10 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     return _results(summary, troubles, retries, files)
 
 
-def _lists(done: Sequence[Worked], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _lists(done: Sequence[SutResults], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return the further figures of all SUTs by table; tables without rows are left out."""
-    names = dict.fromkeys(name for worked in done for name in worked.more)
-    lists = {name: [row for worked in done for row in worked.more.get(name, ())] for name in names}
+    names = dict.fromkeys(name for result in done for name in result.more)
+    lists = {name: [row for result in done for row in result.more.get(name, ())] for name in names}
     return {name: rows for name, rows in {**lists, "magnitudes": magnitudes}.items() if rows}
 
 
@@ -193,13 +245,13 @@ UNDEFINED = Draws(math.nan, np.zeros(0), "")
 LOST = "more frames could not be used than quarantine_budget allows"
 
 
-def _ranked(done: Sequence[Worked], baseline: str) -> Ranked:
+def _ranked(done: Sequence[SutResults], baseline: str) -> Ranked:
     """Rank the SUTs at every level, un-mutated and under the worst cases."""
-    sure = {worked.sut: worked.confidence for worked in done if worked.confidence is not None}
+    sure = {result.sut: result.confidence for result in done if result.confidence is not None}
     lost = {
-        (worked.sut, row["level"], row["setting"]): LOST
-        for worked in done
-        for row in worked.rows
+        (result.sut, row["level"], row["setting"]): LOST
+        for result in done
+        for row in result.rows
         if row["status"] == "incomplete"
     }
     ranked: Ranked = {}
@@ -227,9 +279,9 @@ def _rankings(ranked: Ranked) -> dict[str, Any]:
 
 
 def _differences(
-    done: Sequence[Worked], ranked: Ranked, baseline: str, resamples: Resamples
+    done: Sequence[SutResults], ranked: Ranked, baseline: str, resamples: Resamples
 ) -> list[dict[str, Any]]:
-    curves = {worked.sut: worked.confidence.baseline for worked in done if worked.confidence is not None}
+    curves = {result.sut: result.confidence.baseline for result in done if result.confidence is not None}
     best = {
         level: ranking.places[0].sut
         for (level, condition), ranking in ranked.items()
@@ -239,7 +291,7 @@ def _differences(
 
 
 def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
-    """Raise when not one frame could be used: whatever number came out would be about nothing."""
+    """Raise when no frame was usable."""
     if counts and all(row["status"] == "quarantined" for row in counts):
         raise DataError(
             "not one frame of the data set could be used",
@@ -249,12 +301,12 @@ def _refuse_nothing(store: Store, counts: list[dict[str, Any]]) -> None:
         )
 
 
-def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[Worked]) -> dict[str, Any]:
+def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[SutResults]) -> dict[str, Any]:
     return {
         "study": store.run.name,
         "task": store.task,
-        "rows": [row for worked in done for row in worked.rows],
-        "sensitivity": {worked.sut: worked.sensitivity for worked in done},
+        "rows": [row for result in done for row in result.rows],
+        "sensitivity": {result.sut: result.sensitivity for result in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "scores": store.lowest_scores(),
         "notes": {**store.run.data.notes, **store.notes()},

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.context import Context, Seen
-from adverse.analysis.matched import JudgedSut, Source
+from adverse.analysis.detections import Source, SutDetections
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points, robustness_roc
-from adverse.levels.image import image_outcomes, positive_logs
-from adverse.levels.outcomes import Outcomes, Sensitivity
+from adverse.levels.context import Context, PlacedDetections, evaluate_all, level_input
+from adverse.levels.outcomes import Outcomes, Sensitivity, positive_logs
+from adverse.plugins import Plugin
 from adverse.store.read import FAULT, QUARANTINED, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredCurve:
     """A row with the curve and the per-log outcomes behind it; None for worst cases over settings."""
 
     row: Row
@@ -66,33 +66,38 @@ class SutScores:
     sut: str
     sensitivity: Sensitivity
     source: Source
-    scored: tuple[Scored, ...]
+    scored: tuple[ScoredCurve, ...]
 
 
-def score_sut(store: Store, one: JudgedSut, context: Context) -> SutScores:
+def score_sut(
+    store: Store, detections: SutDetections, context: Context, levels: Sequence[Plugin]
+) -> SutScores:
     """Score every setting of a SUT at its thresholds."""
-    return SutScores(one.sut, one.sensitivity, one.source, tuple(_Scoring(store, one, context).rows()))
+    rows = tuple(_Scoring(store, detections, context, levels).rows())
+    return SutScores(detections.sut, detections.sensitivity, detections.source, rows)
 
 
 class _Scoring:
     """The figures of one SUT."""
 
-    def __init__(self, store: Store, one: JudgedSut, context: Context) -> None:
+    def __init__(
+        self, store: Store, detections: SutDetections, context: Context, levels: Sequence[Plugin]
+    ) -> None:
         self.store = store
-        self.one = one
-        self.sut = one.sut
-        self.judged = one.settings
-        self.sensitivity = one.sensitivity
+        self.detections = detections
+        self.sut = detections.sut
+        self.levels = levels
+        self.sensitivity = detections.sensitivity
         self.fpr_max = store.run.fpr_max
         self.budget = store.run.quarantine_budget
-        self.baseline = one.baseline
+        self.baseline = detections.baseline
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
-        self._seen: tuple[str, Seen] | None = None
-        self._known: dict[bytes, dict[str, Outcomes]] = {}
+        self._placed: tuple[str, PlacedDetections] | None = None
+        self._baselines: dict[bytes, dict[str, Outcomes]] = {}
 
-    def rows(self) -> Iterator[Scored]:
-        by_level: dict[str, list[Scored]] = {}
+    def rows(self) -> Iterator[ScoredCurve]:
+        by_level: dict[str, list[ScoredCurve]] = {}
         for setting, group in self.store.groups.items():
             for scored in self._setting(setting, group):
                 by_level.setdefault(scored.row.level, []).append(scored)
@@ -101,15 +106,17 @@ class _Scoring:
             for name, groups in ((ANY_MILD, ("mild",)), (ANY, ("mild", "severe"))):
                 yield self._worst(level, name, found, groups)
 
-    def _setting(self, setting: str, group: str) -> Iterator[Scored]:
-        answers = self.judged[setting].answers
+    def _setting(self, setting: str, group: str) -> Iterator[ScoredCurve]:
+        answers = self.detections.settings[setting].answers
         tested = answers.status[self.store.frames.test[answers.frame]]
         quarantined = int((tested == QUARANTINED).sum())
         faults = int((tested == FAULT).sum())
-        counted = self.one.counted(setting)
+        counted = self.detections.counted(setting)
         outcomes = self._outcomes(setting, counted)
-        unfaulted = self._outcomes(setting, counted & self.one.fault_free(setting)) if faults else outcomes
-        base = self._baseline(counted & self.one.counted(self.baseline))
+        unfaulted = (
+            self._outcomes(setting, counted & self.detections.fault_free(setting)) if faults else outcomes
+        )
+        base = self._baseline(counted & self.detections.counted(self.baseline))
         for level, outcome in outcomes.items():
             curve, plain = self._curve(outcome), self._curve(base[level])
             value = _area(curve)
@@ -135,16 +142,16 @@ class _Scoring:
                 faults=faults,
                 logs_left_out=dict(outcome.left_out),
             )
-            yield Scored(row, curve, outcome)
+            yield ScoredCurve(row, curve, outcome)
 
-    def _worst(self, level: str, name: str, found: list[Scored], groups: tuple[str, ...]) -> Scored:
+    def _worst(self, level: str, name: str, found: list[ScoredCurve], groups: tuple[str, ...]) -> ScoredCurve:
         chosen = [scored for scored in found if scored.row.group in ("baseline", *groups)]
         group = "mild" if groups == ("mild",) else "any"
         statuses = {scored.row.status for scored in chosen}
         status: Status = next((s for s in ("insufficient", "incomplete") if s in statuses), "ok")
         curves = [scored.curve for scored in chosen if scored.curve is not None]
         if any(scored.row.area is None for scored in chosen):
-            return Scored(Row(self.sut, level, name, group, None, None, status), None, None)
+            return ScoredCurve(Row(self.sut, level, name, group, None, None, status), None, None)
         worst = robustness_roc(curves)
         value = _area(worst)
         whole = found[0].row.area
@@ -160,26 +167,32 @@ class _Scoring:
             quarantined=max(scored.row.quarantined for scored in chosen),
             faults=sum(scored.row.faults for scored in chosen),
         )
-        return Scored(row, worst, None)
+        return ScoredCurve(row, worst, None)
 
     def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
         """Return the baseline's outcomes on the frames that count, for all settings that share them."""
         key = counted.tobytes()
-        if key not in self._known:
-            self._known[key] = self._outcomes(self.baseline, counted)
-        return self._known[key]
+        if key not in self._baselines:
+            self._baselines[key] = self._outcomes(self.baseline, counted)
+        return self._baselines[key]
 
     def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
         """Return the outcomes of all levels on the frames that count."""
-        judged, thresholds = self.judged[setting], self.sensitivity.thresholds
-        found: dict[str, Outcomes] = {}
-        if "image" in self.store.run.levels:
-            found |= image_outcomes(judged, self.store.truth, self.store.frames, thresholds, counted)
-        if self.context.levels:
-            if self._seen is None or self._seen[0] != setting:
-                self._seen = (setting, self.context.seen(judged.answers))
-            found |= self.context.outcomes(self._seen[1], thresholds, counted)
-        return found
+        matched = self.detections.settings[setting]
+        given = level_input(
+            self.context,
+            matched,
+            self.sensitivity.thresholds,
+            counted,
+            place=lambda: self._place(setting),
+        )
+        return evaluate_all(self.levels, given)
+
+    def _place(self, setting: str) -> PlacedDetections:
+        """Return the places of a setting's detections, those of the last setting asked for at no cost."""
+        if self._placed is None or self._placed[0] != setting:
+            self._placed = (setting, self.context.place(self.detections.settings[setting].answers))
+        return self._placed[1]
 
     def _curve(self, outcomes: Outcomes) -> Points:
         return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))

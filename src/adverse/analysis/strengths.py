@@ -2,10 +2,11 @@
 
 Defocus is blur by depth and haze is blending by depth, so at a person's depth each comes to a blur radius or
 an alpha. The histogram of these over all true boxes stands beside the weights of `adverse predict`, which
-says which simple settings predict the contextual one (000, IV-B and figure 8). The depth of a person is that
-of the box as the Localizer sees it or, where the run has none, of the annotated place.
+says which simple settings predict the contextual one (Pezzementi et al. 2018, IV-B and figure 8). The depth
+of a person is that of the box as the Localizer sees it or, where the run has none, of the annotated place.
 
-What people see of each setting, where the study had it measured: median and range over frames.
+Beside it stands what people see of each setting, where the study had it measured: median and range over
+frames.
 """
 
 from __future__ import annotations

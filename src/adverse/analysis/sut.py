@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from adverse.analysis.confidence import Confidence, bounds, confidence, ratios
-from adverse.analysis.context import Context
+from adverse.analysis.confidence import Confidence, confidence, plain_interval, ratios
 from adverse.analysis.detection_rates import adr_rows, required_of
+from adverse.analysis.detections import sut_detections
 from adverse.analysis.exact import Exact, exact_curves
 from adverse.analysis.loop import loop_rows, rate_rows
-from adverse.analysis.matched import judge_sut
+from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
 from adverse.analysis.score import ANY_MILD, Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios
+from adverse.levels.context import Context
+from adverse.plugins import Plugin
 from adverse.store.read import Store
 
 
 @dataclass(frozen=True)
-class Worked:
+class SutResults:
     """The figures of one SUT as plain data, and the tables behind them."""
 
     sut: str
@@ -38,28 +40,37 @@ class Worked:
     """Further figures, by the name of their table."""
 
 
-def work_out(
-    store: Store, sut: str, context: Context, resamples: Resamples | None, *, exact: bool = False
-) -> Worked:
-    """Score a SUT at every level under every setting; with resamples, say how sure that is."""
-    one = judge_sut(store, sut)
-    scores = score_sut(store, one, context)
-    curves = exact_curves(store, one, context) if exact else None
+def analyze_sut(
+    store: Store,
+    sut: str,
+    context: Context,
+    resamples: Resamples | None,
+    *,
+    levels: Sequence[Plugin],
+    metrics: Sequence[Plugin] = (),
+    exact: bool = False,
+) -> SutResults:
+    """Score a SUT at every level under every setting, with intervals where there are resamples."""
+    detections = sut_detections(store, sut)
+    scores = score_sut(store, detections, context, levels)
+    curves = exact_curves(store, detections, context, levels) if exact else None
     conditions = store.run.conditions
     sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
     statuses = _statuses(scores)
-    costs, people = required_of(store, one, statuses)
+    costs, people = required_of(store, detections, statuses)
     more = {
         "means": mean_rows(store.run, scores.scored, sure),
-        "adr": adr_rows(store, one, statuses, resamples),
+        "adr": adr_rows(store, detections, statuses, resamples),
         "required": costs,
         "loop": loop_rows(scores.scored, sure),
         "loop_rates": rate_rows(scores.scored),
     }
+    if metrics:
+        more["metrics"] = metric_rows(store, detections, context, metrics, statuses, resamples)
     if conditions:
         fpr_max = store.run.fpr_max
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
-    return Worked(
+    return SutResults(
         sut,
         [_row(asdict(scored.row), sure, curves) for scored in scores.scored],
         {
@@ -92,7 +103,7 @@ def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> d
         row["area_exact"], row["robustness_exact"] = exact.areas[key].area, exact.areas[key].robustness
     if sure is not None:
         for name, intervals in (("area", sure.area), ("robustness", sure.robustness)):
-            row[f"{name}_interval"] = bounds(intervals[key]) if key in intervals else None
+            row[f"{name}_interval"] = plain_interval(intervals.get(key))
     return row
 
 

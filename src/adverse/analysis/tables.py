@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from adverse.analysis.score import Scored, SutScores
+from adverse.analysis.score import ScoredCurve, SutScores
+from adverse.curves.interval import interval_cells
 
 CURVES = pa.schema(
     [
@@ -44,8 +45,9 @@ def outcomes_table(scores: SutScores) -> pa.Table:
 
 
 def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return flat rows as CSV; what is not there is empty, what is a list is left to summary.json."""
-    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, list))
+    """Return rows as CSV: intervals in cells of their own, other lists and dicts are left to summary.json."""
+    rows = [_flat(row) for row in rows]
+    names = dict.fromkeys(name for row in rows for name in row)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(names), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -53,7 +55,17 @@ def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _curve(one: SutScores, scored: Scored) -> pa.Table:
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for name, value in row.items():
+        if name.endswith("_interval"):
+            cells |= interval_cells(name.removesuffix("_interval"), value)
+        elif not isinstance(value, list | dict):
+            cells[name] = value
+    return cells
+
+
+def _curve(one: SutScores, scored: ScoredCurve) -> pa.Table:
     curve, row = scored.curve, scored.row
     if curve is None:
         return CURVES.empty_table()
@@ -63,7 +75,7 @@ def _curve(one: SutScores, scored: Scored) -> pa.Table:
     return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
 
 
-def _outcomes(scored: Scored) -> pa.Table:
+def _outcomes(scored: ScoredCurve) -> pa.Table:
     row, found = scored.row, scored.outcomes
     if found is None:
         return OUTCOMES.empty_table()

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import bounds
 from adverse.benchmarks import classification, segmentation
 from adverse.benchmarks.intervals import LeftOut, interval
-from adverse.benchmarks.task_table import DEFAULTS, answers_of, judge, task_metric
+from adverse.benchmarks.task_table import DEFAULTS, answers_of, image_scores, task_metric
 from adverse.curves.interval import Interval
 from adverse.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
 
@@ -51,7 +50,7 @@ class TaskRow:
     def plain(self) -> dict[str, Any]:
         """Return the row as plain data, intervals as those of detectors."""
         row = {name: value for name, value in asdict(self).items() if name != "intervals"}
-        return row | {f"{name}_interval": bounds(found) for name, found in self.intervals.items()}
+        return row | {f"{name}_interval": found.plain() for name, found in self.intervals.items()}
 
 
 Scores = tuple[dict[str, float | None], dict[str, float | None]]
@@ -141,12 +140,14 @@ def _intervals(
     sure = {}
     for name, score in scores.items():
         if score is not None:
-            without = judge(store, found, task_metric(NAMES[name], store.task), used).scores(alone.weights)
+            without = image_scores(store, found, task_metric(NAMES[name], store.task), used).scores(
+                alone.weights
+            )
             sure[name] = interval(score, without, alone.logs)
     if share is not None and plain is not found:
         both = used & _usable(store, plain)
         paired = LeftOut(store.frames.logs, store.frames.log[both], seed=store.run.seed)
-        parts = [judge(store, one, metric, both).scores(paired.weights) for one in (found, plain)]
+        parts = [image_scores(store, one, metric, both).scores(paired.weights) for one in (found, plain)]
         with np.errstate(divide="ignore", invalid="ignore"):
             sure["share"] = interval(share, parts[0] / parts[1], paired.logs, highest=np.inf)
     return sure

@@ -1,4 +1,4 @@
-"""Performance under corruption: P, mPC and rPC of the Robust Detection Benchmark (002, equations 1 and 2).
+"""Performance under corruption: P, mPC and rPC (Michaelis et al. 2019, equations 1 and 2).
 
 mPC is the mean over 15 corruptions of the mean over 5 severities; rPC is mPC over the performance P on clean
 data. Any metric will do - AP, AP50, mean IoU, accuracy - but it is always named. A mean over fewer cells is

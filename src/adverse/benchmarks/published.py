@@ -1,4 +1,4 @@
-"""The published leaderboard of the Robust Detection Benchmark (002), as data that comes with the package."""
+"""The leaderboard of the Robust Detection Benchmark (Michaelis et al. 2019), as data of the package."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.benchmarks.metrics import Metric, Named, Score, metric_of
 from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
 from adverse.benchmarks.published import SOURCE, Published
-from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, judged, numbers, task_metric
+from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, numbers, settings_scores, task_metric
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.store.folder import BENCHMARK
 from adverse.store.read import Answers, Store, finished
@@ -133,7 +133,7 @@ def _of_task(
     groups = None if seed is None else LeftOut(store.frames.logs, store.frames.log[counted], seed=seed)
     rows = []
     for sut in suts:
-        found = judged(store, sut, metric, counted)
+        found = settings_scores(store, sut, metric, counted)
         whole, by_class, without = numbers(found, cells, baseline, metric, groups, images, partial=partial)
         sure = intervals(whole, without) if without else None
         faults = sum(found[setting].faults for setting in (baseline, *cells.values()))
@@ -166,9 +166,9 @@ class _Scene:
         self.images = int(counted.sum())
         self._image = np.where(counted, np.cumsum(counted) - 1, -1)
         self.truth = self._truth()
-        judged = np.unique(self.truth.labels[~self.truth.ignore]).tolist()
-        self.with_truth = tuple(classes[label] for label in judged)
-        if not judged:
+        labels = np.unique(self.truth.labels[~self.truth.ignore]).tolist()
+        self.with_truth = tuple(classes[label] for label in labels)
+        if not labels:
             raise DataError(
                 "no object of these classes is annotated in the test images that could be used",
                 got=f"{self.images} of {int(test.sum())} test images, classes {', '.join(classes[:5])}",
@@ -222,15 +222,15 @@ def _row(
     *,
     partial: bool,
 ) -> SutRobustness:
-    def look(found: FoundObjects) -> _Judged:
+    def look(found: FoundObjects) -> _CellScore:
         parts = scene.truth, found, scene.images, len(scene.classes)
         without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
-        return _Judged(metric.judge(*parts), without)
+        return _CellScore(metric.judge(*parts), without)
 
     answers = scene.found(sut, [scene.baseline, *cells.values()])
     plain, faults = next(answers)
     clean = look(plain)
-    scores: dict[Cell, _Judged] = {}
+    scores: dict[Cell, _CellScore] = {}
     for cell, (found, failed) in zip(cells, answers, strict=True):
         scores[cell] = look(found)
         faults += failed
@@ -255,7 +255,7 @@ def _row(
     return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure, without)
 
 
-class _Judged(NamedTuple):
+class _CellScore(NamedTuple):
     score: Score
     without: NDArray[np.float64]
     """The same number without each group of logs."""

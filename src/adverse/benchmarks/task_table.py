@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
+class ImageScores:
     """What a SUT came to under one setting on the images that count, image by image.
 
     `scores` gives the metric of the images by weight: weights (G, images) -> (G,); `classes` the same number
@@ -68,9 +68,13 @@ def task_metric(name: str, task: Task) -> TaskMetric:
     return TASK_METRICS[name]
 
 
-def judged(store: Store, sut: str, metric: TaskMetric, counted: NDArray[np.bool_]) -> dict[str, Judged]:
+def settings_scores(
+    store: Store, sut: str, metric: TaskMetric, counted: NDArray[np.bool_]
+) -> dict[str, ImageScores]:
     """Return what a SUT came to under every setting, on the frames that count."""
-    return {name: judge(store, found, metric, counted) for name, found in answers_of(store, sut).items()}
+    return {
+        name: image_scores(store, found, metric, counted) for name, found in answers_of(store, sut).items()
+    }
 
 
 def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | Ranked]:
@@ -78,9 +82,9 @@ def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | Ranked]:
     return store.pixel_counts(sut) if store.task == "segmentation" else store.ranked(sut)
 
 
-def judge(
+def image_scores(
     store: Store, answers: PixelCounts | Ranked, metric: TaskMetric, counted: NDArray[np.bool_]
-) -> Judged:
+) -> ImageScores:
     """Return what a SUT came to under one setting, on the frames that count."""
     chosen = counted[answers.frame]
     faults = int((answers.status[chosen] == FAULT).sum())
@@ -93,7 +97,7 @@ def judge(
 
 
 def numbers(
-    found: Mapping[str, Judged],
+    found: Mapping[str, ImageScores],
     cells: Mapping[Cell, str],
     baseline: str,
     metric: TaskMetric,
@@ -123,7 +127,7 @@ def numbers(
     return whole, classes, without_groups(whole, plain, without, left_out.logs)
 
 
-def _segmented(counts: NDArray[Any], classes: Sequence[str], metric: TaskMetric, faults: int) -> Judged:
+def _segmented(counts: NDArray[Any], classes: Sequence[str], metric: TaskMetric, faults: int) -> ImageScores:
     flat = counts.reshape(len(counts), -1).astype(np.float64)
 
     def scores(weights: Array) -> Array:
@@ -137,12 +141,14 @@ def _segmented(counts: NDArray[Any], classes: Sequence[str], metric: TaskMetric,
         name: value if true[number] else float("nan")
         for number, (name, value) in enumerate(zip(classes, each, strict=True))
     }
-    return Judged(scores, named, faults)
+    return ImageScores(scores, named, faults)
 
 
-def _classified(right: Array, truth: list[str], faults: int) -> Judged:
+def _classified(right: Array, truth: list[str], faults: int) -> ImageScores:
     def scores(weights: Array) -> Array:
         return np.asarray((weights @ right) / weights.sum(axis=1), np.float64)
 
     names = np.array(truth)
-    return Judged(scores, {name: float(right[names == name].mean()) for name in sorted(set(truth))}, faults)
+    return ImageScores(
+        scores, {name: float(right[names == name].mean()) for name in sorted(set(truth))}, faults
+    )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from adverse.cli.console import Console
-from adverse.cli.options import FinishedRun
+from adverse.cli.options import FinishedRun, Trust, trusted_plugins
 
 RulesPath = Annotated[Path, typer.Argument(help="The rules (YAML), see docs/gate.md.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
@@ -26,6 +26,7 @@ def check(
     markdown: Markdown = None,
     json: JsonPath = None,
     save: Save = False,  # noqa: FBT002
+    trust: Trust = False,  # noqa: FBT002
 ) -> None:
     """Hold a run to rules and print a verdict on each: PASS, FAIL or INCONCLUSIVE.
 
@@ -45,7 +46,7 @@ def check(
     from adverse.store.read import finished
 
     store = finished(folder)
-    verdicts = check_run(store, rules)
+    verdicts = check_run(store, rules, registry=trusted_plugins(folder) if trust else None)
     console = Console()
     table = verdict_table(RULES, verdicts).only("verdict", "rule", "measured", "why")
     table = table.stacked("rule", "rule", "why")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from adverse.plugins import Registry
 
 FinishedRun = Annotated[Path, typer.Argument(help="A finished run folder.")]
 Workers = Annotated[
@@ -32,3 +35,11 @@ Host = Annotated[
     str, typer.Option("--host", help="Where to listen; others than 127.0.0.1 open it to a network.")
 ]
 Port = Annotated[int, typer.Option("--port", "-p", help="0: any that is free.")]
+
+
+def trusted_plugins(folder: Path) -> Registry:
+    """Load the plug-ins that the study of a run names."""
+    from adverse.report.pictures import Looker
+    from adverse.store.read import finished
+
+    return Looker(finished(folder, results=False), trust=True).registry

@@ -12,7 +12,7 @@ from adverse.cli.console import show_error
 from adverse.cli.options import Json
 from adverse.errors import EXIT_GATE_FAILED
 
-Kind = Literal["mutations", "batteries", "suts", "datasets", "levels"]
+Kind = Literal["mutations", "batteries", "suts", "datasets", "levels", "metrics"]
 KindArgument = Annotated[Kind, typer.Argument(help="What to list.")]
 PluginFiles = Annotated[
     list[Path] | None, typer.Option("--plugin", help="Also list what this plug-in file adds; repeatable.")
@@ -47,10 +47,7 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
     from adverse import plugins
     from adverse.mutations.batteries import BATTERIES
     from adverse.mutations.hazards import hazard_words
-    from adverse.study.spec import LEVELS
 
-    if kind == "levels":
-        return [{"name": name, "summary": summary} for name, summary in LEVELS.items()]
     if kind == "batteries":
         return [
             {
@@ -60,7 +57,13 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
             }
             for name, settings in BATTERIES.items()
         ]
-    singular: dict[Kind, plugins.Kind] = {"mutations": "mutation", "suts": "sut", "datasets": "dataset"}
+    singular: dict[Kind, plugins.Kind] = {
+        "mutations": "mutation",
+        "suts": "sut",
+        "datasets": "dataset",
+        "levels": "level",
+        "metrics": "metric",
+    }
     return [
         {
             "name": plugin.name,
@@ -81,25 +84,29 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
     ]
 
 
-File = Annotated[Path, typer.Argument(help="A Python file with @mutation, @sut or @dataset functions.")]
+File = Annotated[
+    Path, typer.Argument(help="A Python file with @mutation, @sut, @dataset, @level or @metric functions.")
+]
 
 
 def check_plugin(file: File) -> None:
-    """Load a plug-in file and run the mutation contract on every mutation in it.
+    """Load a plug-in file and run the contract of every mutation, level and metric in it.
 
     \b
     Example:
         adverse check-plugin rain_on_lens.py
     """
     from adverse import plugins
-    from adverse.mutations import contract
+    from adverse.levels import contract as levels
+    from adverse.mutations import contract as mutations
 
+    checks = {"mutation": mutations.check, "level": levels.check_level, "metric": levels.check_metric}
     failed = 0
     for plugin in plugins.marked(plugins.load_file(file)):
         typer.echo(f"{plugin.kind} {plugin.name}: options {', '.join(plugin.option_names()) or 'none'}")
-        if plugin.kind != "mutation":
+        if plugin.kind not in checks:
             continue
-        for finding in contract.check(plugin):
+        for finding in checks[plugin.kind](plugin):
             typer.echo(f"  {'ok  ' if finding.ok else 'FAIL'} {finding.check}")
             if finding.error is not None:
                 failed += 1

@@ -18,6 +18,7 @@ from adverse.cli.options import Fresh, Trust, Workers
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
+    from adverse.plugins import Registry
     from adverse.report.pictures import Looker
     from adverse.study.engines import Stop
     from adverse.study.spec import StudyFile
@@ -104,7 +105,8 @@ def analyze(folder: RunPath, exact: Exact = False, trust: Trust = False) -> None
     from adverse.store.read import finished
 
     looker = Looker(finished(folder, results=False), trust=trust)
-    raise typer.Exit(_analyze_and_show(looker, Console(), exact=exact))
+    registry = looker.registry if trust else None
+    raise typer.Exit(_analyze_and_show(looker, Console(), exact=exact, registry=registry))
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -150,16 +152,19 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
     from adverse.report.pictures import Looker
     from adverse.store.read import finished
 
-    return _analyze_and_show(Looker(finished(out, results=False), plan=ran.plan), console)
+    looker = Looker(finished(out, results=False), plan=ran.plan)  # the study's plug-ins ran just now
+    return _analyze_and_show(looker, console, registry=ran.plan.registry)
 
 
-def _analyze_and_show(looker: Looker, console: Console, *, exact: bool = False) -> int:
+def _analyze_and_show(
+    looker: Looker, console: Console, *, exact: bool = False, registry: Registry | None
+) -> int:
     from adverse.analysis.results import analyze_store
     from adverse.report.page import page_tables, write_report_of
     from adverse.report.remarks import remarks
 
     folder = looker.store.folder.path
-    summary = analyze_store(looker.store, exact=exact)
+    summary = analyze_store(looker.store, exact=exact, registry=registry)
     tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 def area(safety: ArrayLike, efficiency: ArrayLike) -> float:
     """Return the area of the union of the rectangles [0, efficiency] x [0, safety] of all points.
 
-    It never credits performance between points that was not realised (001, section 6). Points may come in
-    any order; no points have area 0.
+    It never credits performance between points that was not realised (Pezzementi et al. 2021, section 6).
+    Points may come in any order; no points have area 0.
 
     >>> area([1, 0], [0, 1])
     0.0

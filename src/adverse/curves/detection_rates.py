@@ -1,12 +1,11 @@
-"""The average detection rate, the one number of 000: mean recall at fixed rates of false positives.
+"""The average detection rate, and what it costs to detect a person (Pezzementi et al. 2018).
 
-The sensitivities are chosen on un-mutated data, where they cost 10^-3 to 10^-1 false positives per image.
-Mutated data is judged at the same sensitivities, whatever false positives it costs there (000, II-A).
+ADR is the mean recall at sensitivities chosen on un-mutated data, where they cost 10^-3 to 10^-1 false
+positives per image. Mutated data is evaluated at the same ones, whatever it costs there (II-A).
 
-The false-positive rate one would have to accept to still detect a person (000, figure 6).
-
-A detection of strength s is kept by any threshold up to s. A threshold at s costs the false positives that
-are at least as strong, and how many that is per image is known from un-mutated validation images.
+A person costs the false-positive rate that one must accept to detect them (figure 6). A detection of strength
+s is kept by any threshold up to s. A threshold at s costs the false positives that are at least as strong,
+and how many that is per image is known from un-mutated validation images.
 """
 
 from __future__ import annotations

@@ -1,24 +1,21 @@
-"""An interval with what one must know to trust it.
-
-Intervals of a rate: hits out of trials, where the trials of one log are alike.
+"""An interval with what one must know to trust it, and intervals of rates whose trials come in logs.
 
 Clopper-Pearson is exact for independent trials. Korn and Graubard (Survey Methodology 24, 1998) put in the
 effective number of trials: the number divided by the design effect, and reduced further for the few degrees
 of freedom that a few logs give. A handful of logs may show no correlation by chance, so we never assume
 less than a floor.
 
-Many comparisons at once: which of them still say something (Holm, Scand. J. Statist. 6, 1979).
-
-Of a hundred comparisons at 95 % about five find a difference where there is none. Holm's procedure bounds
-the chance that any of those it names is such a one, whatever they have to do with each other.
+Of a hundred comparisons at 95 % about five find a difference where there is none. Holm's procedure (Scand. J.
+Statist. 6, 1979) bounds the chance that any of those it names is such a one, whatever they have to do with
+each other.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,6 +43,53 @@ class Interval:
     logs: int
     status: Status
     why: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the interval as JSON holds it, beside its value; an infinite end is None.
+
+        >>> refused(0.5, "fewer than 3 logs", level=0.95, method="jackknife", logs=2).plain()["why"]
+        'fewer than 3 logs'
+        """
+        data = {name: value for name, value in asdict(self).items() if name != "value"}
+        return data | {"low": _finite(self.low), "high": _finite(self.high)}
+
+    @classmethod
+    def read(cls, value: float | None, plain: Mapping[str, Any]) -> Self:
+        """Return the interval that `plain` wrote."""
+        return cls(value, **plain)
+
+    def scaled(self, factor: float) -> Self:
+        """Return the interval of the value in another unit."""
+        value, low, high = (
+            None if end is None else factor * end for end in (self.value, self.low, self.high)
+        )
+        return replace(self, value=value, low=low, high=high)
+
+    def text(self, form: str = ".4g", between: str = " to ") -> str:
+        """Return both ends in few characters; empty where the interval was refused.
+
+        >>> given(0.5, 0.25, 0.75, level=0.95, method="jackknife", logs=30).text()
+        '0.25 to 0.75'
+        """
+        if self.low is None or self.high is None:
+            return ""
+        return f"{self.low:{form}}{between}{self.high:{form}}"
+
+
+def interval_cells(name: str, plain: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the interval of a figure as the cells of a flat table; empty where there is none."""
+    part = plain or {}
+    return {
+        f"{name}_low": part.get("low"),
+        f"{name}_high": part.get("high"),
+        f"{name}_interval": part.get("status"),
+        f"{name}_logs": part.get("logs"),
+        f"{name}_why": part.get("why"),
+    }
+
+
+def _finite(end: float | None) -> float | None:
+    return None if end is None or not math.isfinite(end) else float(end)
 
 
 def given(value: float, low: float, high: float, *, level: float, method: str, logs: int) -> Interval:

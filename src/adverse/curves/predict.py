@@ -1,4 +1,4 @@
-"""Whether a contextual mutation can be predicted from a simple one (000, IV-B).
+"""Whether a contextual mutation can be predicted from a simple one (Pezzementi et al. 2018, IV-B).
 
 Defocus is blur that depends on depth, haze is blending that does. If what a SUT loses under blur tells what
 it will lose under defocus, depth need not be known to test for it. Each contextual setting gets a model of
@@ -62,7 +62,7 @@ def read_table(path: Path) -> ScoreTable:
 
 
 def riot_2018() -> ScoreTable:
-    """Return the published scores of 000, Table IV: the ADR of 8 SUTs under 47 settings.
+    """Return the scores published by Pezzementi et al. (2018), Table IV: the ADR of 8 SUTs under 47 settings.
 
     >>> table = riot_2018()
     >>> len(table.settings), table.suts[0]

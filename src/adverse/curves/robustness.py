@@ -1,7 +1,8 @@
 """What is left of a curve under several conditions: the worst, the mean, or what is to be expected.
 
-The Robustness ROC is the worst of several curves at every sensitivity (001, section 8.3, algorithm 1). The
-other two are the alternatives 001 names in 8.3.2: the mean of the areas, and the curve of averaged rates.
+The Robustness ROC is the worst of several curves at every sensitivity (Pezzementi et al. 2021, section 8.3,
+algorithm 1). The other two are the alternatives named there in 8.3.2: the mean of the areas, and the curve of
+averaged rates.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def robustness(baseline: CurveLike, *mutated: CurveLike) -> float:
 
 
 def mean_over_mutations(scores: Mapping[str, Sequence[float]]) -> float:
-    """Return the mean over families of the mean over each family's settings, as mPC does (001, 8.3.2; 002).
+    """Return the mean over families of the mean over each family's settings (Pezzementi et al. 2021, 8.3.2).
 
     `scores` are areas (or any score) by family. A family counts once however many settings it has. NaN when
     there is nothing, or when any score is NaN: what did not run is not averaged away.
@@ -71,7 +72,7 @@ def mean_over_mutations(scores: Mapping[str, Sequence[float]]) -> float:
 def expected_curve(
     curves: Sequence[CurveLike], probabilities: ArrayLike, *, fpr_max: float | None = None
 ) -> Points:
-    """Return the curve of a world where condition i prevails with probability i (001, 8.3.2).
+    """Return the curve where condition i prevails with probability i (Pezzementi et al. 2021, 8.3.2).
 
     At every sensitivity the miss rates and the false-positive rates are averaged, weighted by probability,
     and only then turned into safety and efficiency. So with `fpr_max` the curves are (sensitivity, safety,

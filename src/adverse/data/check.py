@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adverse.errors import AdverseError, one_line
-from adverse.plugins import Plugin
+from adverse.plugins import Plugin, built_in
 from adverse.types import Dataset, Frame, Log, Source
 
 SAMPLE = 100
@@ -284,15 +284,17 @@ def _levels(dataset: Dataset, lacking: Mapping[str, int]) -> Iterator[Able]:
         for noun, count in lacking.items()
     ]
     scored = any(len(frame.truth.boxes) for log in test for frame in log.frames)
-    yield Able("image", scored, "" if scored else NOTHING_TO_SCORE)
-    if not scored:
-        words = [NOTHING_TO_SCORE]
-    told = "" if dataset.robot else "robot: in the study must tell the radii"
+    radii = "" if dataset.robot else "robot: in the study must tell the radii"
     moving = any(len(log.frames) > 1 for log in test)
-    yield Able("located", not words, "; ".join(words))
-    yield Able("path", not words, "; ".join(words) or told)
     still = "every log is one image, so nothing drives"
-    yield Able("loop", not words and moving, "; ".join(words) or (told if moving else still))
+    for level in built_in("level"):
+        lacks = words if {"depth", "pose", "camera"} & level.needs else []
+        if not scored:
+            lacks = [NOTHING_TO_SCORE]
+        elif "motion" in level.needs and not moving:
+            lacks = lacks or [still]
+        reason = "; ".join(lacks) or (radii if "robot" in level.needs else "")
+        yield Able(level.name, not lacks, reason)
 
 
 def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str, int]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""The located level: detections as places on the ground instead of boxes (001, section 8.2.1).
+"""The located level: detections as places on the ground, not boxes (Pezzementi et al. 2021, 8.2.1).
 
 A detection is right within 1 m of a true place, one detection for each person, the strongest first. Only
 people up to 10 m away count for safety, only detections located there for efficiency: further away neither
@@ -13,14 +13,38 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from adverse.levels.image import as_float, first_per_frame, positive_logs
+from adverse.levels.context import ANNOTATED, LOCALIZED, LevelInput
 from adverse.levels.match import strongest_first
-from adverse.levels.outcomes import Events, Outcomes, first_level
+from adverse.levels.outcomes import Events, Outcomes, as_float, first_level, first_per_frame, positive_logs
 from adverse.levels.places import Places
+from adverse.plugins import level
 from adverse.store.read import Answers, Frames, TruthTable
 
 RANGE_M = 10.0
 RIGHT_WITHIN_M = 1.0
+
+
+@level(
+    title="people as places on the ground",
+    sentence="This level judges places on the ground within reach of the robot, not boxes. ",
+    needs=("depth", "pose", "camera"),
+    variants=(ANNOTATED, LOCALIZED),
+    exact=True,
+)
+def located(given: LevelInput) -> dict[str, Events]:
+    """Evaluate detections as places on the ground, up to 10 m away; needs depth, poses and a camera."""
+    return {
+        kind: located_events(
+            given.answers,
+            given.placed.places,
+            given.truth,
+            true.places,
+            given.frames,
+            given.thresholds,
+            given.counted,
+        )
+        for kind, true in given.true_places.items()
+    }
 
 
 def located_outcomes(
@@ -73,16 +97,16 @@ def _right(
     """Return which detections are the first within 1 m of a person; ties go by place, never by storage."""
     order = strongest_first(answers.offsets, answers.scores, detected.points_m)
     chosen = np.flatnonzero(meant)
-    known = chosen[np.lexsort((*true.points_m[chosen].T[::-1], truth.frame[chosen]))]
+    ordered = chosen[np.lexsort((*true.points_m[chosen].T[::-1], truth.frame[chosen]))]
     right: NDArray[np.bool_] = _match_points(
         order,
         answers.offsets,
         detected.points_m,
         answers.labels,
-        np.searchsorted(truth.frame[known], answers.frame, side="left"),
-        np.searchsorted(truth.frame[known], answers.frame, side="right"),
-        true.points_m[known],
-        truth.labels[known],
+        np.searchsorted(truth.frame[ordered], answers.frame, side="left"),
+        np.searchsorted(truth.frame[ordered], answers.frame, side="right"),
+        true.points_m[ordered],
+        truth.labels[ordered],
     )
     return right
 

@@ -1,4 +1,4 @@
-"""The loop level: what the robot does, by closed-loop playback (001, sections 6.3 and 8.2.3).
+"""The loop level: what the robot does, by closed-loop playback (Pezzementi et al. 2021, 6.3 and 8.2.3).
 
 Safety is the share of positive logs in which the robot stops no later than if the truth had told it;
 efficiency how much of the negative logs' time is not lost to needless braking.
@@ -15,12 +15,58 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from adverse.levels.image import positive_logs
-from adverse.levels.outcomes import Outcomes, first_level
+from adverse.levels.context import ANNOTATED, LOCALIZED, LevelInput, TruePlaces
+from adverse.levels.outcomes import Outcomes, first_level, positive_logs
 from adverse.levels.places import ROUNDING_M, LogPaths, stations_m
+from adverse.plugins import level
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
 from adverse.store.read import Answers, Frames, TruthTable
+
+
+@level(
+    title="what the robot does",
+    sentence="This level judges whole logs: whether the robot stops in time, and what it loses. ",
+    needs=("depth", "pose", "camera", "robot", "motion"),
+    variants=(ANNOTATED, LOCALIZED),
+    per_log=("stops in time", "does NOT stop in time"),
+    cost="time",
+    drives=True,
+)
+def loop(given: LevelInput) -> dict[str, Outcomes]:
+    """Evaluate what the robot does: closed-loop playback of the logs; needs what path needs."""
+    if given.robot is None:
+        return {}
+    obstacles = input_obstacles_m(given)
+    outcomes = {}
+    for kind, true in given.true_places.items():
+        runs, left_out = input_playbacks(given, obstacles, true)
+        outcomes[kind] = loop_outcomes(runs, left_out, given.frames, len(given.thresholds), given.robot)
+    return outcomes
+
+
+def input_obstacles_m(given: LevelInput) -> NDArray[np.float64]:
+    """Return where on its path each frame's nearest obstacle is, at each threshold."""
+    stations = given.context.stations
+    return obstacles_m(given.answers, given.placed.distance_m, stations, given.thresholds, given.counted)
+
+
+def input_playbacks(
+    given: LevelInput, obstacles: NDArray[np.float64], true: TruePlaces
+) -> tuple[Mapping[int, Playback], Mapping[str, int]]:
+    """Return the logs that can be driven, against one kind of truth, and how many cannot."""
+    if given.robot is None:
+        return {}, {}
+    return playbacks(
+        obstacles,
+        given.truth,
+        true.distance_m,
+        true.too_close_m,
+        given.frames,
+        given.context.paths,
+        given.counted,
+        given.robot,
+    )
 
 
 @dataclass(frozen=True, eq=False)

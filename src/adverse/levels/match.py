@@ -3,12 +3,11 @@
 Greedy by descending score, IoU >= 0.5, one detection per object, real objects before ignored ones. An
 ignored object absorbs any number of detections by the share of the DETECTION it covers; those count
 neither way. Ties are broken by the boxes' coordinates, so storage order never matters.
-
-The detections of each frame, strongest first; equals in an order that does not depend on storage.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,3 +135,34 @@ def _match(  # type: ignore[no-untyped-def] # pragma: no cover - compiled  # noq
             elif absorbed:
                 outcome[d] = 2
     return outcome, which
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedDetections:
+    """The detections of one SUT under one setting, each with its outcome."""
+
+    answers: Answers
+    outcome: NDArray[np.int8]
+    """HIT, FALSE or IGNORED."""
+    truth: NDArray[np.int64]
+    """The row of the truth that each detection hits; -1: none."""
+    row: NDArray[np.int64]
+    """The row of `answers` that each detection belongs to."""
+
+    @property
+    def frame(self) -> NDArray[np.int64]:
+        """The frame that each detection is on."""
+        return self.answers.frame[self.row]
+
+
+def match_detections(answers: Answers, truth: TruthTable) -> MatchedDetections:
+    """Match the detections of one SUT under one setting with the truth."""
+    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))
+    return MatchedDetections(answers, *match(answers, truth), row)
+
+
+def false_scores(matched: MatchedDetections, counted: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the scores of the false positives on the frames that count (a mask over all frames)."""
+    chosen = (matched.outcome == FALSE) & counted[matched.frame]
+    scores: NDArray[np.float32] = matched.answers.scores[chosen]
+    return scores

@@ -4,23 +4,21 @@ A curve is a ratio of sums over logs, so whatever is done to logs (resampling, l
 these counts. With as many levels as there are scores, counts per log would be too many to hold; the curve
 over all logs is made from the events themselves.
 
-Standardized sensitivity: a level is a false-positive rate on un-mutated validation images.
-
-Raw scores of different SUTs cannot be compared; the rate of false positives they cost can. A level maps to
-the lowest threshold whose validation rate does not exceed it. Thresholds are frozen there: mutated images
-are judged at the thresholds chosen on clean ones.
+Sensitivity is standardized: raw scores of different SUTs cannot be compared, the rate of false positives they
+cost can. A sensitivity is such a rate on un-mutated validation images, and maps to the lowest threshold whose
+rate does not exceed it; mutated images are evaluated at the same thresholds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Cost = Literal["alarms", "time"]
+from adverse.marks import Cost
+from adverse.store.read import Frames, TruthTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +126,11 @@ def grid(count: int, lowest: float, highest: float) -> NDArray[np.float64]:
     return np.geomspace(lowest, highest, count)
 
 
+def nearest(levels: NDArray[np.float64], sensitivity: float) -> int:
+    """Return which level is nearest to a sensitivity, by their ratio."""
+    return int(np.argmin(np.abs(np.log(levels) - np.log(sensitivity))))
+
+
 def standardize(false_scores: NDArray[np.float32], images: int, levels: NDArray[np.float64]) -> Sensitivity:
     """Map each level to the lowest threshold that costs at most that many false positives per image.
 
@@ -156,3 +159,24 @@ def first_level(scores: NDArray[np.float32], thresholds: NDArray[np.float32]) ->
     """
     rising = thresholds[::-1]
     return len(thresholds) - np.searchsorted(rising, scores, side="right")
+
+
+def positive_logs(truth: TruthTable, frames: Frames) -> NDArray[np.bool_]:
+    """Return which logs have a target in them anywhere, be it an ignored one."""
+    positive = np.zeros(len(frames.logs), np.bool_)
+    positive[frames.log[truth.frame]] = True
+    return positive
+
+
+def as_float(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return counts as the costs and exposures that outcomes hold."""
+    return counts.astype(np.float64)
+
+
+def first_per_frame(
+    frame: NDArray[np.int64], level: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each frame once, with the first level at which anything in it counts."""
+    order = np.lexsort((level, frame))
+    frames, first = np.unique(frame[order], return_index=True)
+    return frames, level[order][first]

@@ -1,4 +1,4 @@
-"""The path level: only what is in the way counts, and how soon (001, section 8.2.2).
+"""The path level: only what is in the way counts, and how soon (Pezzementi et al. 2021, section 8.2.2).
 
 An image with a person less than 2 m of path away (strict) is a miss unless some detection asks for a stop no
 later than the person does. From 2 to 5 m (lenient) there is time for a second look: a miss is forgiven if the
@@ -15,13 +15,39 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.levels.image import as_float, positive_logs
-from adverse.levels.outcomes import Events, Outcomes, first_level
+from adverse.levels.context import ANNOTATED, LOCALIZED, LevelInput
+from adverse.levels.outcomes import Events, Outcomes, as_float, first_level, positive_logs
 from adverse.levels.places import ROUNDING_M, LogPaths
+from adverse.plugins import level
 from adverse.store.read import Answers, Frames, TruthTable
 
 STRICT_M = 2.0
 LENIENT_M = 5.0
+
+
+@level(
+    title="people in the robot's way",
+    sentence="This level judges whole images: whether what is in the robot's way is seen in time. ",
+    needs=("depth", "pose", "camera", "robot"),
+    variants=(ANNOTATED, LOCALIZED),
+    hits="images see what is in the way",
+    exact=True,
+)
+def path(given: LevelInput) -> dict[str, Events]:
+    """Evaluate only what is in the robot's way, and how soon; needs what located needs, and robot:."""
+    return {
+        kind: path_events(
+            given.answers,
+            given.placed.distance_m,
+            given.truth,
+            true.distance_m,
+            given.frames,
+            given.thresholds,
+            given.counted,
+            given.context.paths,
+        )
+        for kind, true in given.true_places.items()
+    }
 
 
 def path_outcomes(
@@ -56,18 +82,18 @@ def path_events(
     count, levels = len(frames.ids), len(thresholds)
     counted = counted & np.isin(frames.log, list(paths.found))
     frame = np.repeat(answers.frame, np.diff(answers.offsets))
-    level = first_level(answers.scores, thresholds)
+    first = first_level(answers.scores, thresholds)
     needed = _least(count, truth.frame[~truth.ignore], true_m[~truth.ignore])
     with np.errstate(invalid="ignore"):
         enough = detected_m <= needed[frame] + ROUNDING_M
-        right = _earliest(count, frame[enough], level[enough], levels)
+        right = _earliest(count, frame[enough], first[enough], levels)
         strict = detected_m < STRICT_M
         lenient = (detected_m >= STRICT_M) & (detected_m < LENIENT_M)
-    soon = _earliest(count, frame[strict], level[strict], levels)
-    later = _earliest(count, frame[lenient], level[lenient], levels)
+    soon = _earliest(count, frame[strict], first[strict], levels)
+    later = _earliest(count, frame[lenient], first[lenient], levels)
     before = _previous(frames, counted)
     positive = positive_logs(truth, frames)[frames.log]
-    judged = counted & (needed < LENIENT_M)
+    evaluated = counted & (needed < LENIENT_M)
     hit_level = np.where(needed < STRICT_M, right, _forgiving(right, needed, before))
     alarm_level = np.minimum(soon, np.where(before >= 0, np.maximum(later, later[before]), levels))
     negative = counted & ~positive
@@ -76,9 +102,9 @@ def path_events(
     lost = Counter(reason for log, reason in paths.refused.items() if log in tested)
     return Events(
         frames.logs,
-        frames.log[judged],
-        hit_level[judged],
-        np.bincount(frames.log[judged], minlength=groups),
+        frames.log[evaluated],
+        hit_level[evaluated],
+        np.bincount(frames.log[evaluated], minlength=groups),
         frames.log[negative],
         alarm_level[negative],
         as_float(np.bincount(frames.log[negative], minlength=groups)),

@@ -19,7 +19,7 @@ import numpy as np
 from adverse import plugins
 from adverse.errors import AdverseError, MutationError, PluginError, one_line
 from adverse.marks import Strength
-from adverse.plugins import Option, Plugin, Registry
+from adverse.plugins import Finding, Option, Plugin, Registry
 from adverse.seeds import generator
 from adverse.types import Depth, Image
 
@@ -31,20 +31,6 @@ LAYOUTS: Mapping[str, Callable[[Image], Image]] = {
     "mirrored": lambda image: np.ascontiguousarray(image[:, ::-1])[:, ::-1],
     "column by column": np.asfortranarray,
 }
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One check of the contract on one mutation; `error` is None where it holds."""
-
-    mutation: str
-    check: str
-    error: AdverseError | None
-
-    @property
-    def ok(self) -> bool:
-        """Whether the check holds."""
-        return self.error is None
 
 
 @dataclass(frozen=True)

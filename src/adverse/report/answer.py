@@ -13,12 +13,6 @@ from adverse.report.run_tables import NO_ORDER
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
-LEVEL_WORDS = {
-    "image": "single images",
-    "located": "people as places on the ground",
-    "path": "people in the robot's way",
-    "loop": "what the robot does",
-}
 SURE, LIKELY = 0.95, 0.8
 """Probabilities of being best from which a choice is called the best, and probably the best."""
 CONDITIONS = {ANY_MILD: "any mild mutation", ANY: "any mutation"}
@@ -51,14 +45,12 @@ def answers(summary: Summary) -> list[str]:
     return [text for level in reversed(levels) if (text := _of_level(summary, level))]
 
 
-def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
-    """Return what the run says nothing about, in plain words; `levels` are those there could be."""
+def untested(summary: Summary) -> list[str]:
+    """Return what the run says nothing about, in plain words."""
     lines = []
-    if summary.data["task"] == "detection":
-        there = {str(row["level"]).partition("/")[0] for row in summary.rows}
-        missing = [f"{level} ({level_words(level)})" for level in levels if level not in there]
-        if missing:
-            lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
+    missing = [f"{name} ({title})" for name, title in summary.data.get("levels_not_evaluated", {}).items()]
+    if missing:
+        lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
     settings = {str(row["setting"]).partition("(")[0]: str(row["group"]) for row in summary.rows}
     gone = [name for name in CONTEXTUAL if name not in settings]
     if gone:
@@ -71,11 +63,6 @@ def untested(summary: Summary, levels: Mapping[str, str]) -> list[str]:
     if weak:
         lines.append(f"The data cannot answer: {', '.join(weak)}.")
     return lines
-
-
-def level_words(level: str) -> str:
-    """Return what a level looks at, in a few words; its name where nothing else is known."""
-    return LEVEL_WORDS.get(level, level)
 
 
 def _of_level(summary: Summary, level: str) -> str:
@@ -155,9 +142,9 @@ def _best(summary: Summary, level: str, condition: str) -> Best | None:
             why = ranking["why"]
     equals = tuple(sut for sut in areas if equal(areas[sut], areas[first]))
     interval = rows[first].get("area_interval") or {}
-    few = f", from {interval['why']}" if interval.get("interval_status") == "few logs" else ""
+    few = f", from {interval['why']}" if interval.get("status") == "few logs" else ""
     apart = rows[first]["group"] != "baseline" or all(
-        (row["difference_low"] or 0.0) > 0
+        (row["difference_interval"]["low"] or 0.0) > 0
         for row in summary.data.get("differences", ())
         if (row["level"], row["first"]) == (level, first)
     )

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from adverse.analysis.loop import Driven, drive_log
-from adverse.errors import AdverseError
+from adverse.analysis.loop import EXAMPLE_SENSITIVITY, Driven, example_drives
+from adverse.analysis.results import read_summary
 from adverse.report.chart import Chart, Line, Mark, time_panel
 from adverse.report.table import Cell, Column, Table, columns
 from adverse.store.read import Store
@@ -57,10 +55,6 @@ def drive_chart(driven: Driven) -> Chart:
     return Chart(f"{_title(driven)}: {VERDICTS[driven.safe]}", panels)
 
 
-SENSITIVITY = 0.01
-"""Expected false positives per image at which logs are driven."""
-
-
 STEPS = 9
 """Steps of a run that its table shows."""
 
@@ -75,31 +69,16 @@ class DrivenLog:
 
 
 def drives(store: Store) -> list[DrivenLog]:
-    """Return a safe and an unsafe log of the first SUT that has them, on clean images if possible."""
-    path = store.result("outcomes.parquet")
-    if "loop" not in store.run.levels or path is None:
-        return []
-    grid = store.run.sensitivity
-    k = _nearest(grid.lowest, grid.highest, grid.levels)
-    table = pq.read_table(path, columns=["sut", "level", "setting", "log", "truths", "hits"])
-    table = table.filter(pc.and_(pc.starts_with(table["level"], "loop"), pc.greater(table["truths"], 0)))
-    safe = pc.equal(pc.list_element(table["hits"], k), table["truths"])
-    driven_logs = []
-    for wanted in (True, False):
-        for row in table.filter(pc.equal(safe, wanted)).drop_columns(["hits"]).to_pylist():
-            try:
-                driven = drive_log(
-                    store, log=row["log"], sut=row["sut"], sensitivity=SENSITIVITY, setting=row["setting"]
-                )
-            except AdverseError:
-                continue
-            if driven.safe is wanted:
-                words = "stops in time" if wanted else "does NOT stop in time"
-                text = f"{row['sut']} under {row['setting']} on {row['log']} {words}"
-                story = f"{text} (at {SENSITIVITY:g} false positives per image)."
-                driven_logs.append(DrivenLog(story, drive_chart(driven).svg(), _steps(driven)))
-                break
-    return driven_logs
+    """Return a safe and an unsafe log of the run, as far as it has them."""
+    levels = [name for name, level in read_summary(store).data["levels"].items() if level["drives"]]
+    return [_driven_log(driven) for driven in example_drives(store, levels)]
+
+
+def _driven_log(driven: Driven) -> DrivenLog:
+    words = "stops in time" if driven.safe else "does NOT stop in time"
+    text = f"{driven.sut} under {driven.setting} on {driven.log} {words}"
+    story = f"{text} (at {EXAMPLE_SENSITIVITY:g} false positives per image)."
+    return DrivenLog(story, drive_chart(driven).svg(), _steps(driven))
 
 
 def _steps(driven: Driven) -> Table:
@@ -137,8 +116,3 @@ def _steps(driven: Driven) -> Table:
 
 def _title(driven: Driven) -> str:
     return f"{shown(driven.log)}, {shown(driven.sut)}, {shown(driven.setting)}"
-
-
-def _nearest(lowest: float, highest: float, count: int) -> int:
-    levels = np.geomspace(lowest, highest, count)
-    return int(np.argmin(np.abs(np.log(levels) - np.log(SENSITIVITY))))

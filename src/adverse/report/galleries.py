@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from adverse.analysis.strengths import RECORDED, visual_changes
+from adverse.analysis.results import Summary
 from adverse.errors import AdverseError
 from adverse.report.pictures import Box, Looker, Picture, box_of, picture, visible_change
 from adverse.store.read import Answers, Store
 from adverse.types import Image
 
 FAILURES = 12
-TRIED = 60
-"""Frames that are looked at before the failures to show are chosen."""
-NEVER = 4.0
-"""Powers of ten that a person nobody finds any more counts as."""
 LEAST_CHANGE = 1.0
 """Grey levels; a change below this is as good as none."""
 LEAST_VISUAL_CHANGE = 0.01
@@ -27,75 +24,36 @@ LEAST_VISUAL_CHANGE = 0.01
 
 
 @dataclass(frozen=True)
-class Fall:
-    """One person whose detection costs more false alarms under a mutation: rates per image."""
-
-    sut: str
-    setting: str
-    frame: str
-    thing: int
-    before: float
-    after: float
-    orders: float
-
-
-@dataclass(frozen=True)
 class Failure:
-    """A fall with its two pictures, and how much of the change can be seen, in words."""
+    """A failure of the summary with its two pictures, and how much of the change can be seen, in words."""
 
-    fall: Fall
+    row: Mapping[str, Any]
     change_words: str
     was: Picture
     now: Picture
 
 
-def falls(store: Store) -> list[Fall]:
-    """Return the people that cost most, the worst of each (SUT, mutation, log) only, worst first."""
-    path = store.result("required.parquet")
-    if path is None:
-        return []
-    table = pq.read_table(path)
-    before, after = (table[name].to_numpy() for name in ("before", "after"))
-    images = max(1, int((~store.frames.test).sum()) or int(store.frames.test.sum()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        orders = np.log10(np.maximum(after, 1 / images)) - np.log10(np.maximum(before, 1 / images))
-    fpr_max = store.run.fpr_max
-    failed = np.flatnonzero((before <= fpr_max) & (after > fpr_max))
-    rank = np.where(np.isfinite(after[failed]), orders[failed], NEVER)
-    log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
-    names = {name: table[name].to_pylist() for name in ("sut", "setting", "frame", "object")}
-    seen: set[tuple[str, str, int]] = set()
-    worst = []
-    for row in failed[np.argsort(-rank, kind="stable")].tolist():
-        key = (names["sut"][row], names["setting"][row], log_of[names["frame"][row]])
-        if key not in seen:
-            seen.add(key)
-            value = float(orders[row]) if np.isfinite(after[row]) else NEVER
-            texts = (names["sut"][row], names["setting"][row], names["frame"][row], names["object"][row])
-            worst.append(Fall(*texts, float(before[row]), float(after[row]), value))
-    return worst
-
-
-def failures(store: Store, looker: Looker) -> list[Failure]:
-    """Return the largest falls for the least visible change; SUTs and mutations take turns."""
-    pictured: list[tuple[float, int, Failure]] = []
+def failures(summary: Summary, looker: Looker) -> list[Failure]:
+    """Return the largest of the run's failures for the least visible change, each with its pictures."""
+    shown: list[tuple[float, int, Failure]] = []
+    store = looker.store
     answers = _Cached(store)
-    seen = visual_changes(store)
-    turns = list(enumerate(_in_turns(falls(store), TRIED)))
-    for turn, fall in sorted(turns, key=lambda turn: turn[1].sut):  # so that each SUT is read once
+    turns = list(enumerate(summary.data["failures"]))
+    for turn, row in sorted(turns, key=lambda entry: entry[1]["sut"]):  # so that each SUT is read once
+        frame, setting = row["frame"], row["setting"]
         try:
-            before, after = (looker.image(fall.frame, s) for s in (_baseline(store), fall.setting))
+            before, after = (looker.image(frame, name) for name in (_baseline(store), setting))
         except AdverseError:
             continue
-        dv = next((v for k, v in seen.get((fall.setting, fall.frame), {}).items() if RECORDED in k), None)
+        dv = row["visual_change"]
         moved = visible_change(before, after)
         least = max(dv, LEAST_VISUAL_CHANGE) if dv is not None else max(moved, LEAST_CHANGE) / 255
         words = f"visual change {dv:.2f}" if dv is not None else f"pixels moved by {moved:.1f} of 255 levels"
-        was = picture(before, answers.boxes(fall.sut, _baseline(store), fall.frame, before))
-        now = picture(after, answers.boxes(fall.sut, fall.setting, fall.frame, after))
-        pictured.append((fall.orders / least, turn, Failure(fall, words, was, now)))
-    pictured.sort(key=lambda entry: (-entry[0], entry[1]))
-    return [failure for _, _, failure in pictured[:FAILURES]]
+        was = picture(before, answers.boxes(row["sut"], _baseline(store), frame, before))
+        now = picture(after, answers.boxes(row["sut"], setting, frame, after))
+        shown.append((row["orders"] / least, turn, Failure(row, words, was, now)))
+    shown.sort(key=lambda entry: (-entry[0], entry[1]))
+    return [failure for _, _, failure in shown[:FAILURES]]
 
 
 def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
@@ -106,17 +64,6 @@ def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Pictur
             yield setting, picture(looker.image(frame, setting))
         except AdverseError:
             continue
-
-
-def _in_turns(all_falls: list[Fall], count: int) -> list[Fall]:
-    """Take the worst of every (SUT, mutation), then the second worst, and so on."""
-    place: dict[tuple[str, str], int] = {}
-    keyed = []
-    for number, fall in enumerate(all_falls):
-        turn = place.get((fall.sut, fall.setting), 0)
-        place[fall.sut, fall.setting] = turn + 1
-        keyed.append((turn, number, fall))
-    return [fall for _, _, fall in sorted(keyed, key=lambda entry: entry[:2])[:count]]
 
 
 def _typical_frame(store: Store) -> str:

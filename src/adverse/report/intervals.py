@@ -21,7 +21,4 @@ def interval_text(low: float | None, high: float | None, spec: str = ".2f", *, s
 
 def summary_interval(interval: Mapping[str, Any] | None) -> str:
     """Return an interval of the summary as text; empty where there is none."""
-    if not interval or not interval["interval"]:
-        return ""
-    low, high = interval["interval"]
-    return interval_text(low, high, status=interval["interval_status"])
+    return interval_text(interval["low"], interval["high"], status=interval["status"]) if interval else ""

@@ -20,6 +20,7 @@ from adverse.report.remarks import quality
 from adverse.report.run_tables import (
     hazard_table,
     level_tables,
+    metric_tables,
     prediction_tables,
     ranking_table,
     visual_change_table,
@@ -31,7 +32,6 @@ from adverse.requirements.verdicts import Verdict, read_verdicts
 from adverse.store.folder import BENCHMARK, read_seals
 from adverse.store.read import Store, finished
 from adverse.store.seals import drop_derived
-from adverse.study.spec import LEVELS
 from adverse.text import shown
 
 FILE, TABLES = "report.html", "report_tables"
@@ -106,7 +106,7 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
     return PageTables(
         coverage,
         verdicts,
-        level_tables(summary),
+        [*level_tables(summary), *metric_tables(summary)],
         ranking_table(summary),
         visual_change_table(summary),
         hazard_table(coverage),
@@ -129,7 +129,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         run=store.run,
         answers=[*answers(summary), *verdict_answers(verdicts)],
         untested=[
-            *untested(summary, LEVELS),
+            *untested(summary),
             *tables.coverage.sentences(),
             *([] if verdicts else [UNCHECKED]),
         ],
@@ -148,7 +148,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         predictions=tables.predictions,
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
-        failures=failures(store, looker) if detection and no_pictures is None else [],
+        failures=failures(summary, looker) if detection and no_pictures is None else [],
         gallery=list(mutation_gallery(store, looker)) if no_pictures is None else [],
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],

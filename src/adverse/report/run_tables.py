@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.curves.predict import BASELINE, Predictions, ScoreTable, family_of, predict_contextual
+from adverse.curves.interval import interval_cells
+from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
-from adverse.errors import AdverseError
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import summary_interval
 from adverse.report.table import Cell, Row, Table, columns
@@ -21,7 +19,6 @@ from adverse.text import SCORE_WORDS, shown
 NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
 COUNTED = ("logs", "frames", "truths", "negative_frames", "quarantined", "faults")
-PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 NAMED_SETTINGS = 2
 """Settings that are named beside a hazard; the rest are counted, and named when looked at closely."""
 
@@ -42,6 +39,21 @@ def level_tables(summary: Summary) -> list[Table]:
             "robustness",
         )
         for level in levels
+    ]
+
+
+def metric_tables(summary: Summary) -> list[Table]:
+    """Return mutations x SUTs for every metric that the study names."""
+    rows = summary.data.get("metrics", ())
+    return [
+        _matrix(
+            name,
+            f"{name}: {title}, {SURVIVES}",
+            [row for row in rows if row["metric"] == name],
+            "value",
+            "share",
+        )
+        for name, title in summary.data.get("metric_titles", {}).items()
     ]
 
 
@@ -145,34 +157,25 @@ def hazard_table(coverage: HazardCoverage) -> Table:
 
 
 def prediction_tables(summary: Summary) -> Iterator[Table]:
-    """Yield how well contextual mutations follow from simple ones, at the first level that has both."""
-    levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
-    for simple, contextual in PREDICTED:
-        for level in levels:
-            scores = _score_table(summary, level)
-            if scores is None:
-                continue
-            families = {family_of(setting) for setting in scores.settings}
-            if not {simple, contextual} <= families:
-                continue
-            try:
-                prediction = predict_contextual(scores, simple=simple, contextual=contextual)
-            except AdverseError:
-                continue
-            title = f"{contextual} from {simple}, at level {level}"
-            yield prediction_table(prediction, f"predict {contextual}", title, level=level)
-            break
+    """Yield how well contextual mutations can be predicted from simple ones."""
+    predictions = summary.data.get("predictions", ())
+    for contextual in dict.fromkeys(row["contextual"] for row in predictions):
+        records = tuple(row for row in predictions if row["contextual"] == contextual)
+        title = f"{contextual} from {records[0]['simple']}, at level {records[0]['level']}"
+        yield _fit_table(f"predict {contextual}", title, records)
 
 
-def prediction_table(prediction: Predictions, name: str, title: str, **more: str) -> Table:
-    """Return how well each SUT's scores were predicted; `more` goes into the records."""
-    rows = tuple(
-        (Cell(sut), Cell(fit.r2), Cell(fit.squared_correlation)) for sut, fit in prediction.suts.items()
-    )
+def prediction_table(prediction: Predictions, name: str, title: str) -> Table:
+    """Return how well each SUT's scores were predicted."""
     records = tuple(
-        {"sut": sut, **more, "r2": fit.r2, "squared_correlation": fit.squared_correlation}
+        {"sut": sut, "r2": fit.r2, "squared_correlation": fit.squared_correlation}
         for sut, fit in prediction.suts.items()
     )
+    return _fit_table(name, title, records)
+
+
+def _fit_table(name: str, title: str, records: tuple[Row, ...]) -> Table:
+    rows = tuple((Cell(row["sut"]), Cell(row["r2"]), Cell(row["squared_correlation"])) for row in records)
     return Table(name, title, columns("SUT", "R²", "squared correlation", format=".3f"), rows, records)
 
 
@@ -236,27 +239,13 @@ def _note(row: Row, value: str, share: str) -> str:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Return a row without nesting: intervals become two columns and a status."""
+    """Return a row without nesting: intervals have cells of their own."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if name.endswith("_interval"):
-            ends = value["interval"] if value else None
-            flat[f"{name}_low"], flat[f"{name}_high"] = ends or (None, None)
-            flat[f"{name}_status"] = value["interval_status"] if value else None
+            flat |= interval_cells(name.removesuffix("_interval"), value)
         elif isinstance(value, Mapping):
             flat |= {f"{name}.{key}": inner for key, inner in value.items()}
         elif not isinstance(value, list):
             flat[name] = value
     return flat
-
-
-def _score_table(summary: Summary, level: str) -> ScoreTable | None:
-    """Return the areas of a level as a table that predictions can be made from; None if one is missing."""
-    rows = [row for row in summary.rows if row["level"] == level and row["setting"] not in (ANY, ANY_MILD)]
-    suts = tuple(dict.fromkeys(str(row["sut"]) for row in rows))
-    settings = tuple(dict.fromkeys(str(row["setting"]) for row in rows))
-    values = {(row["setting"], row["sut"]): row["area"] for row in rows}
-    scores = [[values.get((setting, sut)) for sut in suts] for setting in settings]
-    if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
-        return None
-    return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from adverse.report.intervals import interval_text
 from adverse.report.table import Cell, Column, Table, Tone, markdown_text
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
 from adverse.text import shown
@@ -50,8 +49,8 @@ def verdict_table(source: str, verdicts: Sequence[Verdict]) -> Table:
             "requirement": verdict.requirement,
             "required": verdict.required,
             "measured": verdict.measured,
-            "low": None if verdict.interval is None else verdict.interval[0],
-            "high": None if verdict.interval is None else verdict.interval[1],
+            "low": verdict.interval.low if verdict.interval else None,
+            "high": verdict.interval.high if verdict.interval else None,
             "reason": verdict.reason,
         }
         for verdict in verdicts
@@ -101,7 +100,7 @@ def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
 
 
 def _interval(verdict: Verdict) -> str:
-    return "" if verdict.interval is None else interval_text(*verdict.interval, spec=".4g")
+    return verdict.interval.text() if verdict.interval else ""
 
 
 def outcome_counts(verdicts: Sequence[Verdict]) -> str:

@@ -11,11 +11,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from adverse.analysis.results import Summary, work_out_results
+from adverse.analysis.results import Summary, run_results
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
+from adverse.plugins import Registry
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import COUNTS, PERCENT, RATES, REQUIREMENTS, Rule, read_rules
 from adverse.requirements.verdicts import Outcome, Verdict
@@ -34,7 +35,7 @@ class Figure:
 
     of: str
     value: float | None
-    ends: tuple[float, float] | None = None
+    interval: Interval | None = None
     doubt: str = ""
     note: str = ""
 
@@ -42,14 +43,15 @@ class Figure:
 class RunFigures:
     """The figures of a finished run, computed from its detections: results on disk are not trusted."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, registry: Registry | None = None) -> None:
         self.store = store
+        self.registry = registry
         self.benchmark = cache(self._benchmark)
 
     @cached_property
     def summary(self) -> Summary:
         """The results, computed when a rule first needs them."""
-        return work_out_results(self.store).summary
+        return run_results(self.store, registry=self.registry).summary
 
     def figures(self, rule: Rule) -> Iterator[Figure]:
         """Yield one figure for each SUT and level that a rule covers, none left out."""
@@ -132,8 +134,9 @@ class RunFigures:
         if value is None:
             return Figure(of, None, doubt="P is 0, so nothing can be a share of it")
         doubt = "" if table.status == "ok" else f"{table.status}: {TOO_FEW}"
-        ends, note = _of_interval(interval, 100)
-        return Figure(of, 100 * value, ends, doubt, note)
+        if interval is None:
+            return Figure(of, 100 * value, None, doubt, "this metric has no interval")
+        return Figure(of, 100 * value, interval.scaled(100), doubt, interval.why)
 
     def _benchmark(self, metric: str | None) -> BenchTable:
         return bench_table(self.store, metric=metric)
@@ -156,25 +159,16 @@ def _column(measure: str) -> str:
 
 
 def _figure(row: Mapping[str, Any], name: str, of: str) -> Figure:
-    """Return a figure from a row of the results, nested or flat, and why it may not decide."""
+    """Return a figure from a row of the results, and why it may not decide."""
+    plain = row.get(f"{name}_interval")
+    interval = None if plain is None else Interval.read(row[name], plain)
     if row[name] is None:
-        return Figure(of, None, doubt="insufficient: too little data for this figure")
+        return Figure(of, None, interval, doubt="insufficient: too little data for this figure")
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
-    interval = row.get(f"{name}_interval")
-    if isinstance(interval, Mapping):
-        ends, status, why = interval["interval"], interval["interval_status"], interval["why"]
-    else:
-        ends, status, why = [row.get(f"{name}_low"), row.get(f"{name}_high")], interval, ""
-    if not ends or None in ends:
-        return Figure(of, row[name], None, doubt, why or "the run has no intervals")
-    note = "rests on fewer than 20 logs" if status == "few logs" else ""
-    return Figure(of, row[name], (ends[0], ends[1]), doubt, note)
-
-
-def _of_interval(interval: Interval | None, scale: float) -> tuple[tuple[float, float] | None, str]:
-    if interval is None or interval.low is None or interval.high is None:
-        return None, interval.why if interval else "this metric has no interval"
-    return (scale * interval.low, scale * interval.high), interval.why
+    if interval is None:
+        return Figure(of, row[name], None, doubt, "the run has no intervals")
+    few = f"rests on {interval.why}" if interval.status == "few logs" else ""
+    return Figure(of, row[name], interval, doubt, interval.why if interval.status == "refused" else few)
 
 
 RULES = "rules"
@@ -182,13 +176,15 @@ RULES = "rules"
 BOUNDS = {"lower": "the lower bound of ", "upper": "the upper bound of ", "point": ""}
 
 
-def check_run(run: Path | Store, rules: Path) -> list[Verdict]:
+def check_run(run: Path | Store, rules: Path, *, registry: Registry | None = None) -> list[Verdict]:
     """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers.
 
-    Figures and verdicts are computed from the detections of the run, whatever its results say.
+    Figures and verdicts are computed from the detections of the run, whatever its results say. `registry`
+    holds the levels of plug-ins that may be run.
     """
-    figures = RunFigures(run if isinstance(run, Store) else finished(run))
-    return [verdict for rule in read_rules(rules) for verdict in _verdicts(figures, rule)]
+    store = run if isinstance(run, Store) else finished(run)
+    figures, levels = RunFigures(store, registry), store.run.levels
+    return [verdict for rule in read_rules(rules, levels=levels) for verdict in _verdicts(figures, rule)]
 
 
 def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
@@ -203,7 +199,7 @@ def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
         name = words
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
-        yield Verdict(name, words, rule.limit, figure.value, figure.ends, *outcome_of(rule, figure))
+        yield Verdict(name, words, rule.limit, figure.value, figure.interval, *outcome_of(rule, figure))
 
 
 def outcome_of(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
@@ -212,10 +208,9 @@ def outcome_of(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
         return _kept(rule, figure.value), figure.note if rule.measure in COUNTS else ""
-    if figure.ends is None:
+    if figure.interval is None or figure.interval.low is None or figure.interval.high is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
-    low, high = figure.ends
-    at_ends = {_kept(rule, low), _kept(rule, high)}
+    at_ends = {_kept(rule, figure.interval.low), _kept(rule, figure.interval.high)}
     if len(at_ends) == 1:
         return at_ends.pop(), figure.note
     more = f"; {figure.note}" if figure.note else ""

@@ -20,8 +20,7 @@ from adverse.benchmarks.ap import OVERLAPS, Matched, matched_coco
 from adverse.benchmarks.classification import hits
 from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.benchmarks.segmentation import iou_parts
-from adverse.levels.image import false_scores, judge
-from adverse.levels.match import FALSE, HIT, match
+from adverse.levels.match import FALSE, HIT, false_scores, match, match_detections
 from adverse.levels.outcomes import standardize
 from adverse.store.read import FAULT, OK, Answers, Store, TruthTable
 
@@ -186,7 +185,7 @@ class DetectorAnswers:
         hits, false = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
         for number, setting in enumerate(rows.settings):
             mine = rows.setting == number
-            judged = judge(self._counting[setting], truth)
+            judged = match_detections(self._counting[setting], truth)
             frame = judged.answers.frame[judged.row]
             for outcome, counts in ((HIT, hits), (FALSE, false)):
                 counts[mine] = np.bincount(frame[judged.outcome == outcome], minlength=frames)[
@@ -214,7 +213,7 @@ class DetectorAnswers:
 
     def _standardized(self, rate: float) -> tuple[np.float32, str]:
         """Return the threshold that costs so many false positives per un-mutated validation image."""
-        judged = judge(self.answers[self.baseline], self.store.truth)
+        judged = match_detections(self.answers[self.baseline], self.store.truth)
         test = self.store.frames.test
         source = "test" if test.all() else "validation"
         ran = np.zeros(len(test), np.bool_)

@@ -11,13 +11,14 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
+from adverse.curves.interval import Interval, refused
 from adverse.errors import StoreError, StudyError
 from adverse.humans.thresholds import Threshold
 from adverse.requirements.file import Requirements, RequirementsFile
@@ -147,13 +148,18 @@ QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 def as_verdict(result: RequirementResult) -> Verdict:
     """Return the verdict: the margin is what is required, the distance what is measured."""
     finding = result.decision.finding
-    ends = None if finding.low is None or finding.high is None else (finding.low, finding.high)
+    method, confidence = "two one-sided bounds", result.plan.confidence
+    interval = (
+        refused(math.nan, finding.refused, level=confidence, method=method, logs=finding.logs)
+        if finding.low is None or finding.high is None
+        else Interval(finding.distance, finding.low, finding.high, confidence, method, finding.logs, "ok")
+    )
     return Verdict(
         name=f"{result.sut}: {result.name}",
         requirement=result.words,
         required=result.plan.margin,
         measured=finding.distance,
-        interval=ends,
+        interval=replace(interval, value=finding.distance),
         outcome=result.decision.outcome,
         reason=result.decision.reason,
     )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from adverse.errors import StudyError, suggestion
+from adverse.plugins import built_in
 from adverse.strict_yaml import Where, YamlFile, read_yaml, tuples, validated
-from adverse.study.spec import IN_CONTEXT, LEVELS
 
 PAGE = "docs/gate.md"
 KIND = "rules"
-KINDS = {"image": ("ROC_A", "ROC_B"), **dict.fromkeys(IN_CONTEXT, ("annotated", "localized"))}
 PERCENT = ("P", "mPC", "rPC")
 """In percent, as the literature and `adverse bench-table` have them; everything else is from 0 to 1."""
 COUNTS = ("faults", "quarantined")
@@ -78,14 +78,6 @@ class Rule(BaseModel):
             raise ValueError(f"there is no measure {measure!r}. {suggestion(measure, NEEDS)}")
         return measure
 
-    @field_validator("level")
-    @classmethod
-    def _level(cls, level: str | None) -> str | None:
-        names = [*LEVELS, *(f"{name}/{kind}" for name, kinds in KINDS.items() for kind in kinds)]
-        if level is not None and level not in names:
-            raise ValueError(f"there is no level {level!r}. {suggestion(level, names)}")
-        return level
-
     @property
     def limit(self) -> float | None:
         """The number that decides, whichever way."""
@@ -112,8 +104,11 @@ class _File(BaseModel):
     rules: Annotated[tuple[Rule, ...], Field(min_length=1)]
 
 
-def read_rules(path: Path) -> tuple[Rule, ...]:
-    """Read and check a file of rules, or raise StudyError naming the line."""
+def read_rules(path: Path, *, levels: Collection[str] = ()) -> tuple[Rule, ...]:
+    """Read and check a file of rules, or raise StudyError naming the line.
+
+    `levels` are those of the run, which may have some that are not built in.
+    """
     source = read_yaml(path, kind=KIND, example=f"{PAGE} shows one")
     if not isinstance(source.data, dict):
         raise StudyError(
@@ -124,9 +119,23 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
             fix=f"Begin with the line rules: as {PAGE} shows.",
         )
     rules = validated(_File, source, tuples(source.data), fields_at=_fields_at, page=PAGE, kind="rule").rules
+    ours = list(_built_in_levels())
+    others = [name for name in levels if name not in ours]
     for number, rule in enumerate(rules):
+        if rule.level is not None and rule.level not in ours and rule.level.partition("/")[0] not in others:
+            raise StudyError(
+                f"there is no level {rule.level!r}",
+                where=source.where(("rules", number, "level")),
+                fix=suggestion(rule.level, [*ours, *others]),
+            )
         _check(source, number, rule)
     return rules
+
+
+def _built_in_levels() -> Iterator[str]:
+    for level in built_in("level"):
+        yield level.name
+        yield from (f"{level.name}/{variant}" for variant in (level.level.variants if level.level else ()))
 
 
 def _fields_at(place: Where) -> list[str]:

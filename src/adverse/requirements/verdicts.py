@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from adverse.curves.interval import Interval
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_PASS, StoreError
 from adverse.store.folder import read_seals
 from adverse.store.read import Store
@@ -41,13 +42,14 @@ class Verdict:
     required: float | None
     measured: float | None
     """None where there was nothing to measure."""
-    interval: tuple[float, float] | None
+    interval: Interval | None
     outcome: Outcome
     reason: str = ""
     """Why, where the numbers alone do not say it."""
 
     def __post_init__(self) -> None:
-        numbers = (self.required, self.measured, *(self.interval or ()))
+        interval = (self.interval.low, self.interval.high) if self.interval else ()
+        numbers = (self.required, self.measured, *interval)
         if any(number is not None and not math.isfinite(number) for number in numbers):
             raise ValueError(f"a verdict holds finite numbers or none, got {numbers}")
 
@@ -70,7 +72,10 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
 
 def to_json(verdicts: Sequence[Verdict]) -> str:
     """Return the verdicts as a JSON list, one object each."""
-    rows = [asdict(verdict) for verdict in verdicts]
+    rows = [
+        asdict(verdict) | {"interval": verdict.interval.plain() if verdict.interval else None}
+        for verdict in verdicts
+    ]
     return json.dumps(rows, indent=1, allow_nan=False) + "\n"
 
 
@@ -96,7 +101,7 @@ def _read(row: dict[str, Any]) -> Verdict:
         **row
         | {
             "outcome": Outcome(row["outcome"]),
-            "interval": None if interval is None else (float(interval[0]), float(interval[1])),
+            "interval": None if interval is None else Interval.read(row["measured"], interval),
         }
     )
 
@@ -135,17 +140,16 @@ WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 def numbers(verdict: Verdict) -> str:
     """Return the numbers of a verdict in words.
 
-    >>> numbers(Verdict("a", "b", 0.8, 0.75, (0.7, 0.8), Outcome.FAIL))
+    >>> interval = Interval(0.75, 0.7, 0.8, 0.95, "jackknife", 30, "ok")
+    >>> numbers(Verdict("a", "b", 0.8, 0.75, interval, Outcome.FAIL))
     'required 0.8, measured 0.75 [0.7, 0.8]'
     """
     parts = [] if verdict.required is None else [f"required {verdict.required:.4g}"]
     if verdict.measured is None:
         parts.append("nothing measured")
     else:
-        low_high = (
-            "" if verdict.interval is None else f" [{verdict.interval[0]:.4g}, {verdict.interval[1]:.4g}]"
-        )
-        parts.append(f"measured {verdict.measured:.4g}{low_high}")
+        both = verdict.interval.text(between=", ") if verdict.interval else ""
+        parts.append(f"measured {verdict.measured:.4g}" + (f" [{both}]" if both else ""))
     return ", ".join(parts)
 
 

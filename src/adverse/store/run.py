@@ -79,6 +79,7 @@ class Run:
     settings: tuple[Setting, ...]
     suts: tuple[RunSut, ...]
     levels: tuple[str, ...]
+    metrics: tuple[str, ...]
     targets: tuple[str, ...]
     robot: Mapping[str, Any] | None
     sensitivity: SensitivityGrid
@@ -145,6 +146,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             for name, entry in manifest["suts"].items()
         ),
         levels=tuple(statistics["levels"]),
+        metrics=tuple(statistics["metrics"]),
         targets=tuple(statistics["targets"]),
         robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),

@@ -8,7 +8,7 @@ alone. A *unit* is the cells of the same frames that are still to do, so that ea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,13 +17,14 @@ from adverse.content import digest
 from adverse.data.reading import read_format
 from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
+from adverse.marks import LEVEL_NEEDS
 from adverse.mutations.settings import BASELINE, expand, parse
-from adverse.plugins import Kind, Registry
+from adverse.plugins import Kind, Plugin, Registry
 from adverse.robot.profile import Robot, read_robot
 from adverse.store.journal import RunEntry
 from adverse.store.owned_folder import FileHashes
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
-from adverse.study.spec import IN_CONTEXT, WITH_ROBOT, StudyFile
+from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
@@ -78,13 +79,17 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] 
     suts = sut_tasks(file, registry)
     settings = read_settings(file, registry)
     conditions_of(file, settings)  # raises where a condition is none of the settings
+    levels = levels_of(file, registry)
+    for number, name in enumerate(file.study.metrics):
+        registry.get("metric", name, where=file.where("metrics", number))
     whole = _whole_dataset(file, registry)
     dataset = _wanted_part(file, whole)
-    job = replace(job_of(file, dataset, settings, suts), code=_code(registry, settings, suts))
+    locate = any("depth" in level.needs for level in levels)
+    job = replace(job_of(file, dataset, settings, suts), locate=locate, code=_code(registry, settings, suts))
     recorded = _review_recordings(file, registry, job, dataset, whole)
     blocked = [
         *_unmet_needs(file, dataset, settings),
-        *_unmet_levels(file, dataset),
+        *_unmet_levels(file, dataset, levels),
         *_unmet_task(file, dataset),
         *_missing_files(file, registry, job),
         *recorded.errors,
@@ -116,12 +121,19 @@ def job_of(
         categories=dataset.categories,
         targets=file.study.targets,
         invalid_depth=file.study.invalid_depth,
-        locate=any(level in IN_CONTEXT for level in file.study.levels),
         task=file.study.task,
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
         visual_change=file.study.visual_change,
     )
+
+
+def levels_of(file: StudyFile, registry: Registry) -> list[Plugin]:
+    """Return the levels that a study names."""
+    return [
+        registry.get("level", name, where=file.where("levels", number))
+        for number, name in enumerate(file.study.levels)
+    ]
 
 
 def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
@@ -258,30 +270,36 @@ def _unmet_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
         )
 
 
-def _unmet_levels(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
-    asking = [level for level in file.study.levels if level in IN_CONTEXT]
-    if not asking:
-        return
+def _unmet_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]) -> Iterator[AdverseError]:
     frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
-    for noun, name in (("depth", "depth_m"), ("a pose", "world_from_camera"), ("a camera", "camera")):
-        without = [frame for frame in frames if getattr(frame, name) is None]
+    for need, lacking in LACKING.items():
+        asking = [level.name for level in levels if need in level.needs]
+        without = [frame for frame in frames if lacking(frame)] if asking else []
         if without:
             yield StudyError(
-                f"the level {asking[0]} needs {noun} for every frame",
+                f"the level {asking[0]} needs {LEVEL_NEEDS[need]}",
                 where=f"frame {without[0].id!r}",
                 got=f"{len(without)} of {len(frames)} test frames have none",
                 fix=f"Add it (docs/data-formats.md), or drop {', '.join(asking)} from levels:.",
             )
-    if any(level in WITH_ROBOT for level in asking):
-        try:
-            robot_of(file, dataset)
-        except StudyError as error:
-            yield error
+    try:
+        robot_of(file, dataset, levels)
+    except StudyError as error:
+        yield error
 
 
-def robot_of(file: StudyFile, dataset: Dataset) -> Robot | None:
-    """Return the robot: what the study says over what the data set says; None when neither does."""
-    if not any(level in WITH_ROBOT for level in file.study.levels):
+LACKING: Mapping[str, Callable[[Frame], bool]] = {
+    "depth": lambda frame: frame.depth_m is None,
+    "pose": lambda frame: frame.world_from_camera is None,
+    "camera": lambda frame: frame.camera is None,
+    "positions": lambda frame: len(frame.truth.boxes) > 0 and frame.truth.positions_m is None,
+}
+"""Whether a frame lacks what a level can need of every frame."""
+
+
+def robot_of(file: StudyFile, dataset: Dataset, levels: Iterable[Plugin]) -> Robot | None:
+    """Return the robot: what the study says over what the data set says; None when no level needs one."""
+    if not any("robot" in level.needs for level in levels):
         return None
     profile = getattr(dataset, "robot", None) or {}
     return read_robot({**profile, **(file.study.robot or {})}, where=file.where("robot"))

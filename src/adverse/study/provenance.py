@@ -21,7 +21,7 @@ from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.store.records import table_bytes
 from adverse.store.run import setting_entry
-from adverse.study.plan import StudyPlan, conditions_of, robot_of
+from adverse.study.plan import StudyPlan, conditions_of, levels_of, robot_of
 from adverse.types import Frame, Log
 
 LIBRARIES = (
@@ -40,7 +40,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
     """Return all of the manifest that is known before the run."""
     study = plan.file.study
     registry = plan.registry
-    robot = robot_of(plan.file, plan.dataset)
+    robot = robot_of(plan.file, plan.dataset, levels_of(plan.file, plan.registry))
     return {
         "adverse": {"version": adverse.__version__, "commit": _commit()},
         "environment": {
@@ -88,6 +88,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
         "statistics": {
             "targets": list(study.targets),
             "levels": list(study.levels),
+            "metrics": list(study.metrics),
             "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,

@@ -17,19 +17,11 @@ from pydantic import (
     model_validator,
 )
 
-from adverse.errors import StudyError, suggestion
+from adverse.errors import StudyError
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.types import Task
 
-LEVELS = {
-    "image": "safety and efficiency of the detections alone, per image: ROC_A and ROC_B",
-    "located": "detections as places on the ground, up to 10 m away; needs depth, poses and a camera",
-    "path": "only what is in the robot's way, and how soon; needs what located needs, and robot:",
-    "loop": "what the robot does: closed-loop playback of the logs; needs what path needs",
-}
-IN_CONTEXT = ("located", "path", "loop")
-WITH_ROBOT = ("path", "loop")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -130,6 +122,7 @@ class Study(_Section):
     task: Task = "detection"
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
+    metrics: tuple[str, ...] = ()
     sensitivity: SensitivitySection = SensitivitySection()
     robustness: RobustnessSection = RobustnessSection()
     fpr_max: Positive = 0.1
@@ -160,9 +153,6 @@ class Study(_Section):
         task = info.data.get("task", "detection")
         if task != "detection" and levels != ("image",):
             raise ValueError(f"no levels: they are for detectors, and the task is {task}")
-        for level in levels:
-            if level not in LEVELS:
-                raise ValueError(f"there is no level {level!r}. {suggestion(level, LEVELS)}")
         return levels
 
     @field_validator("suts")

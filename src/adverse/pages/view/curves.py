@@ -89,33 +89,27 @@ def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str
     outcome = run.outcome((pick.sut, pick.level, setting, pick.log))
     if outcome is None:
         return [(0, "has no result at this level")]
-    loop = pick.level.startswith("loop")
-    what = "images see what is in the way" if pick.level.startswith("path") else "found"
+    level = run.words_of(pick.level)
     steps: list[tuple[int, str]] = []
     for k, (hits, cost) in enumerate(zip(outcome["hits"], outcome["cost"], strict=True)):
-        words = _loop_words(outcome, hits, cost) if loop else _alarm_words(outcome, hits, cost, what)
+        words = _outcome_words(level, outcome, hits, cost)
         if not steps or steps[-1][1] != words:
             steps.append((k, words))
     return steps
 
 
-def _loop_words(outcome: dict[str, Any], hits: int, cost: float) -> str:
+def _outcome_words(level: dict[str, Any], outcome: dict[str, Any], hits: int, cost: float) -> str:
     parts = []
-    if outcome["truths"]:
-        parts.append("stops in time" if hits == outcome["truths"] else "does NOT stop in time")
-    if outcome["exposure"]:
-        parts.append(f"takes {cost:.1f} s where the truth takes {outcome['exposure']:.1f} s")
-    return ", ".join(parts)
-
-
-def _alarm_words(outcome: dict[str, Any], hits: int, cost: float, what: str) -> str:
-    parts = []
-    if outcome["truths"]:
-        parts.append(f"{hits} of {outcome['truths']} {what}")
-    if outcome["exposure"]:
+    truths, exposure = outcome["truths"], outcome["exposure"]
+    if truths:
+        well_or_badly = level["per_log"]
         parts.append(
-            f"{counted(round(cost), 'false alarm')} on {counted(round(outcome['exposure']), 'image')}"
+            well_or_badly[hits != truths] if well_or_badly else f"{hits} of {truths} {level['hits']}"
         )
+    if exposure and level["cost"] == "time":
+        parts.append(f"takes {cost:.1f} s where the truth takes {exposure:.1f} s")
+    elif exposure:
+        parts.append(f"{counted(round(cost), 'false alarm')} on {counted(round(exposure), 'image')}")
     return ", ".join(parts)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adverse.analysis.loop import Driven, Told, drive_seen
+from adverse.analysis.loop import Driven, Driver, drive_detections
 from adverse.errors import AdverseError
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.session import ExploredRun
@@ -30,7 +30,7 @@ SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothin
 def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
     context = run.context(pick.log)
-    if "loop" not in context.levels or context.robot is None:
+    if context.robot is None or not any(level["drives"] for level in run.summary.data["levels"].values()):
         return {"why": NO_LOOP}
     try:
         driven = {side: _driven(run, pick, setting) for side, setting in pick.sides.items()}
@@ -85,11 +85,12 @@ def _verdict(one: Driven) -> str:
 
 def _driven(run: ExploredRun, pick: Pick, setting: str) -> Driven:
     grid = run.grid(pick.sut)
-    told = Told(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
+    driver = Driver(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
     kind = pick.level.partition("/")[2]
     context = run.context(pick.log)
     known = kind if kind in context.truths else None
-    return drive_seen(context, run.seen(pick.sut, setting, pick.log), told, pick.log, kind=known)
+    matched, placed = run.judged(pick.sut, setting, pick.log), run.seen(pick.sut, setting, pick.log)
+    return drive_detections(context, matched, driver, pick.log, kind=known, placed=placed)
 
 
 def _line(side: str, name: str, colour: str, trace: Trace, column: str) -> Line:

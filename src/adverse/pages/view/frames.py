@@ -14,10 +14,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.analysis.context import Seen, TruePlaces
 from adverse.analysis.tasks import segmentation_scores
-from adverse.levels.image import Judged
-from adverse.levels.match import FALSE, HIT
+from adverse.levels.context import PlacedDetections, TruePlaces
+from adverse.levels.match import FALSE, HIT, MatchedDetections
 from adverse.levels.outcomes import first_level
 from adverse.pages.view.picks import Pick
 from adverse.pages.view.session import ExploredRun, Grid
@@ -36,7 +35,7 @@ def frame_boxes(run: ExploredRun, pick: Pick, setting: str, frame: int) -> dict[
     counts in words, each with the place from which it holds.
     """
     judged, grid = run.judged(pick.sut, setting, pick.log), run.grid(pick.sut)
-    seen = run.seen(pick.sut, setting, pick.log) if run.context(pick.log).levels else None
+    seen = run.seen(pick.sut, setting, pick.log) if run.located else None
     mine = np.flatnonzero(judged.answers.frame[judged.row] == frame)
     since = first_level(judged.answers.scores[mine], grid.thresholds)
     detections = [
@@ -44,14 +43,16 @@ def frame_boxes(run: ExploredRun, pick: Pick, setting: str, frame: int) -> dict[
         for at, start in zip(mine, since, strict=True)
         if start < len(grid.levels)
     ]
-    places = next(iter(run.context(pick.log).truths.values()), None)
+    places = next(iter(run.context(pick.log).truths.values()), None) if run.located else None
     true = _true(
         run, places, dict(zip(judged.truth[mine].tolist(), since.tolist(), strict=True)), frame, grid
     )
     return {"found": detections, "true": true, "steps": _steps(detections, true, grid)}
 
 
-def _detection(run: ExploredRun, judged: Judged, seen: Seen | None, at: int) -> dict[str, Any]:
+def _detection(
+    run: ExploredRun, judged: MatchedDetections, seen: PlacedDetections | None, at: int
+) -> dict[str, Any]:
     answers = judged.answers
     kind = KINDS.get(int(judged.outcome[at]), IGNORED)
     label, score = run.store.targets[int(answers.labels[at])], float(answers.scores[at])

@@ -20,11 +20,6 @@ from adverse.text import without_paths
 
 UNKNOWN_SIZE = (640, 480)
 """Of a frame that cannot be shown and whose camera is not known."""
-LEVEL_NOTES = {
-    "located": "This level judges places on the ground within reach of the robot, not boxes. ",
-    "path": "This level judges whole images: whether what is in the robot's way is seen in time. ",
-    "loop": "This level judges whole logs: whether the robot stops in time, and what it loses. ",
-}
 LONGEST_TABLE = 200
 """Rows of a table on the page; its twin holds all."""
 
@@ -66,7 +61,7 @@ class Pages:
                 "resolved": grid.resolved.tolist(),
                 "words": sensitivity_words(grid),
             },
-            "level_note": level_note(pick.level),
+            "level_note": run.words_of(pick.level)["sentence"],
             "curves": curve_panels(run, pick),
             "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
             "drive": self.drive(pick),
@@ -127,11 +122,6 @@ class Pages:
         right = max((x + wide for x, _, wide, _ in boxes), default=0.0)
         bottom = max((y + high for _, y, _, high in boxes), default=0.0)
         return max(UNKNOWN_SIZE[0], math.ceil(right)), max(UNKNOWN_SIZE[1], math.ceil(bottom))
-
-
-def level_note(level: str) -> str:
-    """Return what the boxes beside a level do not show; empty where they show all."""
-    return LEVEL_NOTES.get(level.partition("/")[0], "")
 
 
 def thinned(count: int) -> list[int]:

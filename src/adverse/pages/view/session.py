@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.analysis.context import Context, Seen
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.errors import StoreError
-from adverse.levels.image import Judged, judge
+from adverse.levels.context import Context, PlacedDetections, run_context
+from adverse.levels.match import MatchedDetections, match_detections
 from adverse.report.pictures import Looker
 from adverse.report.tradeoffs import TradeOff
 from adverse.store.read import finished
@@ -126,16 +126,26 @@ class ExploredRun:
         """Return the hash of each frame's pixels before mutation, as the run saw them."""
         return self.store.pixel_hashes(self._ids(log))
 
-    def _judged(self, sut: str, setting: str, log: str) -> Judged:
+    def _judged(self, sut: str, setting: str, log: str) -> MatchedDetections:
         answers = self.store.answers(sut, settings=[setting], frames=self._ids(log))
-        return judge(answers[setting], self.store.truth)
+        return match_detections(answers[setting], self.store.truth)
 
-    def _seen(self, sut: str, setting: str, log: str) -> Seen:
-        return self.context(log).seen(self.judged(sut, setting, log).answers)
+    def _seen(self, sut: str, setting: str, log: str) -> PlacedDetections:
+        return self.context(log).place(self.judged(sut, setting, log).answers)
+
+    def words_of(self, level: str) -> dict[str, Any]:
+        """Return how a level (or a row of it, `level/variant`) describes itself."""
+        words: dict[str, Any] = self.summary.data["levels"][level.partition("/")[0]]
+        return words
+
+    @cached_property
+    def located(self) -> bool:
+        """Whether the study has a level that needs detections on the ground."""
+        return any("depth" in level["needs"] for level in self.summary.data["levels"].values())
 
     def _context(self, log: str) -> Context:
         """Return what the levels with context know of one log."""
-        return Context(self.store, [self.logs[log].number])
+        return run_context(self.store, [self.logs[log].number])
 
     def _grid(self, sut: str) -> Grid:
         first = self._columns(sut, self.levels[0])

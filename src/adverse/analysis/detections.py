@@ -1,4 +1,4 @@
-"""The answers of one SUT, matched with the truth, and the thresholds it is read at."""
+"""The detections of one SUT, matched with the truth, and the thresholds they are evaluated at."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.levels.image import Judged, false_scores, judge
+from adverse.levels.match import MatchedDetections, false_scores, match_detections
 from adverse.levels.outcomes import Sensitivity, grid, standardize
 from adverse.store.read import FAULT, OK, Answers, Store
 
@@ -17,11 +17,11 @@ Source = Literal["validation", "test"]
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedSut:
-    """What one SUT said under every setting, judged; `baseline` names the un-mutated setting."""
+class SutDetections:
+    """The matched detections of one SUT under every setting; `baseline` names the un-mutated setting."""
 
     sut: str
-    settings: Mapping[str, Judged]
+    settings: Mapping[str, MatchedDetections]
     baseline: str
     sensitivity: Sensitivity
     source: Source
@@ -36,15 +36,17 @@ class JudgedSut:
         return _with_status(self.settings[setting].answers, len(self.test), (OK,))
 
 
-def judge_sut(store: Store, sut: str) -> JudgedSut:
-    """Judge every setting of a SUT, and choose its thresholds on its un-mutated validation images."""
-    judged = {setting: judge(answer, store.truth) for setting, answer in store.answers(sut).items()}
+def sut_detections(store: Store, sut: str) -> SutDetections:
+    """Match the detections of a SUT, and choose its thresholds on its un-mutated validation images."""
+    matched = {
+        setting: match_detections(answers, store.truth) for setting, answers in store.answers(sut).items()
+    }
     baseline = store.run.baseline.id
-    sensitivity, source = sensitivity_of(store, judged[baseline])
-    return JudgedSut(sut, judged, baseline, sensitivity, source, store.frames.test)
+    sensitivity, source = sensitivity_of(store, matched[baseline])
+    return SutDetections(sut, matched, baseline, sensitivity, source, store.frames.test)
 
 
-def sensitivity_of(store: Store, baseline: Judged) -> tuple[Sensitivity, Source]:
+def sensitivity_of(store: Store, baseline: MatchedDetections) -> tuple[Sensitivity, Source]:
     """Standardize a SUT on its un-mutated validation images or, where there are none, on the test images."""
     shared = store.run.sensitivity
     levels = grid(shared.levels, shared.lowest, shared.highest)
@@ -52,7 +54,7 @@ def sensitivity_of(store: Store, baseline: Judged) -> tuple[Sensitivity, Source]
     return standardize(false, images, levels), source
 
 
-def validation_scores(store: Store, baseline: Judged) -> tuple[NDArray[np.float32], int, Source]:
+def validation_scores(store: Store, baseline: MatchedDetections) -> tuple[NDArray[np.float32], int, Source]:
     """Return the scores of all false positives on un-mutated validation images, and how many images."""
     test = store.frames.test
     source: Source = "test" if test.all() else "validation"

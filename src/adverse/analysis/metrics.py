@@ -1,0 +1,85 @@
+"""The metrics that a study names: one number for each SUT and setting, at the threshold of `fpr_max`.
+
+The threshold is the one at which the expected false positives per un-mutated image come nearest to `fpr_max`.
+A metric is a ratio of sums over logs, so its interval comes from the same resamples as all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from adverse.analysis.confidence import plain_interval
+from adverse.analysis.detections import SutDetections
+from adverse.analysis.score import Status
+from adverse.curves.bootstrap import Resamples
+from adverse.curves.quantities import Quantity, Ratios, Recall
+from adverse.curves.studentized import intervals
+from adverse.levels.context import Context, LogScores, evaluate_metric, level_input
+from adverse.levels.outcomes import nearest
+from adverse.plugins import Plugin
+from adverse.store.read import FAULT, QUARANTINED, Store
+
+
+def metric_rows(
+    store: Store,
+    detections: SutDetections,
+    context: Context,
+    metrics: Sequence[Plugin],
+    statuses: Mapping[str, Status],
+    resamples: Resamples | None,
+) -> list[dict[str, Any]]:
+    """Return every metric under every setting, with its interval and its share of the baseline's value."""
+    grid = detections.sensitivity
+    k = nearest(grid.levels, store.run.fpr_max)
+    threshold = grid.thresholds[k : k + 1]
+    rows = []
+    for metric in metrics:
+        scores: dict[str, LogScores] = {}
+        for setting, matched in detections.settings.items():
+            given = level_input(context, matched, threshold, detections.counted(setting))
+            scores[setting] = evaluate_metric(metric, given)
+        rows += _rows(store, detections, metric, scores, statuses, resamples)
+    return rows
+
+
+def _rows(
+    store: Store,
+    detections: SutDetections,
+    metric: Plugin,
+    scores: Mapping[str, LogScores],
+    statuses: Mapping[str, Status],
+    resamples: Resamples | None,
+) -> list[dict[str, Any]]:
+    defined = {setting: part for setting, part in scores.items() if part.weight.any()}
+    wanted: dict[str, Quantity] = {
+        setting: Recall(Ratios(part.total[:, None], part.weight, part.total[:, None], part.weight))
+        for setting, part in defined.items()
+    }
+    found = intervals(wanted, resamples) if resamples is not None and wanted else {}
+    values = {setting: float(part.total.sum() / part.weight.sum()) for setting, part in defined.items()}
+    whole = values.get(detections.baseline)
+    rows = []
+    for setting, group in store.groups.items():
+        value = values.get(setting)
+        answers = detections.settings[setting].answers
+        tested = answers.status[store.frames.test[answers.frame]]
+        row: dict[str, Any] = {
+            "sut": detections.sut,
+            "metric": metric.name,
+            "setting": setting,
+            "group": group,
+            "value": value,
+            "share": value / whole if value is not None and whole else None,
+            "status": "insufficient" if value is None else statuses.get(setting, "ok"),
+            "logs": int(np.count_nonzero(scores[setting].weight)),
+            "frames": int(detections.counted(setting).sum()),
+            "quarantined": int((tested == QUARANTINED).sum()),
+            "faults": int((tested == FAULT).sum()),
+        }
+        if resamples is not None:
+            row["value_interval"] = plain_interval(found.get(setting))
+        rows.append(row)
+    return rows
