@@ -46,6 +46,8 @@ BUILT_IN: Mapping[Kind, str] = {
 """The package of each kind that has built-in plug-ins; imported when the kind is first asked for."""
 USERS_FILE = "adverse_plugin_"
 """How the names begin under which users' files are imported."""
+HOME = "__adverse_folder__"
+"""Under this name a module beside a plug-in holds the folder that it was imported from."""
 GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "told")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what.
 
@@ -283,23 +285,26 @@ def load_python(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _beside(folder: Path) -> Iterator[None]:
-    """Let modules of a folder be imported, after all others; those of another plug-in's folder stay there."""
-    for name in _loaded_beside_others(folder):
+    """Let modules of a folder be imported, after all others; those of another plug-in's folder stay there.
+
+    What is imported is marked with its folder, also when the plug-in fails to load: another plug-in may have
+    a module of the same name.
+    """
+    for name, module in list(sys.modules.items()):
         top = name.partition(".")[0]
-        if (folder / f"{top}.py").is_file() or (folder / top).is_dir():
+        others = getattr(module, "__dict__", {}).get(HOME, folder) != folder
+        if others and ((folder / f"{top}.py").is_file() or (folder / top).is_dir()):
             del sys.modules[name]
+    before = set(sys.modules)
     sys.path.append(str(folder))
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-
-
-def _loaded_beside_others(folder: Path) -> list[str]:
-    """Return the modules that were imported by their own name from the folder of another plug-in."""
-    files = {name: Path(getattr(module, "__file__", None) or "") for name, module in sys.modules.items()}
-    folders = {file.parent for name, file in files.items() if name.startswith(USERS_FILE)} - {folder}
-    return [name for name, file in files.items() if folders and _search_folder(name, file) in folders]
+        for name in set(sys.modules) - before:
+            file = Path(getattr(sys.modules[name], "__file__", None) or "")
+            if not name.startswith(USERS_FILE) and _search_folder(name, file) == folder:
+                vars(sys.modules[name])[HOME] = folder
 
 
 def _search_folder(name: str, file: Path) -> Path | None:

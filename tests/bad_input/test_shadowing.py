@@ -12,6 +12,7 @@ import pytest
 
 import adverse
 from adverse import plugins
+from adverse.errors import PluginError
 
 from .cases import PASS
 from .command import Said
@@ -125,3 +126,14 @@ def test_each_plug_in_has_the_module_that_lies_beside_it(tmp_path: Path) -> None
     image = np.full((2, 2, 3), 100, np.uint8)
     assert [made["one"].one(image).max(), made["two"].two(image).max()] == [100, 50]
     assert str(tmp_path) not in "".join(sys.path)
+
+
+def test_a_plug_in_that_fails_leaves_no_module_for_the_next(tmp_path: Path) -> None:
+    for folder, end in (("broken", "raise ValueError\n"), ("whole", "")):
+        home = tmp_path / folder
+        home.mkdir()
+        (home / "user.py").write_text(f"from swatches import NAME\n{end}")
+        (home / "swatches.py").write_text(f"NAME = {folder!r}\n")
+    with pytest.raises(PluginError):
+        plugins.load_python(tmp_path / "broken" / "user.py")
+    assert plugins.load_python(tmp_path / "whole" / "user.py").NAME == "whole"
