@@ -12,8 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import numpy as np
 import pytest
 
+from adverse.data.write import write_image
 from adverse.report.page import hazards_of, write_report
 from adverse.report.pictures import Looker
 from adverse.store.read import Store
@@ -99,6 +101,22 @@ def test_a_run_whose_data_are_gone_still_has_a_report(run: Path, page: str) -> N
         assert read(text).tables.keys() == read(page).tables.keys()
     finally:
         (run.parent / "elsewhere").rename(data)
+        write_report(run)
+
+
+def test_changed_images_are_not_shown_as_what_was_run(run: Path) -> None:
+    images = {path: path.read_bytes() for path in (run.parent / "data").rglob("*.png")}
+    told: list[str] = []
+    try:
+        for path in images:
+            write_image(path, np.full((24, 32, 3), 90, np.uint8))
+        text = write_report(run, tell=told.append).read_text()
+        assert "changed after the run" in told[0]
+        assert "Not pictured, because the images were changed after the run" in text
+        assert not [attrs for tag, attrs in read(text).tags if tag == "image"]
+    finally:
+        for path, content in images.items():
+            path.write_bytes(content)
         write_report(run)
 
 

@@ -61,6 +61,8 @@ def write_report_of(
     files = {FILE: render(looker, summary, tables).encode()}
     if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
         tell(words)
+    if tell is not None and (words := looker.changed_words()):
+        tell(words)
     for table in tables.all():
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
         files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
@@ -123,6 +125,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
     verdicts = tables.verdicts
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
+    pictured = failures(summary, looker) if detection and no_pictures is None else []
+    gallery = list(mutation_gallery(store, looker)) if no_pictures is None else []
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
@@ -148,8 +152,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         predictions=tables.predictions,
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
-        failures=failures(summary, looker) if detection and no_pictures is None else [],
-        gallery=list(mutation_gallery(store, looker)) if no_pictures is None else [],
+        failures=pictured,
+        gallery=gallery,
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],
         facts=_facts(store, summary),
@@ -157,8 +161,9 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
 
 
 def _not_pictured(looker: Looker) -> list[str]:
-    words = None if looker.why_not() else looker.not_pictured()
-    return [shown(words, longest=500)] if words else []
+    if looker.why_not():
+        return []
+    return [shown(words, longest=500) for words in (looker.not_pictured(), looker.changed_words()) if words]
 
 
 def hazards_of(looker: Looker) -> HazardCoverage:

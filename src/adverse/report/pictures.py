@@ -34,6 +34,7 @@ from adverse.types import Dataset, Frame, Image
 
 WIDEST = 480
 JPEG_QUALITY = 80
+NAMED_FRAMES = 5
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Looker:
         self.store = store
         self.trust = trust or plan is not None
         self.plan = plan
+        self.changed: set[str] = set()
+        """Frames whose image was found to be another than the SUTs saw."""
 
     @cached_property
     def withheld(self) -> tuple[Path, ...]:
@@ -106,8 +109,16 @@ class Looker:
             return read_dataset(self._file, self.registry)
 
     def image(self, frame_id: str, setting: str) -> Image:
-        """Return a frame under a setting, pixel by pixel as the SUTs saw it."""
-        return np.asarray(self.version(frame_id, setting).image)
+        """Return a frame under a setting, pixel by pixel as the SUTs saw it, or raise if it was changed."""
+        version = self.version(frame_id, setting)
+        if self._pixels.get(frame_id, version.pixels) != version.pixels:
+            self.changed.add(frame_id)
+            raise StoreError(
+                "the image was changed after the run",
+                where=f"frame {frame_id!r}",
+                fix="Put the old file back, or run the study again.",
+            )
+        return np.asarray(version.image)
 
     def version(self, frame_id: str, setting: str) -> FrameVersion:
         """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
@@ -165,6 +176,19 @@ class Looker:
                 got=error.what,
                 fix="Read the file, and give --trust if you trust it.",
             ) from error
+
+    def changed_words(self) -> str | None:
+        """Say which frames are not shown because their images changed after the run; None: none."""
+        if not self.changed:
+            return None
+        frames = sorted(self.changed)
+        more = f" and {len(frames) - NAMED_FRAMES} more" if len(frames) > NAMED_FRAMES else ""
+        named = ", ".join(frames[:NAMED_FRAMES])
+        return f"Not pictured, because the images were changed after the run: {named}{more}."
+
+    @cached_property
+    def _pixels(self) -> Mapping[str, str]:
+        return self.store.pixel_hashes(self.store.frames.ids)
 
     @cached_property
     def _frames(self) -> Mapping[str, Frame]:
