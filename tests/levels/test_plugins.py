@@ -138,6 +138,20 @@ def test_an_unknown_name_is_refused(folder: Path, tmp_path: Path, key: str, name
         adverse.run(study, tmp_path / "run", detectors={"perfect": perfect})
 
 
+@pytest.mark.parametrize("kind", ["level", "metric"])
+def test_a_crash_names_the_plug_in_and_its_line(folder: Path, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / f"broken_{kind}.py"
+    file.write_text(f"from adverse import {kind}\n@{kind}(title='x')\ndef broken(given):\n    return 1 / 0\n")
+    study = {
+        "name": "x",
+        "data": {"format": "folder", "root": str(folder / "data")},
+        "plugins": [str(file)],
+        f"{kind}s": ["broken"],
+    }
+    with pytest.raises(PluginError, match=f"the {kind} broken crashes.*line 4.*ZeroDivisionError"):
+        adverse.run(study, tmp_path / "run", detectors={"perfect": perfect})
+
+
 def test_what_a_level_needs_is_asked_of_the_data(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "level.py").write_text(
         "from adverse import level\n@level(title='x', needs=('robot',))\ndef driven(given):\n    'Drive.'\n"

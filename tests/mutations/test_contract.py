@@ -35,6 +35,11 @@ def returns_input(image: Image) -> Image:
     return image
 
 
+def unseeded_in_place(image: Image) -> Image:
+    image[:] = np.random.default_rng().integers(0, 256, image.shape)
+    return image
+
+
 def floats(image: Image) -> Image:
     return image / 255.0  # type: ignore[return-value]
 
@@ -107,6 +112,7 @@ def fears_the_sky(image: Image, *, depth_m: np.ndarray[Any, Any]) -> Image:
         (floats, "same shape and type, a new array"),
         (makes_colour, "gray stays gray, as (rows, columns) and (rows, columns, 1)"),
         (unseeded, "the same seed gives the same bytes"),
+        (unseeded_in_place, "the same seed gives the same bytes"),
         (ignores_rng, "another key gives other bytes"),
         (crashes_when_small, "works from 1x1 up, or names the size it cannot work on"),
         (refuses_vaguely, "works from 1x1 up, or names the size it cannot work on"),

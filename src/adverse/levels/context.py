@@ -6,6 +6,7 @@ fails where it fails for the SUT too. Whatever is there is reported, as `located
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.errors import PluginError
+from adverse.errors import AdverseError, PluginError, one_line
 from adverse.levels.match import MatchedDetections
 from adverse.levels.outcomes import Events, Outcomes
 from adverse.levels.places import (
@@ -26,7 +27,7 @@ from adverse.levels.places import (
     path_distances_m,
     stations_m,
 )
-from adverse.plugins import Plugin
+from adverse.plugins import Plugin, origin
 from adverse.robot.profile import Robot
 from adverse.store.read import Answers, Frames, Store, TruthTable
 
@@ -181,7 +182,7 @@ def level_input(
 
 def evaluate(level: Plugin, given: LevelInput) -> dict[str, Events | Outcomes]:
     """Return what a level comes to, by the names of its rows: `level/variant`, or the level alone."""
-    result: Any = level.function(given)
+    result = _call(level, given)
     variants = level.level.variants if level.level is not None else ()
     if isinstance(result, Events | Outcomes) and not variants:
         return {level.name: result}
@@ -202,9 +203,28 @@ def evaluate_all(levels: Collection[Plugin], given: LevelInput) -> dict[str, Out
     return {name: part.outcomes(count) if isinstance(part, Events) else part for name, part in rows.items()}
 
 
+def _call(plugin: Plugin, given: LevelInput) -> Any:
+    """Call a level or metric; whatever it raises is its own error, not an internal one."""
+    try:
+        return plugin.function(given)
+    except AdverseError:
+        raise
+    except Exception as error:
+        file = origin(plugin)
+        lines = [
+            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
+        ]
+        raise PluginError(
+            f"the {plugin.kind} {plugin.name} crashes",
+            where=f"{file}, line {lines[-1]}" if lines else file,
+            got=one_line(error),
+            fix="Try it with adverse check-plugin; the detections are kept, so analyze is enough afterwards.",
+        ) from error
+
+
 def evaluate_metric(metric: Plugin, given: LevelInput) -> LogScores:
     """Return what a metric comes to by log, or say what is wrong with it."""
-    result: Any = metric.function(given)
+    result = _call(metric, given)
     logs = len(given.frames.logs)
     if not isinstance(result, LogScores):
         raise PluginError(

@@ -40,6 +40,8 @@ def quality(summary: Summary) -> list[str]:
                 f"{sut}: nondeterministic: gave different answers to the same image; its figures are one "
                 "draw of many"
             )
+    if any(counts["fault"] for counts in summary.data["counts"].values()):
+        lines.append("* in a table: the SUT failed on some of the images behind the figure")
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     if refused:
         frames = len({row["frame"] for row in refused})
