@@ -29,7 +29,7 @@ levels: errors marks plugins robot store
 marks: errors
 mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
-plugins: content errors marks type_words
+plugins: content errors marks type_words user_files
 processes: adverse
 report: adverse analysis benchmarks content curves errors fuzz humans mutations plugins requirements store
     study text types
@@ -44,8 +44,9 @@ strict_json: errors
 strict_yaml: errors type_words
 study: adverse content data depth errors marks mutations plugins processes robot store strict_yaml suts
     types visual
-suts: content errors plugins processes strict_json types
+suts: content errors plugins processes strict_json types user_files
 types: errors
+user_files: content errors
 visual: errors marks mutations plugins seeds types
 """
 """What each room imports besides itself; a room is a folder or a file of the package."""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import adverse
-from adverse import plugins
 from adverse.errors import PluginError
+from adverse.user_files import load_python
 
 from .cases import PASS
 from .command import Said
@@ -122,7 +122,7 @@ def test_each_plug_in_has_the_module_that_lies_beside_it(tmp_path: Path) -> None
         home.mkdir()
         (home / f"{folder}.py").write_text(PLUGIN.replace("painted", folder))
         (home / "palette.py").write_text(f"DIVISOR = {number}\n")
-        made[folder] = plugins.load_python(home / f"{folder}.py")
+        made[folder] = load_python(home / f"{folder}.py")
     image = np.full((2, 2, 3), 100, np.uint8)
     assert [made["one"].one(image).max(), made["two"].two(image).max()] == [100, 50]
     assert str(tmp_path) not in "".join(sys.path)
@@ -135,5 +135,5 @@ def test_a_plug_in_that_fails_leaves_no_module_for_the_next(tmp_path: Path) -> N
         (home / "user.py").write_text(f"from swatches import NAME\n{end}")
         (home / "swatches.py").write_text(f"NAME = {folder!r}\n")
     with pytest.raises(PluginError):
-        plugins.load_python(tmp_path / "broken" / "user.py")
-    assert plugins.load_python(tmp_path / "whole" / "user.py").NAME == "whole"
+        load_python(tmp_path / "broken" / "user.py")
+    assert load_python(tmp_path / "whole" / "user.py").NAME == "whole"

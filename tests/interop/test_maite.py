@@ -32,6 +32,7 @@ from adverse.interop.maite import (
 )
 from adverse.suts.contrast_blobs import contrast_blobs
 from adverse.types import ClassScores, Dataset, Detections
+from adverse.user_files import load_python
 from bad_input.good_study import BOX, PICTURES, GoodStudy
 
 SALT = "salt_pepper(fraction=0.2)"
@@ -290,7 +291,7 @@ def test_the_program_of_the_page_runs(study: GoodStudy, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "maite.md").read_text()
     program = tmp_path / "program.py"
     program.write_text(page.split("```python\n")[1].split("```")[0])
-    assert plugins.load_python(program).boxes_in_noise(study.data) >= 0
+    assert load_python(program).boxes_in_noise(study.data) >= 0
 
 
 class Brightness:

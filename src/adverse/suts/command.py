@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from adverse.plugins import Positive, imported_beside, module_files, sut
+from adverse.plugins import Positive, sut
 from adverse.suts.child import Child
+from adverse.user_files import imported_beside, module_files
 
 
 def _files_in_argv(options: Mapping[str, Any]) -> list[Path]:

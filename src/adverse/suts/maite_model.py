@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import StudyError, SutError
-from adverse.plugins import Positive, load_python, sut
+from adverse.plugins import Positive, sut
 from adverse.suts.classes import class_names
 from adverse.types import ClassScores, Detections, Image, System
+from adverse.user_files import load_python
 
 
 @sut(name="maite", libraries=("maite", "numpy"))
