@@ -31,13 +31,14 @@ class Draws(NamedTuple):
 
 @dataclass(frozen=True)
 class Confidence:
-    """Intervals by (level, setting) for area and robustness; what rankings need of every area.
+    """Intervals by (level, setting) for areas and robustness; what rankings need of every area.
 
     `means` are the means over mutations of either, by (level, area or robustness); `expected` the areas to be
     expected under the study's conditions, by level; `beside` areas by other counts of hits.
     """
 
     area: Mapping[Key, Interval]
+    robust_area: Mapping[Key, Interval]
     robustness: Mapping[Key, Interval]
     draws: Mapping[Key, Draws]
     means: Mapping[Key, Interval]
@@ -77,6 +78,7 @@ def confidence(
     `weights` those of the mutations in their mean; `conditions` the probability of each setting, if given.
     """
     areas: dict[Key, Interval] = {}
+    robust_areas: dict[Key, Interval] = {}
     shares: dict[Key, Interval] = {}
     draws: dict[Key, Draws] = {}
     means: dict[Key, Interval] = {}
@@ -90,6 +92,7 @@ def confidence(
         for name, covered in covers.items():
             every = Area(tuple(curves[level, setting] for setting in covered))
             wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
+            wanted[f"worst {name}"] = every
             wanted[f"share {name}"] = Share(every, plain)
         if weights and all((level, setting) in curves for setting in weights):
             for name in ("area", "share"):
@@ -104,6 +107,7 @@ def confidence(
         for name in covers:
             sample = found[f"area {name}"]
             areas[level, name] = interval(sample)
+            robust_areas[level, name] = interval(found[f"worst {name}"])
             shares[level, name] = interval(found[f"share {name}"])
             doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
             draws[level, name] = Draws(sample.value, sample.values, doubt)
@@ -114,7 +118,7 @@ def confidence(
             expected[level] = interval(found["expected"])
         others |= {key: interval(found[f"beside {key[2]} {key[1]}"]) for key in more}
     plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
-    return Confidence(areas, shares, draws, means, expected, others, plain_curves)
+    return Confidence(areas, robust_areas, shares, draws, means, expected, others, plain_curves)
 
 
 def _mean_part(quantity: Quantity) -> Area | Share:

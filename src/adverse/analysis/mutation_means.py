@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from adverse.analysis.confidence import Confidence, plain_interval
 from adverse.analysis.score import ScoredCurve
 from adverse.curves.curve import area
@@ -60,7 +62,7 @@ def expected_rows(
                 break
             timed = one.outcomes.kind == "time"
             third = one.curve.efficiency if timed else one.outcomes.false_rate()
-            triples.append((one.curve.sensitivity, one.curve.safety, third))
+            triples.append((np.arange(len(third)), one.curve.safety, third))
         row["area"] = None
         if len(triples) == len(conditions):
             chances = list(conditions.values())

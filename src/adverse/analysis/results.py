@@ -35,7 +35,6 @@ from adverse.store.seals import drop_derived
 IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "metrics", "differences", "visual_change")
 """Further tables that summary.json holds too."""
 OPTIONAL = (
-    "exact.parquet",
     "expected.csv",
     "loop.csv",
     "loop_rates.csv",
@@ -95,23 +94,18 @@ def no_results(store: Store) -> StoreError:
     )
 
 
-def analyze(
-    path: Path, *, workers: int | None = None, exact: bool = False, registry: Registry | None = None
-) -> Summary:
+def analyze(path: Path, *, workers: int | None = None, registry: Registry | None = None) -> Summary:
     """Compute all results of a run folder and write them into it, several SUTs side by side.
 
-    The results do not depend on the number of workers (None: one for each core). `exact` also makes curves
-    with every distinct score as a threshold, as `sensitivity: {exact: true}` in the study does. `registry`
-    holds the levels and metrics of plug-ins that may be run; without it only installed ones are.
+    The results do not depend on the number of workers (None: one for each core). `registry` holds the levels
+    and metrics of plug-ins that may be run; without it only installed ones are.
     """
-    return analyze_store(finished(path, results=False), workers=workers, exact=exact, registry=registry)
+    return analyze_store(finished(path, results=False), workers=workers, registry=registry)
 
 
-def analyze_store(
-    store: Store, *, workers: int | None = None, exact: bool = False, registry: Registry | None = None
-) -> Summary:
+def analyze_store(store: Store, *, workers: int | None = None, registry: Registry | None = None) -> Summary:
     """Do the same for a run that is open already."""
-    results = run_results(store, workers=workers, exact=exact, registry=registry)
+    results = run_results(store, workers=workers, registry=registry)
     drop_derived(store.folder, [f"results/{name}" for name in OPTIONAL if name not in results.files])
     store.write({f"results/{name}": data for name, data in results.files.items()})
     return results.summary
@@ -125,9 +119,7 @@ class Results:
     files: Mapping[str, bytes]
 
 
-def run_results(
-    store: Store, *, workers: int | None = None, exact: bool = False, registry: Registry | None = None
-) -> Results:
+def run_results(store: Store, *, workers: int | None = None, registry: Registry | None = None) -> Results:
     """Compute all results of a run from its detections, writing nothing."""
     counts = store.counts()
     _refuse_nothing(store, counts)
@@ -138,20 +130,19 @@ def run_results(
     metrics = _named(store, known, "metric", store.run.metrics)
     context = run_context(store)
     resamples = _resamples(store)
-    exact = exact or store.run.exact
     done: list[SutResults] = []
     failures: list[dict[str, Any]] = []
 
     def of_sut(sut: str) -> SutResults:
-        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics, exact=exact)
+        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics)
 
-    tables = {name: Growing() for name in ("curves", "outcomes", "required", *(("exact",) if exact else ()))}
+    tables = {name: Growing() for name in ("curves", "outcomes", "required")}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
         for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
                 table.add(getattr(result, name))
             failures += [] if result.required is None else sut_failures(store, result.required)
-            done.append(replace(result, curves=None, outcomes=None, required=None, exact=None))  # let go
+            done.append(replace(result, curves=None, outcomes=None, required=None))  # let go
     troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
     ranked = _ranked(done, store.run.baseline.id)

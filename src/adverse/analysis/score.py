@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -11,21 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.analysis.detections import Source, SutDetections
+from adverse.analysis.thresholds import chosen_thresholds, every_threshold, shown_thresholds
 from adverse.curves.curve import area
-from adverse.curves.robustness import Points, robustness_roc
-from adverse.levels.context import Context, PlacedDetections, evaluate_all, level_input
-from adverse.levels.outcomes import Outcomes, Sensitivity, positive_logs
+from adverse.curves.robustness import Points
+from adverse.levels.context import Context, PlacedDetections, evaluate, level_input
+from adverse.levels.outcomes import Events, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
 from adverse.store.read import FAULT, QUARANTINED, Store
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"
+WORST = {ANY_MILD: ("baseline", "mild"), ANY: ("baseline", "mild", "severe")}
+"""The worst cases, and the groups of settings that each covers."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One figure; `area` and `robustness` are None where they are not defined.
 
+    `robust_area` is that of the worst of the baseline and the setting, and `robustness` its share of the
+    baseline's area. A curve ends at `least_safety` on one side and at `least_efficiency` on the other.
     Status ok; incomplete: more frames were quarantined than the study allows; insufficient: the data cannot
     answer (no truth, no negative images).
     """
@@ -38,8 +43,8 @@ class Row:
     robustness: float | None
     status: Status
     robust_area: float | None = None
-    area_exact: float | None = None
-    robustness_exact: float | None = None
+    least_safety: float | None = None
+    least_efficiency: float | None = None
     area_without_faults: float | None = None
     logs: int = 0
     frames: int = 0
@@ -52,9 +57,13 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class ScoredCurve:
-    """A row with the curve and the per-log outcomes behind it; None for worst cases over settings."""
+    """A row with its curve, the thresholds of that, and the outcomes per log behind it.
+
+    No outcomes for worst cases over settings; no curve where it is not defined.
+    """
 
     row: Row
+    sensitivity: Sensitivity
     curve: Points | None
     outcomes: Outcomes | None
 
@@ -77,6 +86,21 @@ def score_sut(
     return SutScores(detections.sut, detections.sensitivity, detections.source, rows)
 
 
+@dataclass(frozen=True, eq=False)
+class _Evaluated:
+    """One setting at all levels, also without its faults, and the baseline on the same frames."""
+
+    setting: str
+    group: str
+    outcomes: Mapping[str, Events | Outcomes]
+    unfaulted: Mapping[str, Events | Outcomes]
+    baseline: Mapping[str, Events | Outcomes]
+    counted: NDArray[np.bool_]
+    quarantined: int
+    faults: int
+    tested: int
+
+
 class _Scoring:
     """The figures of one SUT."""
 
@@ -86,107 +110,148 @@ class _Scoring:
         self.store = store
         self.detections = detections
         self.sut = detections.sut
-        self.levels = levels
+        self.exact = [level for level in levels if level.level is not None and level.level.exact]
+        self.gridded = [level for level in levels if level not in self.exact]
+        self.every = every_threshold(detections)
         self.sensitivity = detections.sensitivity
+        self.shared = shown_thresholds(detections.sensitivity)
         self.fpr_max = store.run.fpr_max
         self.budget = store.run.quarantine_budget
         self.baseline = detections.baseline
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
         self._placed: tuple[str, PlacedDetections] | None = None
-        self._baselines: dict[bytes, dict[str, Outcomes]] = {}
+        self._baselines: dict[bytes, dict[str, Events | Outcomes]] = {}
 
     def rows(self) -> Iterator[ScoredCurve]:
-        by_level: dict[str, list[ScoredCurve]] = {}
-        for setting, group in self.store.groups.items():
-            for scored in self._setting(setting, group):
-                by_level.setdefault(scored.row.level, []).append(scored)
-        for level, found in by_level.items():
-            yield from found
-            for name, groups in ((ANY_MILD, ("mild",)), (ANY, ("mild", "severe"))):
-                yield self._worst(level, name, found, groups)
+        evaluated = [self._evaluated(setting, group) for setting, group in self.store.groups.items()]
+        for level in evaluated[0].outcomes:
+            chosen = self._chosen(level, evaluated)
+            scored = [self._scored(level, one, chosen) for one in evaluated]
+            yield from scored
+            for name, groups in WORST.items():
+                yield self._worst(level, name, scored, groups)
 
-    def _setting(self, setting: str, group: str) -> Iterator[ScoredCurve]:
+    def _evaluated(self, setting: str, group: str) -> _Evaluated:
         answers = self.detections.settings[setting].answers
         tested = answers.status[self.store.frames.test[answers.frame]]
-        quarantined = int((tested == QUARANTINED).sum())
-        faults = int((tested == FAULT).sum())
         counted = self.detections.counted(setting)
+        faults = int((tested == FAULT).sum())
         outcomes = self._outcomes(setting, counted)
-        unfaulted = (
-            self._outcomes(setting, counted & self.detections.fault_free(setting)) if faults else outcomes
+        fault_free = counted & self.detections.fault_free(setting)
+        return _Evaluated(
+            setting,
+            group,
+            outcomes,
+            self._outcomes(setting, fault_free) if faults else outcomes,
+            self._baseline(counted & self.detections.counted(self.baseline)),
+            counted,
+            quarantined=int((tested == QUARANTINED).sum()),
+            faults=faults,
+            tested=len(tested),
         )
-        base = self._baseline(counted & self.detections.counted(self.baseline))
-        for level, outcome in outcomes.items():
-            curve, plain = self._curve(outcome), self._curve(base[level])
-            value = _area(curve)
-            status: Status = "insufficient" if value is None else "ok"
-            if quarantined > self.budget * len(tested):
-                status = "incomplete"
-            robust = _worst_area([plain, curve])
-            row = Row(
-                self.sut,
-                level,
-                setting,
-                group,
-                value,
-                _share(robust, _area(plain)),
-                status,
-                robust_area=robust,
-                area_without_faults=_area(self._curve(unfaulted[level])),
-                logs=int(np.count_nonzero(outcome.exposure + outcome.truths)),
-                frames=int(counted.sum()),
-                truths=int(outcome.truths.sum()),
-                negative_frames=int((counted & ~self.positive[self.store.frames.log]).sum()),
-                quarantined=quarantined,
-                faults=faults,
-                logs_left_out=dict(outcome.left_out),
-            )
-            yield ScoredCurve(row, curve, outcome)
 
-    def _worst(self, level: str, name: str, found: list[ScoredCurve], groups: tuple[str, ...]) -> ScoredCurve:
-        chosen = [scored for scored in found if scored.row.group in ("baseline", *groups)]
-        group = "mild" if groups == ("mild",) else "any"
-        statuses = {scored.row.status for scored in chosen}
+    def _chosen(self, level: str, evaluated: Sequence[_Evaluated]) -> NDArray[np.int64] | None:
+        """Return which of all thresholds the curves of a level need; None where it has the shared ones."""
+        pairs = [(one.baseline[level], one.outcomes[level]) for one in evaluated]
+        own = [(mutated,) for _, mutated in pairs]
+        worst = [
+            tuple(one.outcomes[level] for one in evaluated if one.group in groups)
+            for groups in WORST.values()
+        ]
+        compared = [_events(group) for group in (*own, *pairs, *worst)]
+        if any(group is None for group in compared):
+            return None
+        shared = len(self.every) - np.searchsorted(self.every[::-1], self.shared, side="left") - 1
+        return chosen_thresholds(
+            len(self.every),
+            [group for group in compared if group is not None],
+            self.fpr_max,
+            keep=np.unique(np.maximum(shared, 0)),
+        )
+
+    def _scored(self, level: str, one: _Evaluated, chosen: NDArray[np.int64] | None) -> ScoredCurve:
+        sensitivity = self.sensitivity if chosen is None else self.sensitivity.at(self.every[chosen])
+        outcome, unfaulted, plain = (
+            _counted(part[level], chosen) for part in (one.outcomes, one.unfaulted, one.baseline)
+        )
+        curve = self._curve(outcome, sensitivity)
+        value = _area(curve)
+        status: Status = "insufficient" if value is None else "ok"
+        if one.quarantined > self.budget * one.tested:
+            status = "incomplete"
+        base = self._curve(plain, sensitivity)
+        robust = _worst_area([base, curve])
+        row = Row(
+            self.sut,
+            level,
+            one.setting,
+            one.group,
+            value,
+            _share(robust, _area(base)),
+            status,
+            robust_area=robust,
+            least_safety=_least(curve.safety),
+            least_efficiency=_least(curve.efficiency),
+            area_without_faults=_area(self._curve(unfaulted, sensitivity)),
+            logs=int(np.count_nonzero(outcome.exposure + outcome.truths)),
+            frames=int(one.counted.sum()),
+            truths=int(outcome.truths.sum()),
+            negative_frames=int((one.counted & ~self.positive[self.store.frames.log]).sum()),
+            quarantined=one.quarantined,
+            faults=one.faults,
+            logs_left_out=dict(outcome.left_out),
+        )
+        return ScoredCurve(row, sensitivity, curve, outcome)
+
+    def _worst(
+        self, level: str, name: str, scored: Sequence[ScoredCurve], groups: Collection[str]
+    ) -> ScoredCurve:
+        chosen = [one for one in scored if one.row.group in groups]
+        group = "mild" if name == ANY_MILD else "any"
+        statuses = {one.row.status for one in chosen}
         status: Status = next((s for s in ("insufficient", "incomplete") if s in statuses), "ok")
-        curves = [scored.curve for scored in chosen if scored.curve is not None]
-        if any(scored.row.area is None for scored in chosen):
-            return ScoredCurve(Row(self.sut, level, name, group, None, None, status), None, None)
-        worst = robustness_roc(curves)
+        curves = [one.curve for one in chosen if one.curve is not None]
+        sensitivity = scored[0].sensitivity
+        if any(one.row.area is None for one in chosen):
+            row = Row(self.sut, level, name, group, None, None, status)
+            return ScoredCurve(row, sensitivity, None, None)
+        worst = _worst_curve(curves)
         value = _area(worst)
-        whole = found[0].row.area
         row = replace(
-            found[0].row,  # its counts: logs, frames, truths
+            scored[0].row,  # its counts: logs, frames, truths
             setting=name,
             group=group,
             area=value,
-            robustness=_share(value, whole),
+            robustness=_share(value, scored[0].row.area),
             status=status,
             robust_area=value,
+            least_safety=_least(worst.safety),
+            least_efficiency=_least(worst.efficiency),
             area_without_faults=None,
-            quarantined=max(scored.row.quarantined for scored in chosen),
-            faults=sum(scored.row.faults for scored in chosen),
+            quarantined=max(one.row.quarantined for one in chosen),
+            faults=sum(one.row.faults for one in chosen),
         )
-        return ScoredCurve(row, worst, None)
+        return ScoredCurve(row, sensitivity, worst, None)
 
-    def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
-        """Return the baseline's outcomes on the frames that count, for all settings that share them."""
+    def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Events | Outcomes]:
+        """Return the baseline on the frames that count, for all settings that share them."""
         key = counted.tobytes()
         if key not in self._baselines:
             self._baselines[key] = self._outcomes(self.baseline, counted)
         return self._baselines[key]
 
-    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Outcomes]:
-        """Return the outcomes of all levels on the frames that count."""
+    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Events | Outcomes]:
+        """Evaluate all levels on the frames that count: at every threshold, or at the shared ones."""
+        found: dict[str, Events | Outcomes] = {}
         matched = self.detections.settings[setting]
-        given = level_input(
-            self.context,
-            matched,
-            self.sensitivity.thresholds,
-            counted,
-            place=lambda: self._place(setting),
-        )
-        return evaluate_all(self.levels, given)
+        for levels, thresholds in ((self.exact, self.every), (self.gridded, self.sensitivity.thresholds)):
+            given = level_input(
+                self.context, matched, thresholds, counted, place=lambda: self._place(setting)
+            )
+            for level in levels:
+                found |= evaluate(level, given)
+        return found
 
     def _place(self, setting: str) -> PlacedDetections:
         """Return the places of a setting's detections, those of the last setting asked for at no cost."""
@@ -194,8 +259,22 @@ class _Scoring:
             self._placed = (setting, self.context.place(self.detections.settings[setting].answers))
         return self._placed[1]
 
-    def _curve(self, outcomes: Outcomes) -> Points:
-        return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
+    def _curve(self, outcomes: Outcomes, sensitivity: Sensitivity) -> Points:
+        return Points(sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
+
+
+def _events(group: Sequence[Events | Outcomes]) -> tuple[Events, ...] | None:
+    """Return what can be evaluated at every threshold; None where any of it cannot."""
+    events = tuple(one for one in group if isinstance(one, Events))
+    return events if len(events) == len(group) else None
+
+
+def _counted(part: Events | Outcomes, chosen: NDArray[np.int64] | None) -> Outcomes:
+    if isinstance(part, Outcomes):
+        return part
+    if chosen is None:
+        raise TypeError("events need thresholds to be counted at")
+    return part.at(chosen).outcomes(len(chosen))
 
 
 def _area(curve: Points) -> float | None:
@@ -204,10 +283,21 @@ def _area(curve: Points) -> float | None:
     return area(curve.safety, curve.efficiency)
 
 
-def _worst_area(curves: list[Points]) -> float | None:
+def _least(values: NDArray[np.float64]) -> float | None:
+    least = float(values.min())
+    return None if math.isnan(least) else least
+
+
+def _worst_curve(curves: Sequence[Points]) -> Points:
+    """Return the Robustness ROC of curves that share their thresholds: the least at each of them."""
+    safety, efficiency = (np.min([curve[axis] for curve in curves], axis=0) for axis in (1, 2))
+    return Points(curves[0].sensitivity, safety, efficiency)
+
+
+def _worst_area(curves: Sequence[Points]) -> float | None:
     if any(_area(curve) is None for curve in curves):
         return None
-    return _area(robustness_roc(curves))
+    return _area(_worst_curve(curves))
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

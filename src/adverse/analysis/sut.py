@@ -11,11 +11,10 @@ import pyarrow as pa
 from adverse.analysis.confidence import Confidence, confidence, plain_interval, ratios
 from adverse.analysis.detection_rates import adr_rows, required_of
 from adverse.analysis.detections import sut_detections
-from adverse.analysis.exact import Exact, exact_curves
 from adverse.analysis.loop import loop_rows, rate_rows
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
-from adverse.analysis.score import ANY_MILD, Status, SutScores, score_sut
+from adverse.analysis.score import WORST, Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios
@@ -33,7 +32,6 @@ class SutResults:
     sensitivity: dict[str, Any]
     curves: pa.Table | None
     outcomes: pa.Table | None
-    exact: pa.Table | None
     required: pa.Table | None
     confidence: Confidence | None
     more: dict[str, list[dict[str, Any]]]
@@ -48,12 +46,10 @@ def analyze_sut(
     *,
     levels: Sequence[Plugin],
     metrics: Sequence[Plugin] = (),
-    exact: bool = False,
 ) -> SutResults:
     """Score a SUT at every level under every setting, with intervals where there are resamples."""
     detections = sut_detections(store, sut)
     scores = score_sut(store, detections, context, levels)
-    curves = exact_curves(store, detections, context, levels) if exact else None
     conditions = store.run.conditions
     sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
     statuses = _statuses(scores)
@@ -72,7 +68,7 @@ def analyze_sut(
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
     return SutResults(
         sut,
-        [_row(asdict(scored.row), sure, curves) for scored in scores.scored],
+        [_row(asdict(scored.row), sure) for scored in scores.scored],
         {
             "from": scores.source,
             "images": scores.sensitivity.images,
@@ -80,7 +76,6 @@ def analyze_sut(
         },
         curves_table(scores),
         outcomes_table(scores),
-        None if curves is None else curves.points,
         people,
         sure,
         more,
@@ -96,13 +91,12 @@ def _statuses(scores: SutScores) -> dict[str, Status]:
     return found
 
 
-def _row(row: dict[str, Any], sure: Confidence | None, exact: Exact | None) -> dict[str, Any]:
-    """Give a figure its intervals, and what the exact curve says."""
+def _row(row: dict[str, Any], sure: Confidence | None) -> dict[str, Any]:
+    """Give a figure its intervals."""
     key = (row["level"], row["setting"])
-    if exact is not None and key in exact.areas:
-        row["area_exact"], row["robustness_exact"] = exact.areas[key].area, exact.areas[key].robustness
     if sure is not None:
-        for name, intervals in (("area", sure.area), ("robustness", sure.robustness)):
+        parts = {"area": sure.area, "robust_area": sure.robust_area, "robustness": sure.robustness}
+        for name, intervals in parts.items():
             row[f"{name}_interval"] = plain_interval(intervals.get(key))
     return row
 
@@ -124,8 +118,7 @@ def _confidence(
                 other = replace(scored.outcomes, hits=scored.outcomes.beside[name])
                 beside[row.level, row.setting, name] = ratios(other, fpr_max)
         else:
-            groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
-            covered = [setting for setting, group in store.groups.items() if group in groups]
+            covered = [name for name, group in store.groups.items() if group in WORST[row.setting]]
             worst[row.level, row.setting] = covered
     return confidence(
         curves,

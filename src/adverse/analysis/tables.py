@@ -34,7 +34,7 @@ OUTCOMES = pa.schema(
 
 def curves_table(scores: SutScores) -> pa.Table:
     """Return the points of all curves of a SUT."""
-    tables = [_curve(scores, scored) for scored in scores.scored if scored.curve is not None]
+    tables = [_curve(scored) for scored in scores.scored if scored.curve is not None]
     return pa.concat_tables(tables) if tables else CURVES.empty_table()
 
 
@@ -65,14 +65,14 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     return cells
 
 
-def _curve(one: SutScores, scored: ScoredCurve) -> pa.Table:
+def _curve(scored: ScoredCurve) -> pa.Table:
     curve, row = scored.curve, scored.row
     if curve is None:
         return CURVES.empty_table()
     size = len(curve.sensitivity)
     columns = [pa.repeat(value, size) for value in (row.sut, row.level, row.setting, row.group)]
-    numbers = [curve.sensitivity, one.sensitivity.thresholds, curve.safety, curve.efficiency]
-    return pa.table([*columns, *numbers, one.sensitivity.resolved], schema=CURVES)
+    numbers = [curve.sensitivity, scored.sensitivity.thresholds, curve.safety, curve.efficiency]
+    return pa.table([*columns, *numbers, scored.sensitivity.resolved], schema=CURVES)
 
 
 def _outcomes(scored: ScoredCurve) -> pa.Table:

@@ -29,10 +29,6 @@ Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
 ]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
-Exact = Annotated[
-    bool,
-    typer.Option("--exact", help="Also make curves with every distinct score as a threshold (not for loop)."),
-]
 NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Do not read the data files again.")]
 
 
@@ -93,20 +89,19 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
     )
 
 
-def analyze(folder: RunPath, exact: Exact = False, trust: Trust = False) -> None:  # noqa: FBT002
+def analyze(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
     """Work out the results of a finished run again and print them.
 
     \b
-    Examples:
+    Example:
         adverse analyze runs/orchard
-        adverse analyze runs/orchard --exact
     """
     from adverse.report.pictures import Looker
     from adverse.store.read import finished
 
     looker = Looker(finished(folder, results=False), trust=trust)
     registry = looker.registry if trust else None
-    raise typer.Exit(_analyze_and_show(looker, Console(), exact=exact, registry=registry))
+    raise typer.Exit(_analyze_and_show(looker, Console(), registry=registry))
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -156,15 +151,13 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
     return _analyze_and_show(looker, console, registry=ran.plan.registry)
 
 
-def _analyze_and_show(
-    looker: Looker, console: Console, *, exact: bool = False, registry: Registry | None
-) -> int:
+def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | None) -> int:
     from adverse.analysis.results import analyze_store
     from adverse.report.page import page_tables, write_report_of
     from adverse.report.remarks import remarks
 
     folder = looker.store.folder.path
-    summary = analyze_store(looker.store, exact=exact, registry=registry)
+    summary = analyze_store(looker.store, registry=registry)
     tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))

@@ -12,7 +12,7 @@ rate does not exceed it; mutated images are evaluated at the same thresholds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,18 +78,10 @@ class Events:
             self.logs, hits, self.truths, alarms.astype(np.float64), self.exposure, left_out=self.left_out
         )
 
-    def curve(self, levels: int, fpr_max: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return safety and efficiency over all logs, however many levels there are."""
-        all_logs = Events(
-            ("all",),
-            np.zeros_like(self.hit_log),
-            self.hit_level,
-            self.truths.sum(keepdims=True),
-            np.zeros_like(self.alarm_log),
-            self.alarm_level,
-            self.exposure.sum(keepdims=True),
-        ).outcomes(levels)
-        return all_logs.safety(), all_logs.efficiency(fpr_max)
+    def at(self, chosen: NDArray[np.int64]) -> Events:
+        """Return the same events where only some of the levels are left, rising numbers of them."""
+        hits, alarms = (np.searchsorted(chosen, levels) for levels in (self.hit_level, self.alarm_level))
+        return replace(self, hit_level=hits, alarm_level=alarms)
 
 
 def counts_by_level(
@@ -110,15 +102,27 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """The shared levels and, for one SUT, the threshold of each: a detection counts if score >= threshold.
+    """Sensitivities (K,) and, for one SUT, the threshold of each: a detection counts if score >= threshold.
 
-    `resolved` is False where a level is finer than one false positive in all validation images.
+    `resolved` is False where a sensitivity is finer than one false positive in all validation images.
+    `false_scores` are those of the false positives on the validation images, falling.
     """
 
     levels: NDArray[np.float64]
     thresholds: NDArray[np.float32]
     resolved: NDArray[np.bool_]
     images: int
+    false_scores: NDArray[np.float32]
+
+    def at(self, thresholds: NDArray[np.float32]) -> Sensitivity:
+        """Return other thresholds of the same SUT, each with the sensitivity it has; NaN without images.
+
+        >>> standardize(np.float32([0.9, 0.5]), 10, np.array([0.1])).at(np.float32([1, 0.9, 0.5])).levels
+        array([0. , 0.1, 0.2])
+        """
+        counts = len(self.false_scores) - np.searchsorted(self.false_scores[::-1], thresholds, side="left")
+        rates = counts / self.images if self.images else np.full(len(thresholds), np.nan)
+        return Sensitivity(rates, thresholds, counts >= 1, self.images, self.false_scores)
 
 
 def grid(count: int, lowest: float, highest: float) -> NDArray[np.float64]:
@@ -149,7 +153,7 @@ def standardize(false_scores: NDArray[np.float32], images: int, levels: NDArray[
     if images == 0:
         thresholds[:] = np.inf
     resolved = levels * images * (1 + ROUNDING) >= 1
-    return Sensitivity(levels, thresholds, resolved, images)
+    return Sensitivity(levels, thresholds, resolved, images, falling)
 
 
 def first_level(scores: NDArray[np.float32], thresholds: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -83,8 +83,6 @@ class Run:
     targets: tuple[str, ...]
     robot: Mapping[str, Any] | None
     sensitivity: SensitivityGrid
-    exact: bool
-    """Whether curves over every score are wanted beside those over the grid."""
     fpr_max: float
     bootstrap: int
     conditions: Mapping[str, float]
@@ -150,7 +148,6 @@ def _run(manifest: Mapping[str, Any]) -> Run:
         targets=tuple(statistics["targets"]),
         robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
-        exact=bool(grid["exact"]),
         fpr_max=float(statistics["fpr_max"]),
         bootstrap=int(statistics["bootstrap"]),
         conditions=dict(statistics["conditions"]),

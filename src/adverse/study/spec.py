@@ -76,7 +76,6 @@ class SensitivitySection(_Section):
     levels: Annotated[int, Field(ge=2, le=10_000)] = 100
     lowest: Positive = 1e-4
     highest: Positive = 1.0
-    exact: bool = False
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
