@@ -136,7 +136,7 @@ def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, o
             "levels": LEVELS,
             "metrics": [],
             "robot": asdict(Robot(control_radius_m=2.0, safety_radius_m=1.0)),
-            "sensitivity": {"levels": 100, "lowest": 1e-4, "highest": 1.0, "exact": False},
+            "sensitivity": {"levels": 100, "lowest": 1e-4, "highest": 1.0},
             "fpr_max": 0.1,
             "bootstrap": size.bootstrap,
             "conditions": {},

@@ -26,7 +26,7 @@ from adverse.store.read import Store, finished
 from adverse.study.spec import study_from
 from adverse.types import Step
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
-from analysis.test_exact import unsure
+from analysis.test_thresholds import unsure
 
 MUTATIONS = [
     "brightness(scale=0.9)",
@@ -100,13 +100,15 @@ def test_the_mean_counts_each_family_once(summary: dict[str, Any]) -> None:
 def test_expected_curves_average_rates_first(folder: Path, summary: dict[str, Any]) -> None:
     rows = pq.read_table(folder / "results" / "outcomes.parquet").to_pylist()
     for expected in summary["expected"]:
-        safety, third = np.zeros(8), np.zeros(8)
+        safety, third = np.zeros(1), np.zeros(1)
         for name, chance in CONDITIONS.items():
             setting = "identity" if name == "baseline" else name
             mine = [r for r in rows if (r["level"], r["setting"]) == (expected["level"], setting)]
-            safety += chance * np.sum([r["hits"] for r in mine], axis=0) / sum(r["truths"] for r in mine)
+            safety = safety + chance * np.sum([r["hits"] for r in mine], axis=0) / sum(
+                r["truths"] for r in mine
+            )
             cost, exposure = np.sum([r["cost"] for r in mine], axis=0), sum(r["exposure"] for r in mine)
-            third += chance * (exposure / cost if "loop" in expected["level"] else cost / exposure)
+            third = third + chance * (exposure / cost if "loop" in expected["level"] else cost / exposure)
         efficiency = third if "loop" in expected["level"] else 1 - np.minimum(third / 0.1, 1)
         assert expected["area"] == pytest.approx(area(safety, efficiency))
 

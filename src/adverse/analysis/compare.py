@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from adverse.analysis.compare_scores import benchmark_changes, score_changes
 from adverse.analysis.pairing import Change, Pairing, pair
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.thresholds import SLACK
 from adverse.curves.bootstrap import COUNT, Resamples, draw, estimate
 from adverse.curves.interval import Interval, holm
 from adverse.curves.quantities import Area, Difference, Quantity, Ratios, Share
@@ -31,6 +33,7 @@ ORDER = ("regression", "not told", "improvement", "unchanged")
 """What a reader must see first."""
 CURVE = tuple[str, str]
 """(level, setting)"""
+KEY = ("level", "setting")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +95,17 @@ def _sut_changes(pairing: Pairing, before: str, after: str, resamples: Resamples
         for name, groups in ((ANY_MILD, ("mild",)), (ANY, ("mild", "severe"))):
             mine = [setting for setting in settings if pairing.settings[setting] in groups]
             covered |= {name: (baseline, *mine)} if mine else {}
-        sides = [{s: one[level, s] for s in settings} for one in (old, new)]
+        sides = [{s: one[level, s].ratios for s in settings} for one in (old, new)]
+        same = {s: _same(old[level, s], new[level, s]) for s in settings}
         heads = Change(before, after, level, "", "area", same_sut=pairing.same_sut(before, after))
-        yield from _level_changes(heads, sides, covered, baseline, resamples)
+        yield from _level_changes(heads, sides, covered, same, baseline, resamples)
 
 
 def _level_changes(
     heads: Change,
     sides: Sequence[Mapping[str, Ratios]],
     covered: Mapping[str, tuple[str, ...]],
+    same: Mapping[str, bool],
     baseline: str,
     resamples: Resamples,
 ) -> Iterator[Change]:
@@ -117,22 +122,31 @@ def _level_changes(
     samples = estimate(wanted, resamples)
     for name, settings in covered.items():
         found = interval(samples[f"area {name}"])
-        same = all(_same(sides[0][s], sides[1][s]) for s in settings)
+        unresolved = found.value is not None and abs(found.value) <= 2 * SLACK
         yield replace(
             heads,
             setting=name,
             before=_known(samples[f"before {name}"].value),
             after=_known(samples[f"after {name}"].value),
             difference=found,
-            p=p_value(samples[f"area {name}"]),
-            identical=same,
+            p=None if unresolved else p_value(samples[f"area {name}"]),
+            identical=unresolved and all(same[setting] for setting in settings),
+            why=f"less than the {2 * SLACK:g} that curves resolve" if unresolved else "",
             robustness_before=_known(samples[f"share before {name}"].value),
             robustness_after=_known(samples[f"share after {name}"].value),
             robustness=None if name == baseline else _defined(interval(samples[f"share {name}"])),
         )
 
 
-def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The counts of one curve in one of the runs, and its thresholds."""
+
+    ratios: Ratios
+    thresholds: NDArray[np.float64]
+
+
+def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, _Side]:
     """Return the counts of a SUT by level and setting, for the given logs in their order."""
     path = store.result("outcomes.parquet")
     if path is None:
@@ -148,25 +162,36 @@ def _curves(store: Store, sut: str, logs: Sequence[str]) -> dict[CURVE, Ratios]:
         if at[number] >= 0:
             rows.setdefault(key, []).append(number)
     truths, exposure = (table[name].to_numpy() for name in ("truths", "exposure"))
-    hits, cost = (_stacked(table[name]) for name in ("hits", "cost"))
+    hits, cost = (table[name].combine_chunks() for name in ("hits", "cost"))
     found = {}
+    thresholds = _thresholds(store, sut)
     for (level, setting), chosen in rows.items():
-        into, size = at[chosen], len(logs)
-        hit, truth, paid, shown = (
-            _placed(part[chosen], into, size) for part in (hits, truths, cost, exposure)
-        )
+        parts = (_stacked(hits, chosen), truths[chosen], _stacked(cost, chosen), exposure[chosen])
+        hit, truth, paid, shown = (_placed(part, at[chosen], len(logs)) for part in parts)
         if costs[level.partition("/")[0]] == "time":
-            found[level, setting] = Ratios(hit, truth, shown, paid, "ratio", fpr_max)
+            counts = Ratios(hit, truth, shown, paid, "ratio", fpr_max)
         else:
-            found[level, setting] = Ratios(hit, truth, paid, shown, "rate", fpr_max)
+            counts = Ratios(hit, truth, paid, shown, "rate", fpr_max)
+        found[level, setting] = _Side(counts, thresholds[level, setting])
     return found
 
 
-def _stacked(column: object) -> NDArray[np.float64]:
-    """Return a column of equally long lists as (N, K)."""
-    lists = column.combine_chunks()  # type: ignore[attr-defined]
-    values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
-    return np.asarray(values.reshape(len(lists), -1))
+def _thresholds(store: Store, sut: str) -> dict[CURVE, NDArray[np.float64]]:
+    """Return the thresholds of every curve of a SUT."""
+    path = store.result("curves.parquet")
+    if path is None:
+        raise no_results(store)
+    table = pq.read_table(path, columns=[*KEY, "threshold"], filters=pc.field("sut") == sut)
+    found: dict[CURVE, list[float]] = {}
+    for level, setting, threshold in zip(*(table[n].to_pylist() for n in (*KEY, "threshold")), strict=True):
+        found.setdefault((level, setting), []).append(threshold)
+    return {key: np.array(values) for key, values in found.items()}
+
+
+def _stacked(lists: pa.ListArray, rows: Sequence[int]) -> NDArray[np.float64]:
+    """Return some rows of a column of lists, which are equally long there, as (N, K)."""
+    values = lists.take(pa.array(rows)).flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+    return np.asarray(values.reshape(len(rows), -1))
 
 
 def _placed(values: NDArray[np.float64], into: NDArray[np.int64], size: int) -> NDArray[np.float64]:
@@ -176,11 +201,17 @@ def _placed(values: NDArray[np.float64], into: NDArray[np.int64], size: int) -> 
     return whole
 
 
-def _same(first: Ratios, second: Ratios) -> bool:
-    return all(
-        np.array_equal(getattr(first, name), getattr(second, name))
-        for name in ("num_s", "den_s", "num_e", "den_e")
-    )
+def _same(first: _Side, second: _Side) -> bool:
+    """Tell whether every log came to the same at the thresholds that both curves have, most of them."""
+    at = [np.isin(one.thresholds, other.thresholds) for one, other in ((first, second), (second, first))]
+    if any(mask.mean() < 1 / 2 for mask in at):
+        return False
+    for name in ("num_s", "den_s", "num_e", "den_e"):
+        one, other = (np.asarray(getattr(side.ratios, name)) for side in (first, second))
+        parts = (one[:, at[0]], other[:, at[1]]) if one.ndim == 2 else (one, other)
+        if not np.array_equal(parts[0], parts[1]):
+            return False
+    return True
 
 
 def _known(value: float) -> float | None:

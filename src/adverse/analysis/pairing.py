@@ -280,7 +280,7 @@ class Change:
         direction: Said = "regression" if found.value < 0 else "improvement"
         if sure:
             return replace(self, outcome=direction)
-        if found.low > 0 or found.high < 0:
+        if self.p is not None and (found.low > 0 or found.high < 0):
             return replace(
                 self, outcome="not told", why=CHANCE.format(f"a{'n' * (found.value > 0)} {direction}", among)
             )

@@ -47,6 +47,10 @@ OPTIONAL = (
 """Files that not every analysis writes."""
 
 
+TABLES = {"curves": "curves", "outcomes": "outcomes", "required": "required", "sensitivity": "shared"}
+"""The tables of a run, and what they are called among the results of a SUT."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """What summary.json holds."""
@@ -136,13 +140,13 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
     def of_sut(sut: str) -> SutResults:
         return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics)
 
-    tables = {name: Growing() for name in ("curves", "outcomes", "required")}
+    tables = {name: Growing() for name in TABLES}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
         for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
-                table.add(getattr(result, name))
+                table.add(getattr(result, TABLES[name]))
             failures += [] if result.required is None else sut_failures(store, result.required)
-            done.append(replace(result, curves=None, outcomes=None, required=None))  # let go
+            done.append(replace(result, curves=None, outcomes=None, shared=None, required=None))  # let go
     troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
     ranked = _ranked(done, store.run.baseline.id)

@@ -15,7 +15,7 @@ from adverse.analysis.loop import loop_rows, rate_rows
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
 from adverse.analysis.score import WORST, Status, SutScores, score_sut
-from adverse.analysis.tables import curves_table, outcomes_table
+from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios
 from adverse.levels.context import Context
@@ -32,6 +32,7 @@ class SutResults:
     sensitivity: dict[str, Any]
     curves: pa.Table | None
     outcomes: pa.Table | None
+    shared: pa.Table | None
     required: pa.Table | None
     confidence: Confidence | None
     more: dict[str, list[dict[str, Any]]]
@@ -76,6 +77,7 @@ def analyze_sut(
         },
         curves_table(scores),
         outcomes_table(scores),
+        sensitivity_table(scores),
         people,
         sure,
         more,

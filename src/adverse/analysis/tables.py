@@ -21,6 +21,13 @@ CURVES = pa.schema(
         ("resolved", pa.bool_()),
     ]
 )
+SENSITIVITY = pa.schema(
+    [
+        ("sut", pa.string()),
+        *((name, pa.float64()) for name in ("sensitivity", "threshold")),
+        ("resolved", pa.bool_()),
+    ]
+)
 OUTCOMES = pa.schema(
     [
         *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
@@ -38,8 +45,16 @@ def curves_table(scores: SutScores) -> pa.Table:
     return pa.concat_tables(tables) if tables else CURVES.empty_table()
 
 
+def sensitivity_table(scores: SutScores) -> pa.Table:
+    """Return the shared sensitivities, and the threshold of each for a SUT."""
+    shared = scores.sensitivity
+    names = pa.repeat(scores.sut, len(shared.levels))
+    columns = [names, shared.levels, shared.thresholds.astype(np.float64), shared.resolved]
+    return pa.table(columns, schema=SENSITIVITY)
+
+
 def outcomes_table(scores: SutScores) -> pa.Table:
-    """Return what each log came to, at every sensitivity, where it says anything."""
+    """Return what each log came to, at every threshold of the curve, where it says anything."""
     tables = [_outcomes(scored) for scored in scores.scored if scored.outcomes is not None]
     return pa.concat_tables(tables) if tables else OUTCOMES.empty_table()
 

@@ -20,7 +20,7 @@ from adverse.levels.outcomes import Events, Sensitivity, standardize
 
 MARKED = (0.001, 0.01, 0.1)
 """Sensitivities (expected false positives per image) that are marked on every curve."""
-SLACK = 0.0002
+SLACK = 0.0005
 """The most that any area may lack because thresholds were left out."""
 ROUNDING = 1e-9
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -50,7 +50,7 @@ class Interval:
         >>> refused(0.5, "fewer than 3 logs", level=0.95, method="jackknife", logs=2).plain()["why"]
         'fewer than 3 logs'
         """
-        data = {name: value for name, value in asdict(self).items() if name != "value"}
+        data = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "value"}
         return data | {"low": _finite(self.low), "high": _finite(self.high)}
 
     @classmethod

@@ -34,11 +34,25 @@ class _Ratio(NamedTuple):
     denominators: Array
 
 
+class _CountRatio(NamedTuple):
+    """The same for counts that only grow with sensitivity, over one number of trials for each log.
+
+    Entry n: the count of log `logs[n]` grows by `counts[n]` at sensitivity `starts[n]`.
+    """
+
+    ratio: Array
+    below: Array
+    logs: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    counts: Array
+    trials: Array
+
+
 class _Curve(NamedTuple):
     """Safety, and what efficiency is made from, with efficiency itself (C, K)."""
 
-    safety: _Ratio
-    cost: _Ratio
+    safety: _Ratio | _CountRatio
+    cost: _Ratio | _CountRatio
     efficiency: Array
 
 
@@ -92,38 +106,32 @@ class Weighting:
         found = [self._curve(curve) for curve in curves]
         safety, worst_s = _lowest([one.safety.ratio for one in found])
         efficiency, worst_e = _lowest([one.efficiency for one in found])
-        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency)
+        clipped, scale = _from_ratio(curves[0])
+        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency, clipped)
         influence = np.zeros(self.weights.shape)
-        for index, (curve, one) in enumerate(zip(curves, found, strict=True)):
-            self._add(influence, by_safety, worst_s, index, one.safety)
-            slope = _by_ratio(curve, by_efficiency, one.efficiency)
-            self._add(influence, slope, worst_e, index, one.cost)
+        for index, one in enumerate(found):
+            _add(influence, by_safety, 1.0, worst_s, index, one.safety)
+            _add(influence, by_efficiency, scale, worst_e, index, one.cost)
         return _valued(value, influence)
 
     def _expected(self, quantity: Expected) -> Valued:
         found = [self._curve(curve) for curve in quantity.curves]
         ratios = [one.cost.ratio for one in found]
         safety, efficiency = quantity.curve([one.safety.ratio for one in found], ratios)
-        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency)
+        clipped, scale = _from_ratio(quantity.curves[0])
+        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency, clipped)
         influence, everywhere = np.zeros(self.weights.shape), np.zeros(safety.shape, np.int64)
-        for curve, chance, one in zip(quantity.curves, quantity.probabilities, found, strict=True):
-            slope = _by_ratio(curve, by_efficiency, efficiency)
-            self._add(influence, chance * by_safety, everywhere, 0, one.safety)
-            self._add(influence, chance * slope, everywhere, 0, one.cost)
+        for chance, one in zip(quantity.probabilities, found, strict=True):
+            _add(influence, by_safety, chance, everywhere, 0, one.safety)
+            _add(influence, by_efficiency, chance * scale, everywhere, 0, one.cost)
         return _valued(value, influence)
 
     def _recall(self, curve: Ratios) -> Valued:
         safety = self._curve(curve).safety
         slopes = np.full(safety.ratio.shape, 1 / safety.ratio.shape[1])
         influence = np.zeros(self.weights.shape)
-        self._add(influence, slopes, np.zeros(slopes.shape, np.int64), 0, safety)
+        _add(influence, slopes, 1.0, np.zeros(slopes.shape, np.int64), 0, safety)
         return _valued(safety.ratio.mean(axis=1), influence)
-
-    @staticmethod
-    def _add(influence: Array, slopes: Array, which: NDArray[np.int64], index: int, part: _Ratio) -> None:
-        _kernels().add_influence(
-            influence, slopes, which, index, part.ratio, part.below, part.logs, *part[3:]
-        )
 
     def _curve(self, curve: Ratios) -> _Curve:
         if curve not in self._curves:
@@ -133,8 +141,13 @@ class Weighting:
             self._curves[curve] = _Curve(safety, cost, curve.efficiency_of(cost.ratio))
         return self._curves[curve]
 
-    def _ratio(self, num: AnyArray, den: AnyArray, size: int) -> _Ratio:
+    def _ratio(self, num: AnyArray, den: AnyArray, size: int) -> _Ratio | _CountRatio:
         above, below = self._part(num), self._part(den)
+        if below.shape[1] == 1 and np.array_equal(above, np.rint(above)):  # whole numbers add up exactly
+            grows = np.diff(above, axis=1, prepend=0.0)
+            starts, logs = np.nonzero(grows.T)
+            if len(logs) < grows.size / 2:
+                return self._count_ratio(logs, starts, grows[logs, starts], below[:, 0], size)
         logs = np.flatnonzero(above.any(axis=1) | below.any(axis=1))
         sums = _kernels().weighted_sums
         over = sums(self.weights, logs, below[logs])
@@ -143,17 +156,37 @@ class Weighting:
         turned = (np.ascontiguousarray(part[logs].T) for part in (above, below))
         return _Ratio(np.ascontiguousarray(ratio), over, logs, *turned)
 
+    def _count_ratio(
+        self, logs: NDArray[np.int64], starts: NDArray[np.int64], counts: Array, trials: Array, size: int
+    ) -> _CountRatio:
+        every = np.arange(len(trials))
+        over = _kernels().weighted_sums(self.weights, every, trials[:, None])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = _kernels().weighted_counts(self.weights, logs, starts, counts, size) / over
+        return _CountRatio(ratio, over, logs, starts, counts, trials)
+
     def _part(self, array: AnyArray) -> Array:
         """Return numbers per log as (L, K) or (L, 1), in the order of the weights."""
         ordered = np.asarray(array, np.float64)[self.order]
         return ordered if ordered.ndim == 2 else ordered[:, None]
 
 
-def _by_ratio(curve: Ratios, by_efficiency: Array, efficiency: Array) -> Array:
-    """Turn derivatives by efficiency into derivatives by num_e / den_e."""
-    if curve.efficiency == "ratio":
-        return by_efficiency
-    return np.where(efficiency > 0, -by_efficiency / curve.fpr_max, 0.0)
+def _from_ratio(curve: Ratios) -> tuple[bool, float]:
+    """Return whether efficiency is clipped, and its derivative by num_e / den_e where it is not."""
+    return (False, 1.0) if curve.efficiency == "ratio" else (True, -1.0 / curve.fpr_max)
+
+
+def _add(
+    influence: Array,
+    slopes: Array,
+    scale: float,
+    which: NDArray[np.int64],
+    index: int,
+    part: _Ratio | _CountRatio,
+) -> None:
+    kernels = _kernels()
+    add = kernels.add_influence_of_counts if isinstance(part, _CountRatio) else kernels.add_influence
+    add(influence, slopes, scale, which, index, *part)
 
 
 def _valued(value: Array, influence: Array) -> Valued:

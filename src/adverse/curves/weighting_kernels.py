@@ -28,6 +28,24 @@ def weighted_sums(weights: Any, logs: Any, parts: Any) -> Any:  # pragma: no cov
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def weighted_counts(  # pragma: no cover - compiled
+    weights: Any, logs: Any, starts: Any, counts: Any, size: int
+) -> Any:
+    """Return sums (C, K) over logs of weights (C, L) times counts that only grow from one column to the next.
+
+    Entry n says that the count of log `logs[n]` grows by `counts[n]` at column `starts[n]`.
+    """
+    found = np.zeros((len(weights), size))
+    for c in range(len(weights)):
+        row, weight = found[c], weights[c]
+        for n in range(len(logs)):
+            row[starts[n]] += weight[logs[n]] * counts[n]
+        for k in range(1, size):
+            row[k] += row[k - 1]
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
 def lower(lowest: Any, which: Any, other: Any, index: int) -> None:  # pragma: no cover - compiled
     """Take in one more curve (C, K): the minimum so far, and which curve it is, the first of equals."""
     for c in range(lowest.shape[0]):
@@ -40,36 +58,50 @@ def lower(lowest: Any, which: Any, other: Any, index: int) -> None:  # pragma: n
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
-def area_and_slopes(safety: Any, efficiency: Any) -> Any:  # pragma: no cover - compiled
+def area_and_slopes(  # pragma: no cover - compiled
+    safety: Any, efficiency: Any, clipped: Any
+) -> Any:
     """Return areas (C,) and their derivatives by safety and by efficiency (C, K); NaN where undefined.
 
     The points are taken from high efficiency to low; step j is as wide as efficiency falls after it, and as
-    high as the best safety so far, which belongs to the point that reached it first.
+    high as the best safety so far, which belongs to the point that reached it first. Where efficiency is
+    `clipped`, nothing moves it from 0.
     """
     count, size = safety.shape
     value = np.zeros(count)
     by_safety, by_efficiency = np.zeros((count, size)), np.zeros((count, size))
     order = np.arange(size)
     for c in range(count):
-        if np.isnan(safety[c]).any() or np.isnan(efficiency[c]).any():
+        undefined = False
+        falling = True
+        for k in range(size):
+            undefined |= np.isnan(safety[c, k]) or np.isnan(efficiency[c, k])
+            falling &= k == 0 or efficiency[c, k] <= efficiency[c, k - 1]
+        if undefined:
             value[c] = np.nan
             by_safety[c] = np.nan
             by_efficiency[c] = np.nan
             continue
-        for j in range(size):  # by insertion: nearly sorted as a rule, and equals stay in order
-            i = j
-            while i > 0 and efficiency[c, order[i - 1]] < efficiency[c, j]:
-                order[i] = order[i - 1]
-                i -= 1
-            order[i] = j
+        if falling:
+            order[:] = np.arange(size)
+        else:
+            for j in range(size):  # by insertion: nearly sorted as a rule, and equals stay in order
+                i = j
+                while i > 0 and efficiency[c, order[i - 1]] < efficiency[c, j]:
+                    order[i] = order[i - 1]
+                    i -= 1
+                order[i] = j
         best, holder = 0.0, order[0]
         for j in range(size):
             point = order[j]
+            here = efficiency[c, point]
+            if clipped and here <= 0.0:
+                break
             if safety[c, point] > best:
                 by_efficiency[c, point] = safety[c, point] - best
                 best, holder = safety[c, point], point
             after = efficiency[c, order[j + 1]] if j + 1 < size else 0.0
-            width = efficiency[c, point] - after
+            width = here - after
             value[c] += best * width
             by_safety[c, holder] += width
     return value, by_safety, by_efficiency
@@ -79,6 +111,7 @@ def area_and_slopes(safety: Any, efficiency: Any) -> Any:  # pragma: no cover - 
 def add_influence(  # pragma: no cover - compiled
     influence: Any,
     slopes: Any,
+    scale: float,
     which: Any,
     index: int,
     ratio: Any,
@@ -90,7 +123,8 @@ def add_influence(  # pragma: no cover - compiled
     """Add to influences (C, L) what the ratios of one curve contribute, where it is the curve that counts.
 
     The ratio (C, K) is a sum of numerators over `below` (C, K or 1), a sum of denominators; both are by
-    sensitivity (K or 1) and by log (M), log m being `logs[m]`. `slopes` (C, K) are derivatives by the ratio.
+    sensitivity (K or 1) and by log (M), log m being `logs[m]`. `slopes` (C, K) times `scale` are derivatives
+    by the ratio.
     """
     size = slopes.shape[1]
     many = below.shape[1] > 1
@@ -101,7 +135,7 @@ def add_influence(  # pragma: no cover - compiled
         down[:] = 0.0
         for k in range(size):
             if which[c, k] == index and slopes[c, k] != 0.0:
-                slope = slopes[c, k] / below[c, k if many else 0]
+                slope = scale * slopes[c, k] / below[c, k if many else 0]
                 up[k if len(up) > 1 else 0] += slope
                 down[k if len(down) > 1 else 0] -= slope * ratio[c, k]
         gain[:] = 0.0
@@ -119,6 +153,40 @@ def _add_rows(total: Any, factors: Any, rows: Any) -> None:  # pragma: no cover 
             row = rows[k]
             for m in range(len(total)):
                 total[m] += factor * row[m]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
+def add_influence_of_counts(  # pragma: no cover - compiled
+    influence: Any,
+    slopes: Any,
+    scale: float,
+    which: Any,
+    index: int,
+    ratio: Any,
+    below: Any,
+    logs: Any,
+    starts: Any,
+    counts: Any,
+    trials: Any,
+) -> None:
+    """Do the same for counts that only grow (see `weighted_counts`) over `trials` (L,); `below` is (C, 1)."""
+    size = slopes.shape[1]
+    up = np.empty(size)
+    for c in range(len(slopes)):
+        down, later = 0.0, 0.0
+        for k in range(size - 1, -1, -1):  # what a count that starts at k adds, at k and ever after
+            if which[c, k] == index and slopes[c, k] != 0.0:
+                slope = scale * slopes[c, k] / below[c, 0]
+                down -= slope * ratio[c, k]
+                later += slope
+            up[k] = later
+        row = influence[c]
+        if later != 0.0:
+            for n in range(len(logs)):
+                row[logs[n]] += up[starts[n]] * counts[n]
+        if down != 0.0:
+            for m in range(len(trials)):
+                row[m] += down * trials[m]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]

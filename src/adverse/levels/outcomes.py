@@ -161,8 +161,10 @@ def first_level(scores: NDArray[np.float32], thresholds: NDArray[np.float32]) ->
 
     Thresholds never rise from one level to the next, so a score counts at all later levels too.
     """
-    rising = thresholds[::-1]
-    return len(thresholds) - np.searchsorted(rising, scores, side="right")
+    order = np.argsort(scores)
+    first = np.empty(len(scores), np.int64)
+    first[order] = len(thresholds) - np.searchsorted(thresholds[::-1], scores[order], side="right")
+    return first
 
 
 def positive_logs(truth: TruthTable, frames: Frames) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from adverse.analysis.results import Summary
@@ -111,11 +110,10 @@ class _Cached:
 def _thresholds(store: Store) -> dict[str, float]:
     """Return for each SUT the threshold at which its expected false positives per image reach fpr_max."""
     names = ["sut", "sensitivity", "threshold"]
-    plain = pc.field("setting") == _baseline(store)
-    path = store.result("curves.parquet")
+    path = store.result("sensitivity.parquet")
     if path is None:
         return {}
-    table = pq.read_table(path, columns=names, filters=plain)
+    table = pq.read_table(path, columns=names)
     suts = np.array(table["sut"].to_pylist(), object)
     sensitivity, threshold = (table[name].to_numpy() for name in names[1:])
     away = np.abs(np.log(sensitivity / store.run.fpr_max))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adverse.analysis.results import Summary, read_summary
+from adverse.analysis.thresholds import MARKED
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
@@ -26,7 +27,7 @@ from adverse.report.run_tables import (
     visual_change_table,
 )
 from adverse.report.table import Table
-from adverse.report.tradeoffs import MARKED, figures
+from adverse.report.tradeoffs import figures
 from adverse.report.verdicts import verdict_answers, verdict_tables
 from adverse.requirements.verdicts import Verdict, read_verdicts
 from adverse.store.folder import BENCHMARK, read_seals

@@ -33,9 +33,9 @@ def level_tables(summary: Summary) -> list[Table]:
     return [
         _matrix(
             level,
-            f"{level}: area, {SURVIVES}",
+            f"{level}: {WORST_CASE}, {SURVIVES}",
             [row for row in summary.rows if row["level"] == level],
-            "area",
+            "robust_area",
             "robustness",
         )
         for level in levels
@@ -57,6 +57,7 @@ def metric_tables(summary: Summary) -> list[Table]:
     ]
 
 
+WORST_CASE = "area in the worst case of clean and mutated"
 SURVIVES = "and share of the baseline that survives"
 
 
@@ -226,6 +227,8 @@ def _figure(row: Row | None, value: str, share: str) -> Cell:
 
 def _note(row: Row, value: str, share: str) -> str:
     parts = [f"{row['sut']} under {shown(row['setting'])}: {row[value]:.4f}"]
+    if value == "robust_area" and row["area"] is not None and row["group"] != "baseline":
+        parts.append(f"{row['area']:.4f} under the mutation alone")
     interval = row.get(f"{value}_interval")
     if interval:
         text = summary_interval(interval)

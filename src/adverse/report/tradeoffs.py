@@ -11,14 +11,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.thresholds import MARKED, ROUNDING
 from adverse.report.chart import Axis, Chart, Line, Panel, PanelSize
 from adverse.report.table import Cell, Row, Table, columns
 from adverse.store.read import Store
 from adverse.text import shown
 
 Array = NDArray[np.float64]
-MARKED = (0.001, 0.01, 0.1)
-"""Sensitivities that are marked on every curve: the same shape is the same sensitivity."""
+POINT = ("threshold", "sensitivity", "safety", "efficiency")
+"""The columns of a curve's points."""
 STYLES = (
     ("#0072b2", "", 2.4),
     ("#e69f00", "7 4", 2.0),
@@ -35,30 +36,34 @@ FONT_PX = 11
 
 @dataclass(frozen=True, eq=False)
 class TradeOff:
-    """One line: sensitivity, safety and efficiency, each (K,)."""
+    """One line: thresholds, falling, with the sensitivity, safety and efficiency of each, all (K,)."""
 
     name: str
+    threshold: Array
     sensitivity: Array
     safety: Array
     efficiency: Array
 
     def at(self, sensitivity: float) -> tuple[float, float] | None:
-        """Return (efficiency, safety) at the nearest level; None beyond the ends of the grid."""
-        k = self.nearest(sensitivity)
+        """Return (efficiency, safety) at a sensitivity; None where it has none as low as that."""
+        k = self.reached(sensitivity)
         return None if k is None else (float(self.efficiency[k]), float(self.safety[k]))
 
-    def nearest(self, sensitivity: float) -> int | None:
-        """Return which level is nearest; None beyond the ends of the grid."""
-        low, high = self.sensitivity.min(), self.sensitivity.max()
-        if not low <= sensitivity * 1.001 or not sensitivity <= high * 1.001:
-            return None
-        return int(np.argmin(np.abs(np.log(self.sensitivity) - np.log(sensitivity))))
+    def reached(self, sensitivity: float) -> int | None:
+        """Return the lowest threshold that is no more sensitive; None if there is none."""
+        within = np.flatnonzero(self.sensitivity <= sensitivity * (1 + ROUNDING))
+        return int(within[-1]) if len(within) else None
+
+    def places(self, thresholds: Array) -> NDArray[np.int64]:
+        """Return the points at which the curve is at other thresholds (they must be among its own)."""
+        above = np.searchsorted(-self.threshold, -thresholds, side="right") - 1
+        return np.maximum(above, 0)
 
 
-def curve_panels(curves: Sequence[TradeOff], *, marked: Sequence[float] = MARKED) -> list[Panel]:
-    """Return three panels: the trade-off, then safety and efficiency over sensitivity."""
-    levels = np.concatenate([curve.sensitivity for curve in curves])
-    ends = float(levels.min()), float(levels.max())
+def curve_panels(
+    curves: Sequence[TradeOff], ends: tuple[float, float], *, marked: Sequence[float] = MARKED
+) -> list[Panel]:
+    """Return three panels: the trade-off, then safety and efficiency over sensitivities between `ends`."""
     decades = range(int(np.ceil(np.log10(ends[0]))), int(np.log10(ends[1])) + 1)
     sensitivity = Axis("sensitivity", ends, tuple(10.0**n for n in decades), log=True)
     safety, efficiency = (Axis(name, (0.0, 1.0), (0.0, 0.5, 1.0)) for name in ("safety", "efficiency"))
@@ -76,9 +81,15 @@ def style_of(number: int) -> tuple[str, str, float]:
 
 def _line(curve: TradeOff, number: int, x: Axis, y: Axis, marked: Sequence[float]) -> Line:
     colour, dashes, width = style_of(number)
-    symbols = tuple(curve.nearest(level) for level in marked)
-    points = getattr(curve, x.label), getattr(curve, y.label)
-    return Line(shown(curve.name), *points, colour, dashes, width, symbols)
+    symbols = tuple(curve.reached(level) for level in marked)
+    across, up = _drawn_at(curve, x), getattr(curve, y.label)
+    return Line(shown(curve.name), across, up, colour, dashes, width, symbols)
+
+
+def _drawn_at(curve: TradeOff, axis: Axis) -> Array:
+    """Return where the points of a curve are on an axis; what is beyond its ends is at the end."""
+    values: Array = getattr(curve, axis.label)
+    return np.clip(values, *axis.ends)
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,8 @@ def figures(store: Store) -> Iterator[Figure]:
         return
     table = pq.read_table(path)
     levels, suts, settings = (_coded(table, name) for name in ("level", "sut", "setting"))
-    numbers = [table[name].to_numpy() for name in ("sensitivity", "safety", "efficiency")]
+    numbers = [table[name].to_numpy() for name in POINT]
+    ends = store.run.sensitivity.lowest, store.run.sensitivity.highest
     for level, level_name in enumerate(levels.names):
         for sut, sut_name in enumerate(suts.names):
             mine = np.flatnonzero((levels.codes == level) & (suts.codes == sut))
@@ -114,7 +126,9 @@ def figures(store: Store) -> Iterator[Figure]:
             if curves:
                 legend = tuple((shown(curve.name), *style_of(n)[:2]) for n, curve in enumerate(curves))
                 title = f"{sut_name} at level {level_name}"
-                chart = Chart(title, curve_panels(curves), across=3, standing_alone=False, font_px=FONT_PX)
+                chart = Chart(
+                    title, curve_panels(curves, ends), across=3, standing_alone=False, font_px=FONT_PX
+                )
                 yield Figure(level_name, sut_name, chart.svg(), legend, _marked_table(title, curves))
 
 

@@ -33,13 +33,13 @@ from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.owned_folder import OwnedFolder, digest_of
 
-FORMAT = 3
+FORMAT = 4
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
     ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
     r"|(report|requirements)\.html|requirements\.csv",
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
-    "results": r"(curves|outcomes|required|retries|troubles)\.parquet"
+    "results": r"(curves|outcomes|required|retries|sensitivity|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
     r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|required|visual_change)\.csv"
     r"|benchmark\.(csv|json)",

@@ -32,6 +32,7 @@ READ = (
     "summary.json",
     "curves.parquet",
     "outcomes.parquet",
+    "sensitivity.parquet",
     "required.parquet",
     "retries.parquet",
     "troubles.parquet",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow.parquet as pq
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
@@ -18,6 +17,7 @@ from adverse.pages.view.app import routes
 from adverse.pages.view.session import ExploredRun
 from adverse.serving import Door, application, open_door
 from browsing import NAMES
+from pages.view.test_numbers import curve as numbers_of
 
 MILD = "brightness(scale=0.9)"
 PATIENCE_MS = 300_000
@@ -82,8 +82,7 @@ def opened(browser: Browser, served: Served) -> Iterator[tuple[Page, list[str]]]
 
 
 def curve(run: Path, setting: str, level: str = "image/ROC_A", sut: str = "keen") -> dict[str, Any]:
-    filters = [("sut", "==", sut), ("level", "==", level), ("setting", "==", setting)]
-    return dict(pq.read_table(run / "results" / "curves.parquet", filters=filters).to_pydict())
+    return numbers_of(run, sut=sut, level=level, setting=setting)
 
 
 def spots(page: Page) -> list[str]:

@@ -17,8 +17,21 @@ LEVELS = 100
 
 
 def curve(run: Path, **names: str) -> dict[str, list[float]]:
+    """Return a curve at the shared sensitivities: the last of its points that is no more sensitive."""
     filters = [(name, "==", value) for name, value in names.items()]
-    return dict(pq.read_table(run / "results" / "curves.parquet", filters=filters).to_pydict())
+    points = pq.read_table(run / "results" / "curves.parquet", filters=filters).to_pydict()
+    shared = grid(run, names["sut"])
+    at = [sum(own >= threshold for own in points["threshold"]) - 1 for threshold in shared["threshold"]]
+    return {
+        **shared,
+        **{name: [points[name][place] for place in at] for name in ("safety", "efficiency")},
+        "at": at,
+    }
+
+
+def grid(run: Path, sut: str) -> dict[str, list[float]]:
+    filters = [("sut", "==", sut)]
+    return dict(pq.read_table(run / "results" / "sensitivity.parquet", filters=filters).to_pydict())
 
 
 def overlap(one: list[float], other: list[float]) -> float:
@@ -100,14 +113,15 @@ def test_frames_add_up_to_what_the_results_say_of_their_log(guest: TestClient, r
             ]
             sides = [next(s for s in page["sides"].values() if s["setting"] == setting) for page in pages]
             wanted = rows[sut, "image/ROC_A", setting, log]
+            at = curve(run, sut=sut, level="image/ROC_A", setting=setting)["at"]
             for k in (0, 30, 60, LEVELS - 1):
                 found = [box for side in sides for box in side["found"] if box["since"] <= k]
                 people = [true for side in sides for true in side["true"]]
                 assert len(people) == wanted["truths"]
-                assert sum(true["since"] <= k for true in people) == wanted["hits"][k]
-                assert sum(box["kind"] == "false" for box in found) == wanted["cost"][k]
+                assert sum(true["since"] <= k for true in people) == wanted["hits"][at[k]]
+                assert sum(box["kind"] == "false" for box in found) == wanted["cost"][at[k]]
                 words = [counts_at(side, k) for side in sides]
-                assert sum(int(text.split()[0]) for text in words) == wanted["hits"][k]
+                assert sum(int(text.split()[0]) for text in words) == wanted["hits"][at[k]]
 
 
 def counts_at(side: dict[str, Any], k: int) -> str:
@@ -120,14 +134,16 @@ def test_the_words_about_a_log_are_the_outcomes_of_the_results(guest: TestClient
             continue
         asked = {"sut": "keen", "level": row["level"], "log": row["log"]}
         steps = guest.get("/explore.json", params=asked).json()["log"]["left"]
+        at = curve(run, sut="keen", level=row["level"], setting="identity")["at"]
         for k in range(0, LEVELS, 9):
             words = [text for start, text in steps if start <= k][-1]
+            hits, cost = row["hits"][at[k]], row["cost"][at[k]]
             parts = []
             if row["truths"]:
-                parts.append(f"{row['hits'][k]} of {row['truths']} found")
+                parts.append(f"{hits} of {row['truths']} found")
             if row["exposure"]:
-                plural = "" if row["cost"][k] == 1 else "s"
-                parts.append(f"{row['cost'][k]:g} false alarm{plural} on {row['exposure']:g} images")
+                plural = "" if cost == 1 else "s"
+                parts.append(f"{cost:g} false alarm{plural} on {row['exposure']:g} images")
             assert words == ", ".join(parts)
 
 

@@ -33,13 +33,14 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     size = (PANEL_SIZE.width, PANEL_SIZE.height)
     if not drawn:
         return {"panels": [], "lines": [], "missing": missing, "size": size}
-    panels = drawn_panels([curve for _, curve in drawn], marked=())
+    grid = run.grid(pick.sut)
+    panels = drawn_panels([curve for _, curve in drawn], run.sensitivity_ends, marked=())
     lines = []
     for number, (name, curve) in enumerate(drawn):
         colour, dashes, _ = style_of(number)
-        spots = np.array(
-            [panel.place(getattr(curve, panel.x.label), getattr(curve, panel.y.label)) for panel in panels]
-        )
+        at = run.places(pick.sut, pick.level)
+        picked = {"sensitivity": grid.levels, "safety": curve.safety[at], "efficiency": curve.efficiency[at]}
+        spots = np.array([panel.place(picked[panel.x.label], picked[panel.y.label]) for panel in panels])
         lines.append(
             {
                 "name": name,
@@ -50,10 +51,10 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
                 "area": rows[name]["area"],
                 "area_words": f"{rows[name]['area']:.3f}",
                 "interval_words": summary_interval(rows[name].get("area_interval")),
-                "safety": curve.safety.tolist(),
-                "efficiency": curve.efficiency.tolist(),
-                "safety_words": [f"{value:.3f}" for value in curve.safety],
-                "efficiency_words": [f"{value:.3f}" for value in curve.efficiency],
+                "safety": curve.safety[at].tolist(),
+                "efficiency": curve.efficiency[at].tolist(),
+                "safety_words": [f"{value:.3f}" for value in curve.safety[at]],
+                "efficiency_words": [f"{value:.3f}" for value in curve.efficiency[at]],
                 "spots": spots.round(1).tolist(),
             }
         )
@@ -91,8 +92,8 @@ def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str
         return [(0, "has no result at this level")]
     level = run.words_of(pick.level)
     steps: list[tuple[int, str]] = []
-    for k, (hits, cost) in enumerate(zip(outcome["hits"], outcome["cost"], strict=True)):
-        words = _outcome_words(level, outcome, hits, cost)
+    for k, place in enumerate(run.places(pick.sut, pick.level).tolist()):
+        words = _outcome_words(level, outcome, outcome["hits"][place], outcome["cost"][place])
         if not steps or steps[-1][1] != words:
             steps.append((k, words))
     return steps

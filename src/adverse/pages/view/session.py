@@ -25,7 +25,7 @@ from adverse.errors import StoreError
 from adverse.levels.context import Context, PlacedDetections, run_context
 from adverse.levels.match import MatchedDetections, match_detections
 from adverse.report.pictures import Looker
-from adverse.report.tradeoffs import TradeOff
+from adverse.report.tradeoffs import POINT, TradeOff
 from adverse.store.read import finished
 
 ANSWERS = 32
@@ -61,14 +61,14 @@ class ExploredRun:
         self.settings = self.store.groups
         self.baseline = next(iter(self.settings))
         self.detection = self.store.task == "detection"
-        for name in ("curves", "outcomes") if self.detection else ():
+        for name in ("curves", "outcomes", "sensitivity") if self.detection else ():
             self._result(name)  # raises where it is missing
         self.levels = list(dict.fromkeys(str(row["level"]) for row in self.summary.rows if "level" in row))
         self.judged = lru_cache(ANSWERS)(self._judged)
         self.pixel_hashes = lru_cache(ANSWERS)(self._pixel_hashes)
         self.context = lru_cache(ANSWERS)(self._context)
         self.seen = lru_cache(ANSWERS)(self._seen)
-        self.curves = lru_cache(ANSWERS)(self._curves)
+        self.all_curves = lru_cache(ANSWERS)(self._all_curves)
         self.grid = lru_cache(None)(self._grid)
         self.pixel_counts = lru_cache(1)(self.store.pixel_counts)
 
@@ -101,7 +101,7 @@ class ExploredRun:
         }
 
     def outcome(self, pick: tuple[str, str, str, str]) -> dict[str, Any] | None:
-        """Return what the results say of (SUT, level, setting, log), at every sensitivity; None: nothing."""
+        """Return what the results say of (SUT, level, setting, log), by point of the curve; None: nothing."""
         names = dict(zip(("sut", "level", "setting", "log"), pick, strict=True))
         sql = """SELECT truths, hits, exposure, cost FROM read_parquet($path)
             WHERE sut = $sut AND level = $level AND setting = $setting AND log = $log"""
@@ -147,26 +147,44 @@ class ExploredRun:
         """Return what the levels with context know of one log."""
         return run_context(self.store, [self.logs[log].number])
 
+    @property
+    def sensitivity_ends(self) -> tuple[float, float]:
+        """The least and the highest of the shared sensitivities."""
+        shared = self.store.run.sensitivity
+        return shared.lowest, shared.highest
+
     def _grid(self, sut: str) -> Grid:
-        first = self._columns(sut, self.levels[0])
-        rows = first["setting"] == self.baseline
+        path = self._result("sensitivity")
+        with _readable(path):
+            table = pq.read_table(path, filters=[("sut", "==", sut)])
         return Grid(
-            first["sensitivity"][rows].astype(np.float64),
-            first["threshold"][rows].astype(np.float32),
-            first["resolved"][rows].astype(np.bool_),
+            table["sensitivity"].to_numpy(),
+            table["threshold"].to_numpy().astype(np.float32),
+            table["resolved"].to_numpy(zero_copy_only=False).astype(np.bool_),
         )
 
-    def _curves(self, sut: str, level: str) -> dict[str, TradeOff]:
+    def places(self, sut: str, level: str) -> NDArray[np.int64]:
+        """Return where the shared sensitivities are among the points of the curves of a SUT at a level."""
+        grid = self.grid(sut)
+        return self.all_curves(sut, level)[self.baseline].places(grid.thresholds.astype(np.float64))
+
+    def curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         """Return the curves of a SUT at a level that the data could answer, by setting."""
+        return {
+            setting: curve
+            for setting, curve in self.all_curves(sut, level).items()
+            if np.isfinite([curve.safety, curve.efficiency]).all()
+        }
+
+    def _all_curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         columns = self._columns(sut, level)
         found = {}
         for setting in (*self.settings, ANY_MILD, ANY):
             rows = columns["setting"] == setting
-            parts = [
-                columns[name][rows].astype(np.float64) for name in ("sensitivity", "safety", "efficiency")
-            ]
-            if rows.any() and all(np.isfinite(part).all() for part in parts):
-                found[setting] = TradeOff(setting, *parts)
+            if rows.any():
+                found[setting] = TradeOff(
+                    setting, *(columns[name][rows].astype(np.float64) for name in POINT)
+                )
         return found
 
     def _columns(self, sut: str, level: str) -> dict[str, NDArray[Any]]:
