@@ -14,7 +14,7 @@ from adverse.analysis.detections import Source, SutDetections
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points, robustness_roc
 from adverse.levels.context import Context, PlacedDetections, evaluate_all, level_input
-from adverse.levels.outcomes import Outcomes, Sensitivity, positive_logs
+from adverse.levels.outcomes import AT_0, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
 from adverse.store.read import FAULT, QUARANTINED, Store
 
@@ -38,6 +38,9 @@ class Row:
     robustness: float | None
     status: Status
     robust_area: float | None = None
+    area_at_0: float | None = None
+    """At tolerance 0, where the level has one: path and loop; `area` is at the robot's tolerance."""
+    robust_area_at_0: float | None = None
     area_exact: float | None = None
     robustness_exact: float | None = None
     area_without_faults: float | None = None
@@ -133,6 +136,8 @@ class _Scoring:
                 _share(robust, _area(plain)),
                 status,
                 robust_area=robust,
+                area_at_0=self._area_at_0(outcome),
+                robust_area_at_0=self._area_at_0(base[level], outcome),
                 area_without_faults=_area(self._curve(unfaulted[level])),
                 logs=int(np.count_nonzero(outcome.exposure + outcome.truths)),
                 frames=int(counted.sum()),
@@ -155,6 +160,7 @@ class _Scoring:
         worst = robustness_roc(curves)
         value = _area(worst)
         whole = found[0].row.area
+        at_0 = self._area_at_0(*(scored.outcomes for scored in chosen if scored.outcomes is not None))
         row = replace(
             found[0].row,  # its counts: logs, frames, truths
             setting=name,
@@ -163,6 +169,8 @@ class _Scoring:
             robustness=_share(value, whole),
             status=status,
             robust_area=value,
+            area_at_0=at_0,
+            robust_area_at_0=at_0,
             area_without_faults=None,
             quarantined=max(scored.row.quarantined for scored in chosen),
             faults=sum(scored.row.faults for scored in chosen),
@@ -193,6 +201,12 @@ class _Scoring:
         if self._placed is None or self._placed[0] != setting:
             self._placed = (setting, self.context.place(self.detections.settings[setting].answers))
         return self._placed[1]
+
+    def _area_at_0(self, *outcomes: Outcomes) -> float | None:
+        """Return the worst-case area over outcomes at tolerance 0; None where the level has no tolerance."""
+        if not all(AT_0 in one.beside for one in outcomes):
+            return None
+        return _worst_area([self._curve(one.at(AT_0)) for one in outcomes])
 
     def _curve(self, outcomes: Outcomes) -> Points:
         return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
