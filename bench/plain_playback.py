@@ -45,6 +45,7 @@ def plain_loop(  # noqa: C901 - one loop, as it happens in time
             image += 1
             obstacle, close = obstacles[image], person[image]
             held = _safe(obstacle - stations[image], down, top)
+        following = stations[image + 1] if image + 1 < len(stations) else math.inf
         wanted = _safe(obstacle - x, down, top) if robot.hold == "obstacle" else held
         if wanted == 0 and v == 0:
             stops += 1
@@ -65,9 +66,9 @@ def plain_loop(  # noqa: C901 - one loop, as it happens in time
             if x + driven >= end:
                 gap = end - x
                 after = math.sqrt(max(v * v + 2 * rate * gap, 0.0))
-                inside = max(inside, _beyond(x, v, rate, gap, close))
+                inside = max(inside, _between(x, v, rate, gap, close, following))
                 return math.nan, t + 2 * gap / (v + after), stops, inside
-            inside = max(inside, _beyond(x, v, rate, driven, close))
+            inside = max(inside, _between(x, v, rate, driven, close, following))
             x, t, left = x + driven, t + spent, left - spent
             v = max(v + rate * spent, 0.0)
             if rate < 0 and left > 0:
@@ -100,12 +101,12 @@ def plain_clearance(
     return away
 
 
-def _beyond(x: float, v: float, rate: float, driven: float, place: float) -> float:
-    """Return the highest speed of a piece beyond a place; it is highest where it comes in or goes out."""
-    if x + driven - place <= NEAR:
+def _between(x: float, v: float, rate: float, driven: float, low: float, high: float) -> float:
+    """Return the highest speed of a piece between two places; it is highest where it comes in or goes out."""
+    first, last = max(low, x), min(x + driven, high)
+    if last <= x or last - low <= NEAR:
         return 0.0
-    from_m = max(place - x, 0.0)
-    return max(math.sqrt(max(v * v + 2 * rate * at, 0.0)) for at in (from_m, driven))
+    return max(math.sqrt(max(v * v + 2 * rate * (at - x), 0.0)) for at in (first, last))
 
 
 def _safe(distance: float, down: float, top: float) -> float:

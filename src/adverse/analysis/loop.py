@@ -129,18 +129,18 @@ def _rates(outcomes: Outcomes, sensitivity: NDArray[np.float64], k: int) -> dict
 
 
 def _distribution(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
-    return {f"{name}_{part}": value for part, value in quantiles(values).items()}
+    parts = quantiles(values)
+    return {f"{name}_{part}": value if math.isfinite(value) else None for part, value in parts.items()}
 
 
-def quantiles(values: NDArray[np.float64]) -> dict[str, float | None]:
-    """Return values of a distribution by name, each one that was measured; None: infinite there.
+def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
+    """Return values of a distribution by name, each one that was measured, be it infinite.
 
     >>> quantiles(np.array([0.5, -1.0, np.inf, 0.25]))["p50"], quantiles(np.array([0.0, np.inf]))["p75"]
-    (0.25, None)
+    (0.25, inf)
     """
     rising = np.sort(values)
-    places = {part: max(int(np.ceil(q * len(rising))) - 1, 0) for part, q in QUANTILES.items()}
-    return {part: float(rising[k]) if np.isfinite(rising[k]) else None for part, k in places.items()}
+    return {part: float(rising[max(math.ceil(q * len(rising)) - 1, 0)]) for part, q in QUANTILES.items()}
 
 
 @functools.lru_cache(maxsize=4096)

@@ -206,7 +206,7 @@ class _Scoring:
         """Return the worst-case area over outcomes at tolerance 0; None where the level has no tolerance."""
         if not all(AT_0 in one.beside for one in outcomes):
             return None
-        return _worst_area([self._curve(one.at(AT_0)) for one in outcomes])
+        return _worst_area([self._curve(one.with_hits(AT_0)) for one in outcomes])
 
     def _curve(self, outcomes: Outcomes) -> Points:
         return Points(self.sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))

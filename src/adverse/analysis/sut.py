@@ -126,7 +126,7 @@ def _confidence(
         if scored.outcomes is not None:
             curves[row.level, row.setting] = ratios(scored.outcomes, fpr_max)
             if AT_0 in scored.outcomes.beside:
-                at_0[row.level, row.setting] = ratios(scored.outcomes.at(AT_0), fpr_max)
+                at_0[row.level, row.setting] = ratios(scored.outcomes.with_hits(AT_0), fpr_max)
         else:
             groups = ("baseline", "mild") if row.setting == ANY_MILD else ("baseline", "mild", "severe")
             covered = [setting for setting, group in store.groups.items() if group in groups]

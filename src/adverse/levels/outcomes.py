@@ -45,7 +45,7 @@ class Outcomes:
     measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """What was measured (L,K) where there is a truth, by name; NaN elsewhere."""
 
-    def at(self, name: str) -> Outcomes:
+    def with_hits(self, name: str) -> Outcomes:
         """Return the same with one of the further counts as its hits."""
         return replace(self, hits=self.beside[name], beside={}, measured={})
 
@@ -80,7 +80,7 @@ class Events:
     beside: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Other first levels of the same hits, by name; see Outcomes."""
 
-    def at(self, name: str) -> Events:
+    def with_hits(self, name: str) -> Events:
         """Return the same with some of the other first levels as those of its hits."""
         return replace(self, hit_level=self.beside[name], beside={})
 

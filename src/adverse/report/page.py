@@ -25,6 +25,7 @@ from adverse.report.run_tables import (
     ranking_table,
     visual_change_table,
 )
+from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.table import Table
 from adverse.report.tradeoffs import MARKED, figures
 from adverse.report.verdicts import verdict_answers, verdict_tables
@@ -87,6 +88,7 @@ class PageTables:
     benchmark: Sequence[Table]
     classes: Sequence[Table]
     requirements: Sequence[Table]
+    stops: Mapping[tuple[str, str], Table]
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
@@ -99,6 +101,7 @@ class PageTables:
             *self.benchmark,
             *self.classes,
             *self.requirements,
+            *self.stops.values(),
         ]
 
 
@@ -116,6 +119,7 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
         benchmark_tables(saved_benchmark(looker.store)),
         class_tables(summary),
         verdict_tables(verdicts),
+        stop_tables(summary),
     )
 
 
@@ -156,6 +160,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         gallery=gallery,
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],
+        stops=list(stop_figures(store, summary, tables.stops)) if detection else [],
         facts=_facts(store, summary),
     )
 

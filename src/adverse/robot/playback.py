@@ -4,8 +4,8 @@ An image becomes visible when the vehicle passes the place where it was taken. T
 last image passed sets the safe speed, from which full braking stops in time; it stays where it is on the
 path, so the remaining distance shrinks as the vehicle moves on (`hold: obstacle`), or the safe speed of the
 moment the image was taken is kept (`hold: speed`, the paper's words). Both speeds zero is a stop. It ends a
-positive run; on a negative log the image's obstacles are cleared, and the vehicle goes on. Whoever is within
-the safety radius is told by the last image passed, too.
+positive run; on a negative log the image's obstacles are cleared, and the vehicle goes on. True people, too,
+are where the last image passed shows them: up to the place of the next image.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.robot.profile import Robot
-from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_beyond, towards, whole_steps
+from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_between, towards, whole_steps
 
 MAX_STOPS = 100_000
 """Guards against a profile with which the vehicle never gets anywhere."""
@@ -249,12 +249,12 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
             if position + driven >= end:
                 gap = end - position
                 after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
-                within = speed_beyond(position, speed, rate, gap, person)
+                within = speed_between(position, speed, rate, gap, person, ahead)
                 if within > 0.0 and 0 < steps <= len(record):
                     record[steps - 1, 6] = within
                 inside = max(inside, within)
                 return np.nan, time + 2.0 * gap / (speed + after), stops, inside, steps, image
-            within = max(within, speed_beyond(position, speed, rate, driven, person))
+            within = max(within, speed_between(position, speed, rate, driven, person, ahead))
             inside = max(inside, within)
             position += driven
             time += spent

@@ -56,12 +56,15 @@ def piece(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
-def speed_beyond(position: float, speed: float, rate: float, driven: float, place: float) -> float:
-    """Return the highest speed beyond a place in a piece of constant acceleration; 0 if it ends before."""
-    if position + driven <= place + TOUCHING_M:
+def speed_between(
+    position: float, speed: float, rate: float, driven: float, low: float, high: float
+) -> float:
+    """Return the highest speed between two places in a piece of constant acceleration; 0: not there."""
+    until = min(position + driven, high)
+    if until <= low + TOUCHING_M or until <= position:
         return 0.0
-    entering = speed * speed + 2.0 * rate * max(place - position, 0.0)
-    leaving = speed * speed + 2.0 * rate * driven
+    entering = speed * speed + 2.0 * rate * max(low - position, 0.0)
+    leaving = speed * speed + 2.0 * rate * (until - position)
     return math.sqrt(max(entering, leaving, 0.0))
 
 
@@ -83,7 +86,8 @@ def whole_steps(
     """Take as many whole steps as are one `piece` each, until the next image (`ahead`) or the end is near.
 
     Most steps are of this kind. Return whether any was taken, and the state after them: to the bit what
-    `piece` by `piece` would come to. `inside` is the highest speed so far beyond the place of a person.
+    `piece` by `piece` would come to. `inside` is the highest speed so far between the
+    place of a `person` and the next image.
     """
     moved = False
     gain, half = up * step, 0.5 * up * step
@@ -97,7 +101,7 @@ def whole_steps(
         driven = (speed + half) * step
         if position + driven >= end:
             return moved, position, speed, time, inside
-        inside = max(inside, speed_beyond(position, speed, up, driven, person))
+        inside = max(inside, speed_between(position, speed, up, driven, person, ahead))
         position, speed, time, moved = position + driven, after, time + step, True
         if ahead <= position + TOUCHING_M:
             return moved, position, speed, time, inside
@@ -110,7 +114,7 @@ def whole_steps(
         driven = (speed + half) * step
         if position + driven >= end:
             break
-        inside = max(inside, speed_beyond(position, speed, down, driven, person))
+        inside = max(inside, speed_between(position, speed, down, driven, person, ahead))
         position, speed, time, moved = position + driven, after, time + step, True
         if ahead <= position + TOUCHING_M:
             break
