@@ -34,10 +34,10 @@ def plain_loop(  # noqa: C901 - one loop, as it happens in time
     robot: Robot,
     *,
     positive: bool,
-) -> tuple[float, float, int, bool]:
-    """Return where it stopped (NaN: not), the time, the stops, and whether a safety radius was violated."""
+) -> tuple[float, float, int, float]:
+    """Return where it stopped (NaN: not), the time, the stops, and the highest speed in a safety radius."""
     top, up, down = robot.max_speed_mps, robot.max_acceleration_mps2, robot.min_acceleration_mps2
-    x, v, t, image, stops, violated = 0.0, top, 0.0, -1, 0, False
+    x, v, t, image, stops, inside = 0.0, top, 0.0, -1, 0, 0.0
     obstacle = close = math.inf
     held = top
     while True:
@@ -45,12 +45,12 @@ def plain_loop(  # noqa: C901 - one loop, as it happens in time
             image += 1
             obstacle, close = obstacles[image], person[image]
             held = _safe(obstacle - stations[image], down, top)
+        following = stations[image + 1] if image + 1 < len(stations) else math.inf
         wanted = _safe(obstacle - x, down, top) if robot.hold == "obstacle" else held
-        violated = violated or (v > 0 and x > close)
         if wanted == 0 and v == 0:
             stops += 1
             if positive:
-                return x, t, stops, violated
+                return x, t, stops, inside
             obstacle, held = math.inf, top
             continue
         left = robot.step_s
@@ -66,13 +66,47 @@ def plain_loop(  # noqa: C901 - one loop, as it happens in time
             if x + driven >= end:
                 gap = end - x
                 after = math.sqrt(max(v * v + 2 * rate * gap, 0.0))
-                return math.nan, t + 2 * gap / (v + after), stops, violated
+                inside = max(inside, _between(x, v, rate, gap, close, following))
+                return math.nan, t + 2 * gap / (v + after), stops, inside
+            inside = max(inside, _between(x, v, rate, driven, close, following))
             x, t, left = x + driven, t + spent, left - spent
             v = max(v + rate * spent, 0.0)
             if rate < 0 and left > 0:
                 v = 0.0 if robot.hold == "obstacle" else held
             if v == 0 and (robot.hold == "speed" or obstacle - x <= NEAR):
                 break
+
+
+def plain_clearance(
+    corners: NDArray[np.float64],
+    stations: list[float],
+    people: list[list[tuple[float, float]]],
+    reached: float,
+    *,
+    step: float = 1e-3,
+) -> float:
+    """Return the least distance to the people of the last image passed, looked at step by step."""
+    away = math.inf
+    last, turn = 0.0, 0
+    places = {*np.arange(0.0, reached, step).tolist(), reached, *stations}
+    for place in sorted(place for place in places if place <= reached):
+        shown = [image for image, station in enumerate(stations) if station <= place + NEAR]
+        if not shown:
+            continue
+        while turn + 2 < len(corners) and last + math.dist(corners[turn], corners[turn + 1]) < place:
+            last, turn = last + math.dist(corners[turn], corners[turn + 1]), turn + 1
+        part = (place - last) / math.dist(corners[turn], corners[turn + 1])
+        here = corners[turn] + part * (corners[turn + 1] - corners[turn])
+        away = min([away, *(math.dist(here, person) for person in people[shown[-1]])])
+    return away
+
+
+def _between(x: float, v: float, rate: float, driven: float, low: float, high: float) -> float:
+    """Return the highest speed of a piece between two places; it is highest where it comes in or goes out."""
+    first, last = max(low, x), min(x + driven, high)
+    if last <= x or last - low <= NEAR:
+        return 0.0
+    return max(math.sqrt(max(v * v + 2 * rate * (at - x), 0.0)) for at in (first, last))
 
 
 def _safe(distance: float, down: float, top: float) -> float:

@@ -38,7 +38,7 @@ def main() -> None:
             wanted = [plain_loop(places, one, people, end, robot, positive=positive) for one in columns]
             spent["ours"] += (middle - start) / REPEATS
             spent["plain"] += time.process_time() - middle
-            got = zip(found.stop_m, found.time_s, found.stops, found.violated, strict=True)
+            got = zip(found.stop_m, found.time_s, found.stops, found.speed_inside_mps, strict=True)
             pairs = zip(got, wanted, strict=True)
             equal = equal and all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
         plain_s.append(spent["plain"])

@@ -147,6 +147,43 @@ def test_counts_are_of_what_each_level_is_about(rows: list[dict[str, Any]]) -> N
     assert found["loop/annotated"]["truths"] == 1
 
 
+@pytest.mark.parametrize(("late_m", "safe", "at_0"), [(0.002, 1.0, 0.0), (0.9, 1.0, 0.0), (1.1, 0.0, 0.0)])
+def test_a_stop_2_mm_late_is_not_the_same_as_no_stop(
+    tmp_path: Path, late_m: float, safe: float, at_0: float
+) -> None:
+    """Depth puts the person behind where people annotated them, so that the robot stops late by that much."""
+    write_drives(tmp_path / "data")
+    for file in (tmp_path / "data" / "meeting" / "depth").glob("*.npy"):
+        depth = np.load(file)
+        np.save(file, np.where(depth == WALL_M, depth, depth + np.float32(late_m)))
+    study = {
+        "name": "late",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "mutations": [],
+        "levels": ["path", "loop"],
+        "robot": ROBOT,
+        "sensitivity": {"levels": 3, "lowest": 0.01, "highest": 0.1},
+        "robustness": {"bootstrap": 0},
+    }
+    adverse.run(study, tmp_path / "run", detectors={"late": perfect, "blind": blind})
+    summary = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())
+    assert summary["robot"]["tolerance_m"] == 1.0
+    rows = {(row["sut"], row["level"]): row for row in summary["rows"] if row["setting"] == "identity"}
+    for level in ("path/annotated", "loop/annotated"):
+        assert (rows["late", level]["area"], rows["late", level]["area_at_0"]) == (safe, at_0)
+        assert (rows["blind", level]["area"], rows["blind", level]["area_at_0"]) == (0.0, 0.0)
+    stops = {row["sut"]: row for row in summary["loop"] if row["level"] == "loop/annotated"}
+    late, never = stops["late"], stops["blind"]
+    assert (late["never_stops"], never["never_stops"]) == (0.0, 1.0)
+    assert late["lateness_m_p50"] == pytest.approx(late_m, abs=1e-4)
+    assert never["lateness_m_p50"] is None
+    assert late["clearance_m_p50"] == pytest.approx(2 - late_m, abs=1e-4)
+    assert never["clearance_m_p50"] == pytest.approx(0.0, abs=1e-9)
+    assert never["speed_at_safety_radius_mps_p50"] == pytest.approx(3.0)
+    crossing = np.sqrt(2 * 4.572 * max(late_m - 1, 0))
+    assert late["speed_at_safety_radius_mps_p50"] == pytest.approx(crossing, abs=1e-3)
+
+
 def test_the_number_of_workers_changes_no_byte(run_folder: Path) -> None:
     found = []
     for workers in (1, 3):

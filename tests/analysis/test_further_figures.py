@@ -126,25 +126,63 @@ def test_loop_rates_are_those_of_driving_every_level(folder: Path, store: Store)
             driven.by_sut.stopped[-1],
             driven.by_sut.position_m[-1] - driven.by_truth.position_m[-1],
         )
-        for name, tolerance in (("safety", 0), ("safety_at_0", 0), ("safety_at_buffer", 1.0)):
+        for name, tolerance in (("safety", 1.0), ("safety_at_0", 0)):
             assert float(row[name]) == (stopped and late <= tolerance + 1e-4)
         assert float(row["violations"]) == driven.by_sut.violating.any()
-        seen.add((float(row["safety_at_0"]), float(row["safety_at_buffer"]), float(row["violations"])))
+        assert float(row["never_stops"]) == (not stopped)
+        seen.add(tuple(float(row[name]) for name in ("safety_at_0", "safety", "violations", "never_stops")))
         assert row["safety_interval"] == "refused"  # one positive log
     assert len(seen) > 1
 
 
-def test_areas_at_other_tolerances_use_the_same_efficiency(folder: Path, summary: dict[str, Any]) -> None:
+def test_areas_at_0_use_the_same_efficiency(folder: Path, summary: dict[str, Any]) -> None:
     curves = pq.read_table(folder / "results" / "curves.parquet").to_pylist()
     with (folder / "results" / "loop_rates.csv").open(newline="") as file:
         rates = list(csv.DictReader(file))
-    for row in summary["loop"]:
+    compared = 0
+    for row in summary["rows"]:
+        if row["level"].partition("/")[0] not in ("path", "loop"):
+            assert row["area_at_0"] is None
+            continue
+        assert row["area_at_0"] <= row["area"]
+        assert row["robust_area_at_0"] <= row["area_at_0"]
+        assert row["area_at_0_interval"]["status"] == "refused"  # one log
         key = (row["level"], row["setting"])
         efficiency = [c["efficiency"] for c in curves if (c["level"], c["setting"]) == key]
-        for name in ("at_0", "at_buffer"):
-            safety = [float(r[f"safety_{name}"]) for r in rates if (r["level"], r["setting"]) == key]
-            assert row[f"area_{name}"] == pytest.approx(area(safety, efficiency))
-        assert row["area_at_0"] <= row["area_at_buffer"]
+        for name, of in (("area", "safety"), ("area_at_0", "safety_at_0")):
+            safety = [float(r[of]) for r in rates if (r["level"], r["setting"]) == key]
+            if safety:
+                assert row[name] == pytest.approx(area(safety, efficiency))
+                compared += 1
+    assert compared == 2 * 2 * 5
+
+
+def test_how_every_log_ended_is_what_driving_it_tells(
+    folder: Path, store: Store, summary: dict[str, Any]
+) -> None:
+    levels = np.geomspace(0.01, 1.0, 8)
+    rows = pq.read_table(folder / "results" / "stops.parquet").to_pylist()
+    assert len(rows) == 2 * 5
+    for row in rows:
+        assert row["log"] == "meeting"
+        for k, sensitivity in enumerate(levels) if row["level"] == "loop/annotated" else ():
+            driven = drive_log(
+                store, log="meeting", sut="unsure", sensitivity=sensitivity, setting=row["setting"]
+            )
+            ends = driven.by_sut.position_m[-1] if driven.by_sut.stopped[-1] else STEP_M * (FRAMES - 1) + 10
+            late = ends - driven.by_truth.position_m[-1] if driven.by_sut.stopped[-1] else np.inf
+            assert row["lateness_m"][k] == pytest.approx(late)
+            assert row["clearance_m"][k] == pytest.approx(max(PERSON_M - ends, 0.0), abs=1e-6)
+            inside = driven.by_sut.position_m > PERSON_M - 1
+            fastest = driven.by_sut.speed_mps[inside].max(initial=0.0)
+            assert row["speed_at_safety_radius_mps"][k] == pytest.approx(fastest, abs=4.572 * 0.05)
+    for row in summary["loop"]:
+        (ended,) = (r for r in rows if (r["level"], r["setting"]) == (row["level"], row["setting"]))
+        k = int(np.argmin(np.abs(levels - row["sensitivity"])))
+        for name in ("lateness_m", "clearance_m", "speed_at_safety_radius_mps"):
+            value = ended[name][k] if np.isfinite(ended[name][k]) else None
+            assert {row[f"{name}_{part}"] for part in ("min", "p05", "p50", "p95", "max")} == {value}
+        assert row["never_stops"] == (row["lateness_m_p50"] is None)
 
 
 def test_required_rates_are_counted_one_person_at_a_time(folder: Path, store: Store) -> None:

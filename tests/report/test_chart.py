@@ -8,7 +8,18 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, interval_bar, time_panel
+from adverse.report.chart import (
+    Axis,
+    Band,
+    Chart,
+    Dots,
+    Line,
+    Mark,
+    Panel,
+    PanelSize,
+    interval_bar,
+    time_panel,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -85,3 +96,25 @@ def test_a_bar_has_its_ends_in_order() -> None:
     (dot,) = tree.iter(f"{SVG}circle")
     assert zero.get("x1") == dot.get("cx")
     assert float(reach.get("x1") or 0) < float(dot.get("cx") or 0) < float(margin.get("x1") or 0)
+
+
+def test_infinite_values_have_a_place_with_a_word_and_names_stand_at_ticks() -> None:
+    x = Axis("lateness, m", (0.0, 4.0), (0.0, 3.0), infinite="never stops")
+    y = Axis("", (0.0, 1.0), (0.5,), names=("fog & rain",))
+    panel = Panel("late", x, y, [Line("reach", [1.0, np.inf], [0.5, 0.5])])
+    chart = Chart("late", [panel, panel], across=2)
+    tree = ET.fromstring(chart.svg())
+    texts = {text.text: text for text in tree.iter(f"{SVG}text")}
+    assert {"never stops", "fog & rain", "0", "3"} <= set(texts)
+    line = next(tree.iter(f"{SVG}polyline")).get("points") or ""
+    assert line.split()[1].partition(",")[0] == texts["never stops"].get("x")
+    assert chart.data()["reach"]["lateness, m"] == [1.0, None]  # no number is made up
+
+
+def test_panels_may_differ_in_width() -> None:
+    axis = Axis("x", (0.0, 1.0), ())
+    panels = [Panel("", axis, axis, [], size=PanelSize(width=width)) for width in (300, 100, 200)]
+    tree = ET.fromstring(Chart("c", panels, across=3).svg())
+    assert (tree.get("viewBox") or "").split()[2] == "600"
+    moved = [group.get("transform") for group in tree.iter(f"{SVG}g")]
+    assert [(words or "").split()[0] for words in moved] == ["translate(0", "translate(300", "translate(400"]

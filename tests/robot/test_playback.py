@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adverse.robot.clearance import clearance_m
 from adverse.robot.playback import drive, trace
 from adverse.robot.profile import Robot
-from plain_playback import plain_loop, random_log
+from adverse.robot.trajectory import Trajectory
+from plain_playback import plain_clearance, plain_loop, random_log
 
 ROBOT = Robot(control_radius_m=2.0, safety_radius_m=1.0)
 NOBODY = np.full(1, np.inf)
@@ -116,6 +118,75 @@ def test_entering_the_safety_radius_while_moving_is_a_violation() -> None:
     assert late.violated.tolist() == [False, True]
 
 
+@pytest.mark.parametrize("step", [0.05, 0.013, 0.4])
+@pytest.mark.parametrize("hold", ["obstacle", "speed"])
+def test_the_speed_at_the_safety_radius_is_the_analytic_one(
+    step: float, hold: Literal["obstacle", "speed"]
+) -> None:
+    """Seen when it is too late, at 0: braking from 3 m/s at once, which takes 0.984 m."""
+    robot = Robot(2.0, 1.0, step_s=step, hold=hold)
+    for person in (0.0, 0.2, 0.5, 0.9, 0.98):
+        run = drive(np.zeros(1), np.zeros((1, 1)), np.array([person]), 20.0, robot, positive=True)
+        assert run.speed_inside_mps[0] == pytest.approx(math.sqrt(9 - 2 * 4.572 * person), abs=1e-9)
+        assert run.violated[0]
+    before = drive(np.zeros(1), np.zeros((1, 1)), np.array([0.985]), 20.0, robot, positive=True)
+    assert (before.speed_inside_mps[0], before.violated[0]) == (0.0, False)
+    blind = drive(np.zeros(1), np.full((1, 1), np.inf), np.array([19.9]), 20.0, robot, positive=True)
+    assert blind.speed_inside_mps[0] == pytest.approx(3.0)
+
+
+def test_speeding_up_inside_the_safety_radius_counts() -> None:
+    """It brakes for what one image shows, and the next one, inside the radius, shows nothing."""
+    stations, obstacle, person = np.array([0.0, 0.9]), np.array([0.0, np.inf]), np.array([0.5, 0.5])
+    run = drive(stations, obstacle[:, None], person, 20.0, ROBOT, positive=True)
+    assert math.isnan(run.stop_m[0])
+    assert run.speed_inside_mps[0] == pytest.approx(3.0)
+
+
+@given(st.integers(0, 5000), st.booleans(), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_a_trace_violates_where_the_run_does(seed: int, positive: bool, literal: bool) -> None:  # noqa: FBT001
+    stations, obstacles, person = random_log(seed, levels=1)
+    end = float(stations[-1]) + (10 if positive else 0)
+    robot = Robot(2.0, 1.0, hold="speed" if literal else "obstacle")
+    run = drive(stations, obstacles, person, end, robot, positive=positive)
+    told = trace(stations, obstacles[:, 0], person, end, robot, positive=positive)
+    assert told.violating.any() == run.violated[0]
+
+
+@given(st.integers(0, 5000))
+@settings(deadline=None, max_examples=60)
+def test_clearance_is_that_of_looking_everywhere(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    corners = np.cumsum(rng.uniform([0.1, -0.3], [0.8, 0.3], (int(rng.integers(2, 12)), 2)), axis=0)
+    along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(corners, axis=0).T))])
+    count = int(rng.integers(1, 8))
+    stations = np.sort(rng.choice([0.0, *rng.uniform(0, along[-1], 5)], count))
+    image = np.sort(rng.integers(0, count, int(rng.integers(0, 12))))
+    points = rng.uniform([-1, -3], [8, 3], (len(image), 2))
+    points[rng.random(len(image)) < 0.1] = np.nan
+    reached = np.concatenate([rng.uniform(0, along[-1], 4), along[[0, -1]], stations[:1]])
+    path = Trajectory(corners, along, stations, float(along[-1]))
+    found = clearance_m(path, stations, image, points, reached)
+    for place, away in zip(reached.tolist(), found.tolist(), strict=True):
+        people = [
+            [tuple(points[p]) for p in np.flatnonzero(image == n) if np.isfinite(points[p, 0])]
+            for n in range(count)
+        ]
+        wanted = plain_clearance(corners, stations.tolist(), people, place, step=0.005)
+        assert away == pytest.approx(wanted, abs=0.005)
+        assert away <= wanted + 1e-9
+
+
+def test_clearance_at_a_person_on_the_path_is_what_is_left_of_it() -> None:
+    path = Trajectory(np.array([[0.0, 0], [20, 0]]), np.array([0.0, 20]), np.zeros(1), 10.0)
+    person = np.array([[12.0, 0.0]])
+    found = clearance_m(path, np.zeros(1), np.zeros(1, np.int64), person, np.array([9.5, 10, 11, 12, 20]))
+    np.testing.assert_allclose(found, [2.5, 2, 1, 0, 0], atol=1e-12)
+    nobody = clearance_m(path, np.zeros(1), np.zeros(0, np.int64), person[:0], np.array([20.0]))
+    assert nobody.tolist() == [np.inf]
+
+
 @given(st.integers(0, 5000), st.booleans(), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_equals_a_plain_loop(seed: int, positive: bool, literal: bool) -> None:  # noqa: FBT001
@@ -126,7 +197,7 @@ def test_equals_a_plain_loop(seed: int, positive: bool, literal: bool) -> None: 
     for k in range(5):
         column = obstacles[:, k].tolist()
         wanted = plain_loop(stations.tolist(), column, person.tolist(), end, robot, positive=positive)
-        got = (found.stop_m[k], found.time_s[k], found.stops[k], found.violated[k])
+        got = (found.stop_m[k], found.time_s[k], found.stops[k], found.speed_inside_mps[k])
         np.testing.assert_array_equal(got, wanted)
 
 

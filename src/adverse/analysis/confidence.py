@@ -34,7 +34,7 @@ class Confidence:
     """Intervals by (level, setting) for areas and robustness; what rankings need of every area.
 
     `means` are the means over mutations of either, by (level, area or robustness); `expected` the areas to be
-    expected under the study's conditions, by level; `beside` areas by other counts of hits.
+    expected under the study's conditions, by level; `at_0` areas at tolerance 0, where a level has one.
     """
 
     area: Mapping[Key, Interval]
@@ -43,7 +43,7 @@ class Confidence:
     draws: Mapping[Key, Draws]
     means: Mapping[Key, Interval]
     expected: Mapping[str, Interval]
-    beside: Mapping[tuple[str, str, str], Interval]
+    at_0: Mapping[Key, Interval]
     baseline: Mapping[str, Ratios]
     """The un-mutated curve of each level, for differences between SUTs."""
 
@@ -70,12 +70,13 @@ def confidence(
     *,
     weights: Mapping[str, float],
     conditions: Mapping[str, float],
-    beside: Mapping[tuple[str, str, str], Ratios],
+    at_0: Mapping[Key, Ratios],
 ) -> Confidence:
     """Return how sure every figure of a SUT is.
 
     `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers;
-    `weights` those of the mutations in their mean; `conditions` the probability of each setting, if given.
+    `weights` those of the mutations in their mean; `conditions` the probability of each setting, if given;
+    `at_0` the same as `curves` at tolerance 0, for the levels that have one.
     """
     areas: dict[Key, Interval] = {}
     robust_areas: dict[Key, Interval] = {}
@@ -83,7 +84,7 @@ def confidence(
     draws: dict[Key, Draws] = {}
     means: dict[Key, Interval] = {}
     expected: dict[str, Interval] = {}
-    others: dict[tuple[str, str, str], Interval] = {}
+    others: dict[Key, Interval] = {}
     for level in dict.fromkeys(level for level, _ in curves):
         plain = Area((curves[level, baseline],))
         covers = {setting: [baseline, setting] for one, setting in curves if one == level}
@@ -101,8 +102,7 @@ def confidence(
         if conditions and all((level, setting) in curves for setting in conditions):
             mixed = tuple(curves[level, setting] for setting in conditions)
             wanted["expected"] = Expected(mixed, tuple(conditions.values()))
-        more = {key: Area((one,)) for key, one in beside.items() if key[0] == level}
-        wanted |= {f"beside {key[2]} {key[1]}": one for key, one in more.items()}
+        wanted |= _areas_at_0(at_0, level, covers)
         found = estimate(wanted, resamples)
         for name in covers:
             sample = found[f"area {name}"]
@@ -116,9 +116,24 @@ def confidence(
                 means[level, told] = interval(found[f"mean {name}"])
         if "expected" in found:
             expected[level] = interval(found["expected"])
-        others |= {key: interval(found[f"beside {key[2]} {key[1]}"]) for key in more}
+        others |= {
+            (level, name): interval(found[f"at 0 {name}"]) for name in covers if (level, baseline) in at_0
+        }
     plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
     return Confidence(areas, robust_areas, shares, draws, means, expected, others, plain_curves)
+
+
+def _areas_at_0(
+    at_0: Mapping[Key, Ratios], level: str, covers: Mapping[str, Sequence[str]]
+) -> dict[str, Quantity]:
+    """Return the areas at tolerance 0, of settings and of worst cases; nothing where a level has none."""
+    if not any(known == level for known, _ in at_0):
+        return {}
+    parts = {name: [name] if (level, name) in at_0 else covered for name, covered in covers.items()}
+    return {
+        f"at 0 {name}": Area(tuple(at_0[level, setting] for setting in settings))
+        for name, settings in parts.items()
+    }
 
 
 def _mean_part(quantity: Quantity) -> Area | Share:

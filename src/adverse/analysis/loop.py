@@ -1,16 +1,18 @@
-"""The closed loop: safety at other tolerances, how often somebody came too close, and single runs of a log.
+"""The closed loop: how late, how near and how fast the robot was, and single runs of a log.
 
-Safety counts the logs in which the robot stops no later than the truth would have made it, but for
-`stop_tolerance_m`. Beside it stand the same with no tolerance at all (`at_0`) and with that of the buffer
-between control and safety radius (`at_buffer`), and the share of logs in which the robot entered somebody's
-safety radius while it moved (`violations`). A single log can be driven step by step, by a SUT at one
-sensitivity and by the truth.
+Safety counts the logs in which the robot stops no later than the truth would have made it, or later by no
+more than its tolerance, which is the buffer between control and safety radius unless the study says
+otherwise. Beside it stand the same at tolerance 0 (`at_0`), the share of logs in which the robot moved inside
+somebody's safety radius (`violations`) and in which it never stops, and the distributions of lateness,
+clearance and speed at the safety radius: a stop 2 mm late is not the same as no stop. A single log can be
+driven step by step, by a SUT at one sensitivity and by the truth.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,68 +22,125 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.analysis.confidence import Confidence, plain_interval
 from adverse.analysis.detections import sensitivity_of
 from adverse.analysis.score import ScoredCurve
-from adverse.curves.curve import area
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.levels.context import Context, PlacedDetections, level_input, run_context
-from adverse.levels.loop import input_obstacles_m, input_playbacks
+from adverse.levels.loop import STOPS, input_obstacles_m, input_playbacks
 from adverse.levels.match import MatchedDetections, match_detections
-from adverse.levels.outcomes import Outcomes, grid, nearest
+from adverse.levels.outcomes import AT_0, Outcomes, grid, nearest
 from adverse.levels.places import ROUNDING_M
 from adverse.robot.playback import Trace, trace
+from adverse.robot.profile import Robot
 from adverse.store.read import Store
 
 EXAMPLE_SENSITIVITY = 0.01
 """Expected false positives per image at which the logs that a report shows are driven."""
-SHOWN = (0.001, 0.01, 0.1)
-"""Expected false positives per image at which rates are told in the summary."""
+SHOWN = (0.001, EXAMPLE_SENSITIVITY, 0.1)
+"""Expected false positives per image at which rates and distributions are told in the summary."""
+QUANTILES = {"min": 0.0, "p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
+STOPS_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("sut", "level", "setting", "log")),
+        *((name, pa.list_(pa.float64())) for name in STOPS),
+    ]
+)
 
 
-def loop_rows(scored: Sequence[ScoredCurve], sure: Confidence | None) -> list[dict[str, Any]]:
-    """Return the areas at the other tolerances, and all rates at a few sensitivities."""
+def loop_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
+    """Return rates and distributions at a few sensitivities.
+
+    A quantile is null where, at that place of the distribution, the robot never stops (lateness) or nobody
+    was in sight (clearance).
+    """
     rows = []
-    for one in scored:
-        if one.outcomes is None or one.curve is None or not one.outcomes.beside:
-            continue
-        row, outcomes, known = one.row, one.outcomes, one.curve.sensitivity
-        found: dict[str, Any] = {"sut": row.sut, "level": row.level, "setting": row.setting}
-        found |= {"status": row.status, "logs": int(outcomes.truths.sum())}
-        for name in ("at_0", "at_buffer"):
-            safety = _share(outcomes.beside[name], outcomes)
-            defined = row.area is not None
-            found[f"area_{name}"] = area(safety, one.curve.efficiency) if defined else None
-            key = (row.level, row.setting, name)
-            found[f"area_{name}_interval"] = plain_interval(sure.beside.get(key) if sure else None)
-        if row.area is not None:
-            places = dict.fromkeys(nearest(known, sensitivity) for sensitivity in SHOWN)
-            found["at"] = [_at(one, outcomes, k) for k in places]
-        rows.append(found)
+    for one, outcomes, sensitivity in _driven(scored):
+        for k in dict.fromkeys(nearest(sensitivity, shown) for shown in SHOWN):
+            found: dict[str, Any] = {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting}
+            found |= {"status": one.row.status, **_rates(outcomes, sensitivity, k)}
+            said = outcomes.truths > 0
+            for name in STOPS:
+                found |= _distribution(name, outcomes.measured[name][said, k])
+            rows.append(found)
     return rows
 
 
 def rate_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
     """Return all rates at every sensitivity, each with its interval."""
     return [
-        {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting, **_at(one, one.outcomes, k)}
-        for one in scored
-        if one.outcomes is not None and one.curve is not None
-        if one.outcomes.beside and one.row.area is not None
-        for k in range(len(one.curve.sensitivity))
+        {
+            "sut": one.row.sut,
+            "level": one.row.level,
+            "setting": one.row.setting,
+            **_rates(outcomes, sensitivity, k),
+        }
+        for one, outcomes, sensitivity in _driven(scored)
+        for k in range(len(sensitivity))
     ]
 
 
-def _at(one: ScoredCurve, outcomes: Outcomes, k: int) -> dict[str, Any]:
-    found: dict[str, Any] = {} if one.curve is None else {"sensitivity": float(one.curve.sensitivity[k])}
-    found["logs"] = int(outcomes.truths.sum())
-    counts = {"safety": outcomes.hits, **{f"safety_{n}": outcomes.beside[n] for n in ("at_0", "at_buffer")}}
-    for name, hits in {**counts, "violations": outcomes.beside["violations"]}.items():
-        interval = _interval(int(hits[:, k].sum()), found["logs"])
+def stops_table(scored: Sequence[ScoredCurve]) -> pa.Table:
+    """Return lateness, clearance and speed at the safety radius of every positive log, at all sensitivities.
+
+    Infinite where the robot never stops, or nobody was in sight.
+    """
+    tables = [STOPS_SCHEMA.empty_table()]
+    for one, outcomes, sensitivity in _driven(scored):
+        said = np.flatnonzero(outcomes.truths)
+        offsets = np.arange(len(said) + 1, dtype=np.int32) * len(sensitivity)
+        columns = [
+            *(pa.repeat(name, len(said)) for name in (one.row.sut, one.row.level, one.row.setting)),
+            pa.array([outcomes.logs[log] for log in said], pa.string()),
+            *(
+                pa.ListArray.from_arrays(offsets, pa.array(outcomes.measured[name][said].ravel()))
+                for name in STOPS
+            ),
+        ]
+        tables.append(pa.table(columns, schema=STOPS_SCHEMA))
+    return pa.concat_tables(tables)
+
+
+def _driven(
+    scored: Sequence[ScoredCurve],
+) -> Iterator[tuple[ScoredCurve, Outcomes, NDArray[np.float64]]]:
+    """Yield the figures of levels that drive, where there is a log to stop in, with their sensitivities."""
+    for one in scored:
+        if one.outcomes is None or one.curve is None or STOPS[0] not in one.outcomes.measured:
+            continue
+        if one.outcomes.truths.any():
+            yield one, one.outcomes, one.curve.sensitivity
+
+
+def _rates(outcomes: Outcomes, sensitivity: NDArray[np.float64], k: int) -> dict[str, Any]:
+    logs = int(outcomes.truths.sum())
+    found: dict[str, Any] = {"sensitivity": float(sensitivity[k]), "logs": logs}
+    counts = {
+        "safety": outcomes.hits[:, k],
+        "safety_at_0": outcomes.beside[AT_0][:, k],
+        "violations": outcomes.beside["violations"][:, k],
+        "never_stops": np.isposinf(outcomes.measured[STOPS[0]][:, k]),
+    }
+    for name, hits in counts.items():
+        interval = _interval(int(hits.sum()), logs)
         found[name] = interval.value
         found[f"{name}_interval"] = interval.plain()
     return found
+
+
+def _distribution(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
+    parts = quantiles(values)
+    return {f"{name}_{part}": value if math.isfinite(value) else None for part, value in parts.items()}
+
+
+def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
+    """Return values of a distribution by name, each one that was measured, be it infinite.
+
+    >>> quantiles(np.array([0.5, -1.0, np.inf, 0.25]))["p50"], quantiles(np.array([0.0, np.inf]))["p75"]
+    (0.25, inf)
+    """
+    rising = np.sort(values)
+    return {part: float(rising[max(math.ceil(q * len(rising)) - 1, 0)]) for part, q in QUANTILES.items()}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -90,9 +149,51 @@ def _interval(hits: int, logs: int) -> Interval:
     return korn_graubard(np.arange(logs) < hits, np.ones(logs))
 
 
-def _share(hits: NDArray[np.int64], outcomes: Outcomes) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(hits.sum(axis=0) / outcomes.truths.sum())
+def stop_rule(store: Store) -> dict[str, float] | None:
+    """Return the robot's radii, the buffer between them and the tolerance of stops; None without a robot."""
+    if not store.run.robot:
+        return None
+    robot = Robot(**store.run.robot)
+    return {
+        "control_radius_m": robot.control_radius_m,
+        "safety_radius_m": robot.safety_radius_m,
+        "buffer_m": robot.buffer_m,
+        "tolerance_m": robot.tolerance_m,
+    }
+
+
+class Stops(NamedTuple):
+    """How the positive logs of one SUT and level ended under each setting, at one sensitivity.
+
+    `measured` holds for each setting the arrays (N,) of `STOPS`.
+    """
+
+    sut: str
+    level: str
+    measured: Mapping[str, tuple[NDArray[np.float64], ...]]
+
+
+def read_stops(store: Store, sensitivity: float = EXAMPLE_SENSITIVITY) -> list[Stops]:
+    """Return how every positive log ended at the level nearest to a sensitivity; nothing without a loop."""
+    path = store.result("stops.parquet")
+    if path is None:
+        return []
+    shared = store.run.sensitivity
+    k = nearest(grid(shared.levels, shared.lowest, shared.highest), sensitivity)
+    table = pq.read_table(path)
+    for name in STOPS:
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pc.list_element(table[name], k))
+    keys = table.select(["sut", "level"]).group_by(["sut", "level"], use_threads=False).aggregate([])
+    found = []
+    for key in keys.to_pylist():
+        mine = table.filter((pc.field("sut") == key["sut"]) & (pc.field("level") == key["level"]))
+        measured = {}
+        for setting in mine["setting"].unique().to_pylist():
+            rows = mine.filter(pc.field("setting") == setting)
+            measured[setting] = tuple(np.asarray(rows[name].to_numpy()) for name in STOPS)
+        found.append(Stops(key["sut"], key["level"], measured))
+    return found
 
 
 class Driver(NamedTuple):
@@ -116,16 +217,23 @@ class Driven:
     by_sut: Trace
     by_truth: Trace
     positive: bool
-    tolerance_m: float = 0.0
+    tolerance_m: float
     """How much later than the truth it may stop."""
 
     @property
-    def safe(self) -> bool | None:
-        """Whether the SUT stopped no later than the truth; None where there is nothing to stop for."""
+    def lateness_m(self) -> float | None:
+        """How far behind the truth's place of stop it stops, inf if never; None without such a place."""
         if not self.positive or not self.by_truth.stopped[-1]:
             return None
-        latest = self.by_truth.position_m[-1] + ROUNDING_M + self.tolerance_m
-        return bool(self.by_sut.stopped[-1] and self.by_sut.position_m[-1] <= latest)
+        if not self.by_sut.stopped[-1]:
+            return math.inf
+        return float(self.by_sut.position_m[-1] - self.by_truth.position_m[-1])
+
+    @property
+    def safe(self) -> bool | None:
+        """Whether it stops soon enough, by the tolerance; None where there is nothing to stop for."""
+        late = self.lateness_m
+        return None if late is None else late <= self.tolerance_m + ROUNDING_M
 
 
 def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: str | None = None) -> Driven:
@@ -174,7 +282,7 @@ def drive_detections(
         trace(run.stations, column, run.too_close_m, run.end_m, context.robot, positive=run.positive)
         for column in (run.obstacles_m[:, 0], run.true_m)
     )
-    tolerance_m = context.robot.stop_tolerance_m
+    tolerance_m = context.robot.tolerance_m
     return Driven(log, *driver, by_sut, by_truth, run.positive, tolerance_m)
 
 

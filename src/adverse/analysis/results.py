@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
 from adverse.analysis.failures import failure_rows, prediction_rows, sut_failures
+from adverse.analysis.loop import stop_rule
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
@@ -42,12 +43,19 @@ OPTIONAL = (
     "means.csv",
     "metrics.csv",
     "differences.csv",
+    "stops.parquet",
     "visual_change.csv",
 )
 """Files that not every analysis writes."""
 
 
-TABLES = {"curves": "curves", "outcomes": "outcomes", "required": "required", "sensitivity": "shared"}
+TABLES = {
+    "curves": "curves",
+    "outcomes": "outcomes",
+    "required": "required",
+    "sensitivity": "shared",
+    "stops": "stops",
+}
 """The tables of a run, and what they are called among the results of a SUT."""
 
 
@@ -140,13 +148,16 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
     def of_sut(sut: str) -> SutResults:
         return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics)
 
-    tables = {name: Growing() for name in TABLES}
+    drives = any(level.level is not None and level.level.drives for level in levels)
+    tables = {name: Growing() for name in TABLES if drives or name != "stops"}
     with ThreadPoolExecutor(workers or all_cores()) as pool:
         for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
                 table.add(getattr(result, TABLES[name]))
             failures += [] if result.required is None else sut_failures(store, result.required)
-            done.append(replace(result, curves=None, outcomes=None, shared=None, required=None))  # let go
+            done.append(  # let go of the large ones
+                replace(result, curves=None, outcomes=None, shared=None, required=None, stops=None)
+            )
     troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m))
     ranked = _ranked(done, store.run.baseline.id)
@@ -301,6 +312,7 @@ def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[SutResul
         "study": store.run.name,
         "task": store.task,
         "rows": [row for result in done for row in result.rows],
+        "robot": stop_rule(store),
         "sensitivity": {result.sut: result.sensitivity for result in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "scores": store.lowest_scores(),

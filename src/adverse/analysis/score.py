@@ -15,7 +15,7 @@ from adverse.analysis.thresholds import chosen_thresholds, every_threshold, show
 from adverse.curves.curve import area
 from adverse.curves.robustness import Points
 from adverse.levels.context import Context, PlacedDetections, evaluate, level_input
-from adverse.levels.outcomes import Events, Outcomes, Sensitivity, positive_logs
+from adverse.levels.outcomes import AT_0, Events, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
 from adverse.store.read import FAULT, QUARANTINED, Store
 
@@ -43,6 +43,9 @@ class Row:
     robustness: float | None
     status: Status
     robust_area: float | None = None
+    area_at_0: float | None = None
+    """At tolerance 0, where the level has one: path and loop; `area` is at the robot's tolerance."""
+    robust_area_at_0: float | None = None
     least_safety: float | None = None
     least_efficiency: float | None = None
     area_without_faults: float | None = None
@@ -162,6 +165,7 @@ class _Scoring:
         compared = [_events(group) for group in (*own, *pairs, *worst)]
         if any(group is None for group in compared):
             return None
+        compared += _at_0([group for group in compared if group is not None])
         shared = len(self.every) - np.searchsorted(self.every[::-1], self.shared, side="left") - 1
         return chosen_thresholds(
             len(self.every),
@@ -191,6 +195,8 @@ class _Scoring:
             _share(robust, _area(base)),
             status,
             robust_area=robust,
+            area_at_0=self._area_at_0(sensitivity, outcome),
+            robust_area_at_0=self._area_at_0(sensitivity, plain, outcome),
             least_safety=_least(curve.safety),
             least_efficiency=_least(curve.efficiency),
             area_without_faults=_area(self._curve(unfaulted, sensitivity)),
@@ -218,6 +224,8 @@ class _Scoring:
             return ScoredCurve(row, sensitivity, None, None)
         worst = _worst_curve(curves)
         value = _area(worst)
+        outcomes = [one.outcomes for one in chosen if one.outcomes is not None]
+        at_0 = self._area_at_0(sensitivity, *outcomes)
         row = replace(
             scored[0].row,  # its counts: logs, frames, truths
             setting=name,
@@ -228,6 +236,8 @@ class _Scoring:
             robust_area=value,
             least_safety=_least(worst.safety),
             least_efficiency=_least(worst.efficiency),
+            area_at_0=at_0,
+            robust_area_at_0=at_0,
             area_without_faults=None,
             quarantined=max(one.row.quarantined for one in chosen),
             faults=sum(one.row.faults for one in chosen),
@@ -259,6 +269,12 @@ class _Scoring:
             self._placed = (setting, self.context.place(self.detections.settings[setting].answers))
         return self._placed[1]
 
+    def _area_at_0(self, sensitivity: Sensitivity, *outcomes: Outcomes) -> float | None:
+        """Return the worst-case area over outcomes at tolerance 0; None where the level has no tolerance."""
+        if not all(AT_0 in one.beside for one in outcomes):
+            return None
+        return _worst_area([self._curve(one.with_hits(AT_0), sensitivity) for one in outcomes])
+
     def _curve(self, outcomes: Outcomes, sensitivity: Sensitivity) -> Points:
         return Points(sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
 
@@ -267,6 +283,13 @@ def _events(group: Sequence[Events | Outcomes]) -> tuple[Events, ...] | None:
     """Return what can be evaluated at every threshold; None where any of it cannot."""
     events = tuple(one for one in group if isinstance(one, Events))
     return events if len(events) == len(group) else None
+
+
+def _at_0(compared: Sequence[Sequence[Events]]) -> list[tuple[Events, ...]]:
+    """Return the same events at tolerance 0, where they have one."""
+    events = {id(one): one for group in compared for one in group}
+    strict = {key: one.with_hits(AT_0) for key, one in events.items() if AT_0 in one.beside}
+    return [tuple(strict[id(one)] for one in group) for group in compared if strict]
 
 
 def _counted(part: Events | Outcomes, chosen: NDArray[np.int64] | None) -> Outcomes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from adverse.analysis.confidence import Confidence, confidence, plain_interval, ratios
 from adverse.analysis.detection_rates import adr_rows, required_of
 from adverse.analysis.detections import sut_detections
-from adverse.analysis.loop import loop_rows, rate_rows
+from adverse.analysis.loop import loop_rows, rate_rows, stops_table
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
 from adverse.analysis.score import WORST, Status, SutScores, score_sut
@@ -19,6 +19,7 @@ from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_ta
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios
 from adverse.levels.context import Context
+from adverse.levels.outcomes import AT_0
 from adverse.plugins import Plugin
 from adverse.store.read import Store
 
@@ -34,6 +35,7 @@ class SutResults:
     outcomes: pa.Table | None
     shared: pa.Table | None
     required: pa.Table | None
+    stops: pa.Table | None
     confidence: Confidence | None
     more: dict[str, list[dict[str, Any]]]
     """Further figures, by the name of their table."""
@@ -59,7 +61,7 @@ def analyze_sut(
         "means": mean_rows(store.run, scores.scored, sure),
         "adr": adr_rows(store, detections, statuses, resamples),
         "required": costs,
-        "loop": loop_rows(scores.scored, sure),
+        "loop": loop_rows(scores.scored),
         "loop_rates": rate_rows(scores.scored),
     }
     if metrics:
@@ -79,6 +81,7 @@ def analyze_sut(
         outcomes_table(scores),
         sensitivity_table(scores),
         people,
+        stops_table(scores.scored),
         sure,
         more,
     )
@@ -100,6 +103,8 @@ def _row(row: dict[str, Any], sure: Confidence | None) -> dict[str, Any]:
         parts = {"area": sure.area, "robust_area": sure.robust_area, "robustness": sure.robustness}
         for name, intervals in parts.items():
             row[f"{name}_interval"] = plain_interval(intervals.get(key))
+        if row["area_at_0"] is not None:
+            row["area_at_0_interval"] = plain_interval(sure.at_0.get(key))
     return row
 
 
@@ -108,7 +113,7 @@ def _confidence(
 ) -> Confidence:
     fpr_max = store.run.fpr_max
     curves: dict[tuple[str, str], Ratios] = {}
-    beside: dict[tuple[str, str, str], Ratios] = {}
+    at_0: dict[tuple[str, str], Ratios] = {}
     worst: dict[tuple[str, str], list[str]] = {}
     for scored in scores.scored:
         row = scored.row
@@ -116,9 +121,8 @@ def _confidence(
             continue
         if scored.outcomes is not None:
             curves[row.level, row.setting] = ratios(scored.outcomes, fpr_max)
-            for name in ("at_0", "at_buffer") if scored.outcomes.beside else ():
-                other = replace(scored.outcomes, hits=scored.outcomes.beside[name])
-                beside[row.level, row.setting, name] = ratios(other, fpr_max)
+            if AT_0 in scored.outcomes.beside:
+                at_0[row.level, row.setting] = ratios(scored.outcomes.with_hits(AT_0), fpr_max)
         else:
             covered = [name for name, group in store.groups.items() if group in WORST[row.setting]]
             worst[row.level, row.setting] = covered
@@ -129,5 +133,5 @@ def _confidence(
         resamples,
         weights=mean_weights(store.run.mutations),
         conditions=conditions,
-        beside=beside,
+        at_0=at_0,
     )

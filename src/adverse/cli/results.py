@@ -94,7 +94,7 @@ def drive(
         adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01 -m "haze(visibility_m=97.8)"
     """
     from adverse.analysis.loop import drive_log
-    from adverse.report.closed_loop import drive_chart, steps_table
+    from adverse.report.closed_loop import drive_chart, steps_table, verdict
     from adverse.store.durable import write_file
     from adverse.store.read import finished
 
@@ -107,9 +107,9 @@ def drive(
         table, drawing = out, out.with_suffix(".svg")
         write_file(table, steps)
         write_file(drawing, drawn)
-    words = {True: "safe", False: "NOT SAFE", None: "nothing to stop for"}[driven.safe]
     stops = int(driven.by_sut.stopped.sum())
-    say(f"{words}: {stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m")
+    say(f"{verdict(driven)}; up to {driven.tolerance_m:g} m later is in time")
+    say(f"{stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m")
     say(f"every step: {table}\npicture:    {drawing}")
 
 

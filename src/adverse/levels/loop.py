@@ -1,13 +1,15 @@
 """The loop level: what the robot does, by closed-loop playback (Pezzementi et al. 2021, 6.3 and 8.2.3).
 
-Safety is the share of positive logs in which the robot stops no later than if the truth had told it;
-efficiency how much of the negative logs' time is not lost to needless braking.
+Safety is the share of positive logs in which the robot stops no later than if the truth had told it, or later
+by no more than its tolerance: the buffer between control and safety radius (3.1). Efficiency is how much of
+the negative logs' time is not lost to needless braking. Beside pass and fail, how late, how near and how fast
+it was is measured in every positive log (`STOPS`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +18,19 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.levels.context import ANNOTATED, LOCALIZED, LevelInput, TruePlaces
-from adverse.levels.outcomes import Outcomes, first_level, positive_logs
+from adverse.levels.outcomes import AT_0, Outcomes, first_level, positive_logs
 from adverse.levels.places import ROUNDING_M, LogPaths, stations_m
 from adverse.plugins import level
+from adverse.robot.clearance import clearance_m
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
+from adverse.robot.trajectory import Trajectory
 from adverse.store.read import Answers, Frames, TruthTable
+
+STOPS = ("lateness_m", "clearance_m", "speed_at_safety_radius_mps")
+"""What is measured in each positive log. How far behind the truth's place of stop the SUT's is (inf: it never
+stops). How near it came to anybody (inf: nobody was in sight). How fast it was at most from the border of
+somebody's safety radius on; where it brakes, that is the speed at which it crosses it (0: it never did)."""
 
 
 @level(
@@ -58,27 +67,29 @@ def input_playbacks(
     if given.robot is None:
         return {}, {}
     return playbacks(
-        obstacles,
-        given.truth,
-        true.distance_m,
-        true.too_close_m,
-        given.frames,
-        given.context.paths,
-        given.counted,
-        given.robot,
+        obstacles, given.truth, true, given.frames, given.context.paths, given.counted, given.robot
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Playback:
-    """One log ready to be driven: where images were taken, and what is in the way on each."""
+    """One log ready to be driven: where images were taken, what is in the way on each, and who is about.
+
+    `people` are the images that show each person, and where on the ground.
+    """
 
     stations: NDArray[np.float64]
     obstacles_m: NDArray[np.float64]
     true_m: NDArray[np.float64]
     too_close_m: NDArray[np.float64]
-    end_m: float
+    path: Trajectory
+    people: tuple[NDArray[np.int64], NDArray[np.float64]]
     positive: bool
+
+    @property
+    def end_m(self) -> float:
+        """Where a run ends at the latest: a negative one with what was driven, a positive one 10 m later."""
+        return self.path.length_m if self.positive else self.path.recorded_m
 
     def sut(self, robot: Robot) -> Drives:
         """Drive by what the SUT said, at every level."""
@@ -87,6 +98,11 @@ class Playback:
     def truth(self, robot: Robot) -> Drives:
         """Drive by the truth."""
         return self._drive(self.true_m[:, None], robot)
+
+    def clearance_m(self, driven: Drives) -> NDArray[np.float64]:
+        """Return how near each run came to anybody."""
+        reached = np.where(np.isnan(driven.stop_m), self.end_m, driven.stop_m)
+        return clearance_m(self.path, self.stations, *self.people, reached)
 
     def _drive(self, obstacles_m: NDArray[np.float64], robot: Robot) -> Drives:
         return drive(self.stations, obstacles_m, self.too_close_m, self.end_m, robot, positive=self.positive)
@@ -97,16 +113,14 @@ def loop_outcomes(
 ) -> Outcomes:
     """Return the outcomes of the logs that can be played back.
 
-    Beside safety stand that with no tolerance (`at_0`), with the buffer between control and safety radius
-    as tolerance (`at_buffer`), and in how many logs a safety radius was entered while moving (`violations`).
+    Beside safety stand that at tolerance 0 (`at_0`) and in how many logs the robot moved inside a safety
+    radius (`violations`); `STOPS` are measured.
     """
-    groups = len(frames.logs)
-    hits = np.zeros((groups, levels), np.int64)
-    truths = np.zeros(groups, np.int64)
-    tolerances = {"at_0": 0.0, "at_buffer": robot.control_radius_m - robot.safety_radius_m}
-    beside = {name: np.zeros((groups, levels), np.int64) for name in (*tolerances, "violations")}
-    cost = np.zeros((groups, levels))
-    exposure = np.zeros(groups)
+    shape = (len(frames.logs), levels)
+    hits, truths = np.zeros(shape, np.int64), np.zeros(len(frames.logs), np.int64)
+    beside = {name: np.zeros(shape, np.int64) for name in (AT_0, "violations")}
+    measured = {name: np.full(shape, np.nan) for name in STOPS}
+    cost, exposure = np.zeros(shape), np.zeros(len(frames.logs))
     out = Counter(left_out)
     for log, playback in playbacks.items():
         best = playback.truth(robot)
@@ -116,16 +130,17 @@ def loop_outcomes(
         driven = playback.sut(robot)
         if playback.positive:
             truths[log] = 1
-            latest = best.stop_m[0] + ROUNDING_M
-            with np.errstate(invalid="ignore"):
-                hits[log] = driven.stop_m <= latest + robot.stop_tolerance_m
-                for name, tolerance in tolerances.items():
-                    beside[name][log] = driven.stop_m <= latest + tolerance
+            late = np.where(np.isnan(driven.stop_m), np.inf, driven.stop_m - best.stop_m[0])
+            hits[log] = late <= robot.tolerance_m + ROUNDING_M
+            beside[AT_0][log] = late <= ROUNDING_M
             beside["violations"][log] = driven.violated
+            stops = (late, playback.clearance_m(driven), driven.speed_inside_mps)
+            for name, values in zip(STOPS, stops, strict=True):
+                measured[name][log] = values
         else:
             exposure[log] = best.time_s[0]
             cost[log] = driven.time_s + robot.stop_cost_s * driven.stops
-    return Outcomes(frames.logs, hits, truths, cost, exposure, "time", dict(out), beside)
+    return Outcomes(frames.logs, hits, truths, cost, exposure, "time", dict(out), beside, measured)
 
 
 def obstacles_m(
@@ -168,8 +183,7 @@ def _nearest_by_level(  # pragma: no cover - compiled
 def playbacks(
     obstacles: NDArray[np.float64],
     truth: TruthTable,
-    true_m: NDArray[np.float64],
-    too_close_m: NDArray[np.float64],
+    places: TruePlaces,
     frames: Frames,
     paths: LogPaths,
     counted: NDArray[np.bool_],
@@ -177,13 +191,14 @@ def playbacks(
 ) -> tuple[dict[int, Playback], Counter[str]]:
     """Return the logs that can be driven, and how many cannot, by reason.
 
-    `obstacles` (F,K) are places on the path; distances along it are those to the control radius of true
-    objects, and to their safety radius (`too_close_m`).
+    `obstacles` (F,K) are places on the path, `places` those of the true objects.
     """
     stations = stations_m(frames, paths)
-    real = counted[truth.frame] & ~truth.ignore
-    true = _nearest(stations, truth.frame[real], true_m[real])
-    too_close = _nearest(stations, truth.frame[real], too_close_m[real])
+    real = np.flatnonzero(counted[truth.frame] & ~truth.ignore)
+    real = real[np.argsort(truth.frame[real], kind="stable")]
+    true = _nearest(stations, truth.frame[real], places.distance_m[real])
+    too_close = _nearest(stations, truth.frame[real], places.too_close_m[real])
+    of_log = _by_log(frames.log[truth.frame[real]], len(frames.logs))
     positive = positive_logs(truth, frames)
     found: dict[int, Playback] = {}
     left_out: Counter[str] = Counter()
@@ -197,11 +212,25 @@ def playbacks(
         if not len(rows) or _widest_gap(stations[rows], one.path.recorded_m) > robot.max_gap_m:
             left_out["frames too far apart"] += 1
             continue
-        end = one.path.length_m if positive[log] else one.path.recorded_m
+        people = real[of_log(log)]
+        images = np.searchsorted(rows, truth.frame[people])
         found[log] = Playback(
-            stations[rows], obstacles[rows], true[rows], too_close[rows], end, bool(positive[log])
+            stations[rows],
+            obstacles[rows],
+            true[rows],
+            too_close[rows],
+            one.path,
+            (images, places.places.points_m[people]),
+            bool(positive[log]),
         )
     return found, left_out
+
+
+def _by_log(log: NDArray[np.int64], logs: int) -> Callable[[int], NDArray[np.int64]]:
+    """Return a function from the number of a log to the things that are of it, in their order."""
+    order = np.argsort(log, kind="stable")
+    ends = np.searchsorted(log[order], np.arange(logs + 1))
+    return lambda number: order[ends[number] : ends[number + 1]]
 
 
 def _nearest(

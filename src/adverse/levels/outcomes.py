@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from adverse.marks import Cost
 from adverse.store.read import Frames, TruthTable
 
+AT_0 = "at_0"
+"""The name of the hits at tolerance 0, beside those at the robot's tolerance."""
+
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
@@ -39,6 +42,12 @@ class Outcomes:
     left_out: Mapping[str, int] = field(default_factory=dict)
     beside: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     """Further counts (L,K) of the same truths, by name."""
+    measured: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """What was measured (L,K) where there is a truth, by name; NaN elsewhere."""
+
+    def with_hits(self, name: str) -> Outcomes:
+        """Return the same with one of the further counts as its hits."""
+        return replace(self, hits=self.beside[name], beside={}, measured={})
 
     def safety(self) -> NDArray[np.float64]:
         """Return the share that ended well at each level; NaN where there is no truth."""
@@ -68,6 +77,12 @@ class Events:
     alarm_level: NDArray[np.int64]
     exposure: NDArray[np.float64]
     left_out: Mapping[str, int] = field(default_factory=dict)
+    beside: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Other first levels of the same hits, by name; see Outcomes."""
+
+    def with_hits(self, name: str) -> Events:
+        """Return the same with some of the other first levels as those of its hits."""
+        return replace(self, hit_level=self.beside[name], beside={})
 
     def outcomes(self, levels: int) -> Outcomes:
         """Count by log at so many levels."""
@@ -75,13 +90,23 @@ class Events:
         hits = counts_by_level(self.hit_log, self.hit_level, groups, levels)
         alarms = counts_by_level(self.alarm_log, self.alarm_level, groups, levels)
         return Outcomes(
-            self.logs, hits, self.truths, alarms.astype(np.float64), self.exposure, left_out=self.left_out
+            self.logs,
+            hits,
+            self.truths,
+            alarms.astype(np.float64),
+            self.exposure,
+            left_out=self.left_out,
+            beside={
+                name: counts_by_level(self.hit_log, level, groups, levels)
+                for name, level in self.beside.items()
+            },
         )
 
     def at(self, chosen: NDArray[np.int64]) -> Events:
         """Return the same events where only some of the levels are left, rising numbers of them."""
         hits, alarms = (np.searchsorted(chosen, levels) for levels in (self.hit_level, self.alarm_level))
-        return replace(self, hit_level=hits, alarm_level=alarms)
+        beside = {name: np.searchsorted(chosen, levels) for name, levels in self.beside.items()}
+        return replace(self, hit_level=hits, alarm_level=alarms, beside=beside)
 
 
 def counts_by_level(

@@ -1,11 +1,12 @@
 """The path level: only what is in the way counts, and how soon (Pezzementi et al. 2021, section 8.2.2).
 
 An image with a person less than 2 m of path away (strict) is a miss unless some detection asks for a stop no
-later than the person does. From 2 to 5 m (lenient) there is time for a second look: a miss is forgiven if the
-image before had seen the person, and a false alarm counts only when the image before raised one in that
-range too, at the strength of the weaker of the two. (The paper counts a miss "if there was also a miss in the
-previous frame"; where the previous frame had nobody in the way, or there is none, nothing was seen, and
-nothing is forgiven: a blind detector scores 0.)
+later than the person does, or later by no more than the robot's tolerance: the buffer between its control and
+safety radius (3.1). The hits at tolerance 0 stand beside (`at_0`). From 2 to 5 m (lenient) there is time for
+a second look: a miss is forgiven if the image before had seen the person, and a false alarm counts only when
+the image before raised one in that range too, at the strength of the weaker of the two. (The paper counts a
+miss "if there was also a miss in the previous frame"; where the previous frame had nobody in the way, or
+there is none, nothing was seen, and nothing is forgiven: a blind detector scores 0.)
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.levels.context import ANNOTATED, LOCALIZED, LevelInput
-from adverse.levels.outcomes import Events, Outcomes, as_float, first_level, positive_logs
+from adverse.levels.outcomes import AT_0, Events, as_float, first_level, positive_logs
 from adverse.levels.places import ROUNDING_M, LogPaths
 from adverse.plugins import level
 from adverse.store.read import Answers, Frames, TruthTable
@@ -45,27 +46,10 @@ def path(given: LevelInput) -> dict[str, Events]:
             given.thresholds,
             given.counted,
             given.context.paths,
+            tolerance_m=given.robot.tolerance_m if given.robot else 0.0,
         )
         for kind, true in given.true_places.items()
     }
-
-
-def path_outcomes(
-    answers: Answers,
-    detected_m: NDArray[np.float64],
-    truth: TruthTable,
-    true_m: NDArray[np.float64],
-    frames: Frames,
-    thresholds: NDArray[np.float32],
-    counted: NDArray[np.bool_],
-    paths: LogPaths,
-) -> Outcomes:
-    """Return the outcomes over the frames that count (a mask over all frames) and whose log has a path.
-
-    `detected_m` and `true_m` are the pathified distances of detections and true objects.
-    """
-    events = path_events(answers, detected_m, truth, true_m, frames, thresholds, counted, paths)
-    return events.outcomes(len(thresholds))
 
 
 def path_events(
@@ -77,16 +61,21 @@ def path_events(
     thresholds: NDArray[np.float32],
     counted: NDArray[np.bool_],
     paths: LogPaths,
+    *,
+    tolerance_m: float,
 ) -> Events:
-    """Return the images that end well and those with a false alarm, and the level each begins at."""
+    """Return the images that end well and those with a false alarm, and the level each begins at.
+
+    Only frames that count (a mask over all frames) and whose log has a path are evaluated. `detected_m` and
+    `true_m` are the pathified distances of detections and true objects; a detection may ask for a stop
+    `tolerance_m` later than the truth.
+    """
     count, levels = len(frames.ids), len(thresholds)
     counted = counted & np.isin(frames.log, list(paths.found))
     frame = np.repeat(answers.frame, np.diff(answers.offsets))
     first = first_level(answers.scores, thresholds)
     needed = _least(count, truth.frame[~truth.ignore], true_m[~truth.ignore])
     with np.errstate(invalid="ignore"):
-        enough = detected_m <= needed[frame] + ROUNDING_M
-        right = _earliest(count, frame[enough], first[enough], levels)
         strict = detected_m < STRICT_M
         lenient = (detected_m >= STRICT_M) & (detected_m < LENIENT_M)
     soon = _earliest(count, frame[strict], first[strict], levels)
@@ -94,7 +83,13 @@ def path_events(
     before = _previous(frames, counted)
     positive = positive_logs(truth, frames)[frames.log]
     evaluated = counted & (needed < LENIENT_M)
-    hit_level = np.where(needed < STRICT_M, right, _forgiving(right, needed, before))
+
+    def hit_level(tolerance_m: float) -> NDArray[np.int64]:
+        with np.errstate(invalid="ignore"):
+            enough = detected_m <= needed[frame] + tolerance_m + ROUNDING_M
+        right = _earliest(count, frame[enough], first[enough], levels)
+        return np.where(needed < STRICT_M, right, _forgiving(right, needed, before))[evaluated]
+
     alarm_level = np.minimum(soon, np.where(before >= 0, np.maximum(later, later[before]), levels))
     negative = counted & ~positive
     groups = len(frames.logs)
@@ -103,12 +98,13 @@ def path_events(
     return Events(
         frames.logs,
         frames.log[evaluated],
-        hit_level[evaluated],
+        hit_level(tolerance_m),
         np.bincount(frames.log[evaluated], minlength=groups),
         frames.log[negative],
         alarm_level[negative],
         as_float(np.bincount(frames.log[negative], minlength=groups)),
         dict(lost),
+        {AT_0: hit_level(0.0)},
     )
 
 

@@ -10,6 +10,7 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.ranking import equal, percent
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import NO_ORDER
+from adverse.report.stops import tolerance_words
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
@@ -75,7 +76,9 @@ def _of_level(summary: Summary, level: str) -> str:
     row = rows[sut, baseline]
     if not row["area"]:
         return f"At level {level} no SUT is of any use: safety and efficiency are never above 0 together."
-    text = f"At level {level} {_verdict(best, _value(row, 'area'))}."
+    words = tolerance_words(summary, level)
+    place = f"At level {level} ({words})" if words else f"At level {level}"
+    text = f"{place} {_verdict(best, _value(row, 'area'))}."
     if len(best.equals) > 1:
         return text
     for condition, words in CONDITIONS.items():

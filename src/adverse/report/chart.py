@@ -7,6 +7,7 @@ its line.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -45,10 +46,21 @@ class Axis:
     ends: tuple[float, float]
     ticks: tuple[float, ...]
     log: bool = False
+    names: tuple[str, ...] = ()
+    """What is written at the ticks; their numbers if there are none."""
+    infinite: str = ""
+    """If given, infinite values are drawn at the last end, under this word."""
+
+    def words(self) -> list[tuple[float, str]]:
+        """Return the ticks, and what is written at each."""
+        named = list(zip(self.ticks, self.names or [f"{tick:g}" for tick in self.ticks], strict=True))
+        return [*named, (math.inf, self.infinite)] if self.infinite else named
 
     def part(self, values: ArrayLike) -> Array:
         """Return where values are between the ends: 0 at the first, 1 at the last."""
         known, ends = np.asarray(values, np.float64), np.array(self.ends)
+        if self.infinite:
+            known = np.where(np.isposinf(known), ends[1], known)
         if self.log:
             known, ends = np.log10(known), np.log10(ends)
         return np.asarray((known - ends[0]) / (ends[1] - ends[0]))
@@ -180,14 +192,14 @@ class Panel:
             yield f'<text x="{size.left}" y="16">{escape(self.title)}</text>'
         shape = f'width="{right - size.left}" height="{bottom - size.top}" fill="none"'
         yield f'<rect x="{size.left}" y="{size.top}" {shape} stroke="currentColor" stroke-opacity="0.25"/>'
-        for tick in self.y.ticks:
+        for tick, words in self.y.words():
             _, y = self.place(self.x.ends[0], tick)
             ends = f'x1="{size.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"'
             yield f'<line {ends} stroke="currentColor" stroke-opacity="0.12"/>'
-            yield f'<text x="{size.left - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>'
-        for tick in self.x.ticks:
+            yield f'<text x="{size.left - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(words)}</text>'
+        for tick, words in self.x.words():
             x, _ = self.place(tick, self.y.ends[0])
-            yield f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{tick:g}</text>'
+            yield f'<text x="{x:.1f}" y="{bottom + 15}" text-anchor="middle">{escape(words)}</text>'
         middle = (size.left + right) / 2
         yield f'<text x="{middle}" y="{bottom + 31}" text-anchor="middle">{escape(self.x.label)}</text>'
         if self.y.label:
@@ -226,7 +238,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """Panels with a title: below each other, or beside each other."""
+    """Panels of one height with a title: below each other, or beside each other."""
 
     title: str
     panels: Sequence[Panel]
@@ -241,7 +253,8 @@ class Chart:
         size = self.panels[0].size
         top = HEADING_PX if self.standing_alone else 0
         rows = -(-len(self.panels) // self.across)
-        width = size.width * min(self.across, len(self.panels))
+        lefts = np.cumsum([0, *(panel.size.width for panel in self.panels[: self.across])]).tolist()
+        width = lefts[-1]
         height = top + size.height * rows
         colour = INK if self.standing_alone else "currentColor"
         look = f'font-family="sans-serif" color="{INK}"' if self.standing_alone else ""
@@ -255,7 +268,7 @@ class Chart:
             parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
             parts.append(f'<text x="{size.left}" y="20" font-size="15" font-weight="bold">{title}</text>')
         for number, panel in enumerate(self.panels):
-            x, y = size.width * (number % self.across), top + size.height * (number // self.across)
+            x, y = lefts[number % self.across], top + size.height * (number // self.across)
             names = panel.legend(left=self.legend_left) if self.standing_alone else ""
             parts.append(f'<g transform="translate({x} {y})">{panel.body()}{names}</g>')
         return "\n".join([*parts, "</svg>\n"])
@@ -284,8 +297,8 @@ def time_panel(
 ) -> Panel:
     """Return a panel whose axes hold all of its lines, with 0 on the upright one."""
     xs, ys = _finite(*(line.x for line in lines)), _finite(*(line.y for line in lines))
-    x = _ticks(float(xs.min()), float(xs.max()))
-    y = _ticks(min(0.0, float(ys.min())), float(ys.max()))
+    x = round_ticks(float(xs.min()), float(xs.max()))
+    y = round_ticks(min(0.0, float(ys.min())), float(ys.max()))
     axes = Axis(x_label, (x[0], x[-1]), tuple(x)), Axis("", (y[0], y[-1]), tuple(y))
     return Panel(title, *axes, lines, marks, size=PanelSize(width=width))
 
@@ -333,7 +346,7 @@ def _finite(*columns: ArrayLike) -> Array:
     return values if len(values) else np.zeros(1)
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def round_ticks(low: float, high: float) -> list[float]:
     """Return round numbers from at or below `low` to at or above `high`, about five of them."""
     span = max(high - low, 1e-9)
     step = 10.0 ** np.floor(np.log10(span / 4))

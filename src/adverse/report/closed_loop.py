@@ -1,7 +1,8 @@
-"""The closed loop for people: speed and position over time, by the SUT and by the ground truth."""
+"""Single logs of the closed loop: speed and position over time, by the SUT and by the ground truth."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,17 @@ from adverse.store.read import Store
 from adverse.text import shown
 
 DASHES = "6 4"
-VERDICTS = {True: "safe", False: "NOT SAFE: it stops too late or not at all", None: "nothing to stop for"}
+
+
+def verdict(driven: Driven) -> str:
+    """Say whether a log was safe, and how late the stop was."""
+    late = driven.lateness_m
+    if late is None:
+        return "nothing to stop for"
+    if math.isinf(late):
+        return "NOT SAFE: never stops"
+    words = f"stops {abs(late):.3f} m {'later' if late > 0 else 'earlier'} than the truth"
+    return f"safe: {words}" if driven.safe else f"NOT SAFE: {words}"
 
 
 def steps_table(driven: Driven) -> Table:
@@ -52,7 +63,7 @@ def drive_chart(driven: Driven) -> Chart:
         time_panel("speed, m/s", "time, s", speeds, stops),
         time_panel("position along the path, m", "time, s", positions),
     )
-    return Chart(f"{_title(driven)}: {VERDICTS[driven.safe]}", panels)
+    return Chart(f"{_title(driven)}: {verdict(driven)}", panels)
 
 
 STEPS = 9
@@ -75,9 +86,11 @@ def drives(store: Store) -> list[DrivenLog]:
 
 
 def _driven_log(driven: Driven) -> DrivenLog:
-    words = "stops in time" if driven.safe else "does NOT stop in time"
-    text = f"{driven.sut} under {driven.setting} on {driven.log} {words}"
-    story = f"{text} (at {EXAMPLE_SENSITIVITY:g} false positives per image)."
+    text = f"{driven.sut} under {driven.setting} on {driven.log}: {verdict(driven)}"
+    story = (
+        f"{text}; up to {driven.tolerance_m:g} m later is in time "
+        f"(at {EXAMPLE_SENSITIVITY:g} false positives per image)."
+    )
     return DrivenLog(story, drive_chart(driven).svg(), _steps(driven))
 
 

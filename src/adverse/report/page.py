@@ -26,6 +26,7 @@ from adverse.report.run_tables import (
     ranking_table,
     visual_change_table,
 )
+from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.table import Table
 from adverse.report.tradeoffs import figures
 from adverse.report.verdicts import verdict_answers, verdict_tables
@@ -88,6 +89,7 @@ class PageTables:
     benchmark: Sequence[Table]
     classes: Sequence[Table]
     requirements: Sequence[Table]
+    stops: Mapping[tuple[str, str], Table]
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
@@ -100,6 +102,7 @@ class PageTables:
             *self.benchmark,
             *self.classes,
             *self.requirements,
+            *self.stops.values(),
         ]
 
 
@@ -117,6 +120,7 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
         benchmark_tables(saved_benchmark(looker.store)),
         class_tables(summary),
         verdict_tables(verdicts),
+        stop_tables(summary),
     )
 
 
@@ -157,6 +161,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         gallery=gallery,
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],
+        stops=list(stop_figures(store, summary, tables.stops)) if detection else [],
         facts=_facts(store, summary),
     )
 

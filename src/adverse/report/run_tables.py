@@ -13,6 +13,7 @@ from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import summary_interval
+from adverse.report.stops import tolerance_words
 from adverse.report.table import Cell, Row, Table, columns
 from adverse.text import SCORE_WORDS, shown
 
@@ -33,7 +34,7 @@ def level_tables(summary: Summary) -> list[Table]:
     return [
         _matrix(
             level,
-            f"{level}: {WORST_CASE}, {SURVIVES}",
+            "; ".join(filter(None, (f"{level}: {WORST_CASE}, {SURVIVES}", tolerance_words(summary, level)))),
             [row for row in summary.rows if row["level"] == level],
             "robust_area",
             "robustness",
@@ -237,6 +238,8 @@ def _note(row: Row, value: str, share: str) -> str:
         parts.append(f"{row[share]:.1%} of its baseline survives")
         if text := summary_interval(row.get(f"{share}_interval")):
             parts.append(f"interval of that {text}")
+    if value == "area" and row["area_at_0"] is not None:
+        parts.append(f"{row['area_at_0']:.4f} at tolerance 0")
     counts = [f"{row[name]} {name.replace('_', ' ')}" for name in COUNTED if row.get(name)]
     return "; ".join([*parts, ", ".join(counts)])
 

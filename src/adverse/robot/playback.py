@@ -4,7 +4,8 @@ An image becomes visible when the vehicle passes the place where it was taken. T
 last image passed sets the safe speed, from which full braking stops in time; it stays where it is on the
 path, so the remaining distance shrinks as the vehicle moves on (`hold: obstacle`), or the safe speed of the
 moment the image was taken is kept (`hold: speed`, the paper's words). Both speeds zero is a stop. It ends a
-positive run; on a negative log the image's obstacles are cleared, and the vehicle goes on.
+positive run; on a negative log the image's obstacles are cleared, and the vehicle goes on. True people, too,
+are where the last image passed shows them: up to the place of the next image.
 """
 
 from __future__ import annotations
@@ -17,27 +18,40 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.robot.profile import Robot
-from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, towards, whole_steps
+from adverse.robot.vehicle import TOUCHING_M, piece, safe_speed, speed_between, towards, whole_steps
 
 MAX_STOPS = 100_000
 """Guards against a profile with which the vehicle never gets anywhere."""
 
 
 MARKS = 6
-"""What is kept of the moment an image is met: position, speed, time, last image, stops, violated."""
+"""What is kept of the moment an image is met: position, speed, time, last image, stops, speed inside."""
 
 
 class Drives(NamedTuple):
-    """How K runs over one log went: where it stopped for good (NaN: never), time, stops, violations."""
+    """How K runs over one log went: where each stopped for good (NaN: never), its time and stops.
+
+    `speed_inside_mps` is the highest speed inside the safety radius of somebody, 0 if it never moved there;
+    of a robot that brakes, the speed at which it came in.
+    """
 
     stop_m: NDArray[np.float64]
     time_s: NDArray[np.float64]
     stops: NDArray[np.int64]
-    violated: NDArray[np.bool_]
+    speed_inside_mps: NDArray[np.float64]
+
+    @property
+    def violated(self) -> NDArray[np.bool_]:
+        """Whether it moved inside the safety radius of somebody."""
+        return self.speed_inside_mps > 0
 
 
 class Trace(NamedTuple):
-    """The state of one run at every step, (T,) each; `obstacle_m` is what is left to the nearest one."""
+    """The state of one run at every step, (T,) each; `obstacle_m` is what is left to the nearest one.
+
+    `violating` says that it moved inside the safety radius of somebody in the step that ends here; a run that
+    reaches the end of its path does so in the step that begins at its last state.
+    """
 
     time_s: NDArray[np.float64]
     position_m: NDArray[np.float64]
@@ -135,7 +149,7 @@ def _drive_all(
     stop = np.empty(count)
     time = np.empty(count)
     stops = np.empty(count, np.int64)
-    violated = np.empty(count, np.bool_)
+    inside = np.empty(count)
     unrecorded = np.empty((0, 7))
     marks = np.empty((images, MARKS))
     seen = -1
@@ -145,14 +159,10 @@ def _drive_all(
             while change < images and columns[k, change] == columns[k - 1, change]:
                 change += 1
             if change > seen:  # what is new is never looked at
-                stop[k], time[k], stops[k], violated[k] = (
-                    stop[k - 1],
-                    time[k - 1],
-                    stops[k - 1],
-                    violated[k - 1],
-                )
+                stop[k], time[k], stops[k] = stop[k - 1], time[k - 1], stops[k - 1]
+                inside[k] = inside[k - 1]
                 continue
-        stop[k], time[k], stops[k], violated[k], _, seen = _drive(
+        stop[k], time[k], stops[k], inside[k], _, seen = _drive(
             stations,
             columns[k],
             too_close,
@@ -167,7 +177,7 @@ def _drive_all(
             marks,
             change if k > 0 else -1,
         )
-    return stop, time, stops, violated
+    return stop, time, stops, inside
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
@@ -186,16 +196,16 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
     marks: Any,
     since: int,
 ) -> Any:  # pragma: no cover - compiled
-    """Drive once; return where it stopped, time, stops, violated, steps, and the last image passed.
+    """Drive once; return where it stopped, time, stops, speed inside, steps, and the last image passed.
 
     `marks` keeps the state in which each image was met; `since` >= 0 goes on from that of an earlier run.
     """
     position, speed, time = 0.0, top, 0.0
-    image, stops, steps, violated = -1, 0, 0, False
+    image, stops, steps, inside = -1, 0, 0, 0.0
     if since >= 0:
         position, speed, time = marks[since, 0], marks[since, 1], marks[since, 2]
-        image, stops, violated = int(marks[since, 3]), int(marks[since, 4]), marks[since, 5] > 0.0
-    obstacle, held, person = np.inf, top, np.inf
+        image, stops, inside = int(marks[since, 3]), int(marks[since, 4]), marks[since, 5]
+    obstacle, held, person, within = np.inf, top, np.inf, 0.0
     ahead = stations[image + 1] if image + 1 < len(stations) else np.inf
     while stops < MAX_STOPS:
         if ahead <= position + TOUCHING_M:
@@ -204,29 +214,28 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
                 image += 1
                 if len(marks):
                     marks[image, 0], marks[image, 1], marks[image, 2] = position, speed, time
-                    marks[image, 3], marks[image, 4], marks[image, 5] = before, stops, violated
+                    marks[image, 3], marks[image, 4], marks[image, 5] = before, stops, inside
                 ahead = stations[image + 1] if image + 1 < len(stations) else np.inf
             obstacle, person = obstacles[image], too_close[image]
             if not shrink:
                 held = safe_speed(obstacle - stations[image], down, top)
-        violating = position > person and speed > 0.0
-        violated = violated or violating
         stopped = speed == 0.0 and (obstacle - position <= TOUCHING_M if shrink else held == 0.0)
         if steps < len(record):
             wanted = safe_speed(obstacle - position, down, top) if shrink else held
             record[steps, 0], record[steps, 1], record[steps, 2] = time, position, speed
             record[steps, 3], record[steps, 4] = wanted, max(obstacle - position, 0.0)
-            record[steps, 5], record[steps, 6] = stopped, violating
+            record[steps, 5], record[steps, 6] = stopped, within
+            within = 0.0
         steps += 1
         if stopped:
             stops += 1
             if positive:
-                return position, time, stops, violated, steps, image
+                return position, time, stops, inside, steps, image
             obstacle, held = np.inf, top
             continue
         if shrink and len(record) == 0:
-            moved, position, speed, time, violated = whole_steps(
-                position, speed, time, violated, obstacle, person, ahead, end, up, down, top, step
+            moved, position, speed, time, inside = whole_steps(
+                position, speed, time, inside, obstacle, person, ahead, end, up, down, top, step
             )
             if moved:
                 continue
@@ -240,7 +249,13 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
             if position + driven >= end:
                 gap = end - position
                 after = math.sqrt(max(speed * speed + 2.0 * rate * gap, 0.0))
-                return np.nan, time + 2.0 * gap / (speed + after), stops, violated, steps, image
+                within = speed_between(position, speed, rate, gap, person, ahead)
+                if within > 0.0 and 0 < steps <= len(record):
+                    record[steps - 1, 6] = within
+                inside = max(inside, within)
+                return np.nan, time + 2.0 * gap / (speed + after), stops, inside, steps, image
+            within = max(within, speed_between(position, speed, rate, driven, person, ahead))
+            inside = max(inside, within)
             position += driven
             time += spent
             left -= spent
@@ -249,4 +264,4 @@ def _drive(  # noqa: C901, PLR0912, PLR0915 - one loop, as it happens in time; c
                 speed = 0.0 if shrink else held
             if speed == 0.0 and (not shrink or obstacle - position <= TOUCHING_M):
                 break
-    return np.nan, time, stops, violated, steps, image
+    return np.nan, time, stops, inside, steps, image

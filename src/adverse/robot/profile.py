@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -16,6 +17,8 @@ class Robot:
     Nobody within `control_radius_m` of the path may be approached without stopping; `safety_radius_m` is the
     part of it that must never be entered while moving. The vehicle of Pezzementi et al. 2021 (6.3)
     is the default for the rest. `stop_cost_s` is what a needless stop costs beyond the time it takes (nu).
+    `stop_tolerance_m` is how much later than the truth a stop may be and still counts as safe; None is the
+    buffer between the two radii, which 3.1 gives the robot for errors of estimation and control.
     """
 
     control_radius_m: float
@@ -25,7 +28,7 @@ class Robot:
     min_acceleration_mps2: float = -4.572
     step_s: float = 0.05
     stop_cost_s: float = 0.0
-    stop_tolerance_m: float = 0.0
+    stop_tolerance_m: float | None = None
     hold: Literal["obstacle", "speed"] = "obstacle"
     max_gap_m: float = 2.0
     """Frames further apart along the path than this are too sparse to play back."""
@@ -39,10 +42,25 @@ class Robot:
         if not self.min_acceleration_mps2 < 0:
             raise _wrong("min_acceleration_mps2", self.min_acceleration_mps2, "a number < 0: it brakes")
         for name in ("stop_cost_s", "stop_tolerance_m"):
-            if not getattr(self, name) >= 0:
-                raise _wrong(name, getattr(self, name), "a number >= 0")
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise _wrong(name, value, "a number >= 0")
         if self.hold not in ("obstacle", "speed"):
             raise _wrong("hold", self.hold, "obstacle or speed")
+
+    @property
+    def buffer_m(self) -> float:
+        """How far behind the border of the control radius that of the safety radius is."""
+        return self.control_radius_m - self.safety_radius_m
+
+    @property
+    def tolerance_m(self) -> float:
+        """How much later than the truth a stop may be: the buffer, unless the study says another number.
+
+        >>> Robot(2.0, 1.5).tolerance_m, Robot(2.0, 1.5, stop_tolerance_m=0.2).tolerance_m
+        (0.5, 0.2)
+        """
+        return self.buffer_m if self.stop_tolerance_m is None else self.stop_tolerance_m
 
 
 PROFILES: Mapping[str, Mapping[str, float]] = {

@@ -56,11 +56,24 @@ def piece(
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def speed_between(
+    position: float, speed: float, rate: float, driven: float, low: float, high: float
+) -> float:
+    """Return the highest speed between two places in a piece of constant acceleration; 0: not there."""
+    until = min(position + driven, high)
+    if until <= low + TOUCHING_M or until <= position:
+        return 0.0
+    entering = speed * speed + 2.0 * rate * max(low - position, 0.0)
+    leaving = speed * speed + 2.0 * rate * (until - position)
+    return math.sqrt(max(entering, leaving, 0.0))
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def whole_steps(
     position: float,
     speed: float,
     time: float,
-    violated: bool,  # noqa: FBT001
+    inside: float,
     obstacle: float,
     person: float,
     ahead: float,
@@ -69,11 +82,12 @@ def whole_steps(
     down: float,
     top: float,
     step: float,
-) -> tuple[bool, float, float, float, bool]:
+) -> tuple[bool, float, float, float, float]:
     """Take as many whole steps as are one `piece` each, until the next image (`ahead`) or the end is near.
 
     Most steps are of this kind. Return whether any was taken, and the state after them: to the bit what
-    `piece` by `piece` would come to.
+    `piece` by `piece` would come to. `inside` is the highest speed so far between the
+    place of a `person` and the next image.
     """
     moved = False
     gain, half = up * step, 0.5 * up * step
@@ -84,27 +98,27 @@ def whole_steps(
             1 - ON_CURVE
         ):
             break
-        then = position + (speed + half) * step
-        if then >= end:
-            return moved, position, speed, time, violated
-        position, speed, time, moved = then, after, time + step, True
+        driven = (speed + half) * step
+        if position + driven >= end:
+            return moved, position, speed, time, inside
+        inside = max(inside, speed_between(position, speed, up, driven, person, ahead))
+        position, speed, time, moved = position + driven, after, time + step, True
         if ahead <= position + TOUCHING_M:
-            return moved, position, speed, time, violated
-        violated = violated or position > person
+            return moved, position, speed, time, inside
     gain, half = down * step, 0.5 * down * step
     while True:  # braking
         after = speed + gain
         room = -2.0 * down * max(obstacle - position, 0.0)
         if after <= 0.0 or speed * speed < room * (1 - ON_CURVE) ** 2:
             break
-        then = position + (speed + half) * step
-        if then >= end:
+        driven = (speed + half) * step
+        if position + driven >= end:
             break
-        position, speed, time, moved = then, after, time + step, True
+        inside = max(inside, speed_between(position, speed, down, driven, person, ahead))
+        position, speed, time, moved = position + driven, after, time + step, True
         if ahead <= position + TOUCHING_M:
             break
-        violated = violated or position > person
-    return moved, position, speed, time, violated
+    return moved, position, speed, time, inside
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -39,7 +39,7 @@ OURS = {
     ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
     r"|(report|requirements)\.html|requirements\.csv",
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
-    "results": r"(curves|outcomes|required|retries|sensitivity|troubles)\.parquet"
+    "results": r"(curves|outcomes|required|retries|sensitivity|stops|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
     r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|required|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
