@@ -57,7 +57,12 @@ def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[dict[str
 
 
 def difference_of_ratios(
-    hits: ArrayLike, trials: ArrayLike, other_hits: ArrayLike, other_trials: ArrayLike, *, level: float = 0.95
+    hits: ArrayLike,
+    trials: ArrayLike,
+    other_hits: ArrayLike,
+    other_trials: ArrayLike,
+    *,
+    confidence: float = 0.95,
 ) -> Interval:
     """Return sum(hits)/sum(trials) - sum(other_hits)/sum(other_trials), all (L,) by log, with its interval.
 
@@ -73,18 +78,22 @@ def difference_of_ratios(
     logs = int(used.sum())
     totals = float(first[1].sum()), float(second[1].sum())
     if not all(totals):
-        return refused(float("nan"), "a campaign has no tests", level=level, method=METHOD, logs=logs)
+        return refused(
+            float("nan"), "a campaign has no tests", confidence=confidence, method=METHOD, logs=logs
+        )
     ratios = [float(h.sum()) / total for (h, _), total in zip((first, second), totals, strict=True)]
     value = ratios[0] - ratios[1]
     if logs < 2:
-        return refused(value, "one log cannot say how logs differ", level=level, method=METHOD, logs=logs)
+        return refused(
+            value, "one log cannot say how logs differ", confidence=confidence, method=METHOD, logs=logs
+        )
     parts = [
         (h - ratio * n)[used] / total
         for (h, n), ratio, total in zip((first, second), ratios, totals, strict=True)
     ]
     error = float(np.sqrt(logs / (logs - 1) * np.sum((parts[0] - parts[1]) ** 2)))
-    reach = float(special.stdtrit(logs - 1, 1 - (1 - level) / 2)) * error
-    return given(value, value - reach, value + reach, level=level, method=METHOD, logs=logs)
+    reach = float(special.stdtrit(logs - 1, 1 - (1 - confidence) / 2)) * error
+    return given(value, value - reach, value + reach, confidence=confidence, method=METHOD, logs=logs)
 
 
 def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:

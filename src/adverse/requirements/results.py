@@ -150,7 +150,7 @@ def as_verdict(result: RequirementResult) -> Verdict:
     finding = result.decision.finding
     method, confidence = "two one-sided bounds", result.plan.confidence
     interval = (
-        refused(math.nan, finding.refused, level=confidence, method=method, logs=finding.logs)
+        refused(math.nan, finding.refused, confidence=confidence, method=method, logs=finding.logs)
         if finding.low is None or finding.high is None
         else Interval(finding.distance, finding.low, finding.high, confidence, method, finding.logs, "ok")
     )
