@@ -19,6 +19,7 @@ from adverse.humans.estimates_file import reuse
 from adverse.humans.simulate import People, plan_sample_size, rate, simulate
 from adverse.humans.smoothing import DEGREES, Array, smooth
 from adverse.humans.thresholds import KINDS, Kind
+from adverse.report.human_study import in_words
 
 QUICK = Options(resamples=100)
 
@@ -167,8 +168,10 @@ def test_without_truth_there_is_only_t_p_and_without_originals_nothing() -> None
 def test_few_people_get_no_interval() -> None:
     found = estimate(simulate(People(participants=9, answers=1800), 1), QUICK)[0]
     assert found.value is not None
-    assert found.interval is None
-    assert found.why == "no interval: 9 participants, where 10 are needed"
+    assert found.interval is not None
+    assert (found.interval.status, found.interval.logs) == ("refused", 9)
+    assert found.interval.why == "9 participants, where 10 are needed"
+    assert "No interval: 9 participants, where 10 are needed." in in_words(found)
 
 
 def test_the_order_of_rows_and_the_names_of_people_change_nothing() -> None:
@@ -257,9 +260,10 @@ def test_the_interval_holds_the_estimate_and_narrows_with_answers() -> None:
         found = estimate_one(simulate(People(answers=count), 1), "t", "correctness", QUICK)
         assert found.value is not None
         assert found.interval is not None
-        low, high = found.interval
+        low, high = found.interval.low, found.interval.high
+        assert low is not None
         assert high is not None
-        assert low <= found.value <= high
+        assert low <= found.value <= high < np.inf
         widths.append(high - low)
     assert widths[1] < widths[0]
 

@@ -9,22 +9,55 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from adverse.curves.interval import Interval, given, refused
+from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import CampaignOutcome, Case, rate
+from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000
 
 METHOD = "linearised"
 SAME = ("key", "seed", "asked")
 
 
-def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[dict[str, Any]]:
-    """Return for each SUT: rates per 1,000 tests, their difference with its interval, what is distinct."""
+@dataclass(frozen=True)
+class GuidedGain:
+    """What guiding was worth with one SUT: inconsistencies per 1,000 tests, distinct frames and objects."""
+
+    sut: str
+    tests: int
+    guided: Interval
+    unguided: Interval
+    difference: Interval
+    guided_bases: int
+    unguided_bases: int
+    guided_objects: int
+    unguided_objects: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the comparison as CSV and JSON hold it."""
+        return {
+            "sut": self.sut,
+            "tests": self.tests,
+            "guided_per_1000": self.guided.value,
+            **interval_cells("guided_per_1000", self.guided.plain()),
+            "unguided_per_1000": self.unguided.value,
+            **interval_cells("unguided_per_1000", self.unguided.plain()),
+            "difference": self.difference.value,
+            **interval_cells("difference", self.difference.plain()),
+            "guided_bases": self.guided_bases,
+            "unguided_bases": self.unguided_bases,
+            "guided_objects": self.guided_objects,
+            "unguided_objects": self.unguided_objects,
+        }
+
+
+def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[GuidedGain]:
+    """Compare two campaigns of the same study, seed and number of tests, SUT by SUT."""
     for name in SAME:
         if getattr(guided.campaign, name) != getattr(unguided.campaign, name):
             raise StoreError(
@@ -35,23 +68,18 @@ def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[dict[str
     rows = []
     for sut in guided.suts:
         mine, other = _scored(guided.tests[sut]), _scored(unguided.tests[sut])
-        difference = _difference(mine, other)
         rows.append(
-            {
-                "sut": sut,
-                "tests": len(mine),
-                "guided_per_1000": _thousand(rate(mine).value),
-                "unguided_per_1000": _thousand(rate(other).value),
-                "difference": _thousand(difference.value),
-                "difference_low": _thousand(difference.low),
-                "difference_high": _thousand(difference.high),
-                "interval": difference.status,
-                "why": difference.why or None,
-                "guided_bases": _distinct(mine, "base"),
-                "unguided_bases": _distinct(other, "base"),
-                "guided_objects": _distinct(mine, "thing"),
-                "unguided_objects": _distinct(other, "thing"),
-            }
+            GuidedGain(
+                sut,
+                len(mine),
+                per_1000(mine),
+                per_1000(other),
+                _difference(mine, other).scaled(1000),
+                guided_bases=len({test.base for test in mine if test.bin}),
+                unguided_bases=len({test.base for test in other if test.bin}),
+                guided_objects=len({test.thing for test in mine if test.bin}),
+                unguided_objects=len({test.thing for test in other if test.bin}),
+            )
         )
     return rows
 
@@ -108,11 +136,3 @@ def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
 
 def _scored(tests: Sequence[Case]) -> list[Case]:
     return [test for test in tests if test.drop is not None]
-
-
-def _distinct(tests: Sequence[Case], what: str) -> int:
-    return len({getattr(test, what) for test in tests if test.bin})
-
-
-def _thousand(value: float | None) -> float | None:
-    return None if value is None else 1000 * value

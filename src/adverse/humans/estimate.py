@@ -19,6 +19,7 @@ interval of 90%).
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 from scipy.stats import chi2
 
+from adverse.curves.interval import Interval, refused
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
 from adverse.humans.smoothing import LEAST_POINTS, smooth
@@ -48,8 +50,8 @@ FLAT = 1e-9
 
 def drop_interval(
     counted: AnswerCounts, draws: Array, fitted: Array, threshold_bin: int, confidence: float
-) -> tuple[float, float | None]:
-    """Return the interval of the drop point; an upper end of None is beyond the data.
+) -> tuple[float, float]:
+    """Return the interval of the drop point; an infinite upper end is beyond the data.
 
     `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
     bin, NaN where a bin is not populated.
@@ -74,7 +76,7 @@ def drop_interval(
     inside = np.flatnonzero(loss[0] - loss[0].min() <= bound)
     low, high = int(inside[0]), int(inside[-1])
     beyond = high >= np.flatnonzero(used)[-1]
-    return float(EDGES[max(low - 1, 0)]), None if beyond else float(EDGES[high + 1])
+    return float(EDGES[max(low - 1, 0)]), math.inf if beyond else float(EDGES[high + 1])
 
 
 def _onset(answers: Array, rate: Array, noise: Array, known: Array, base: float, start: int) -> Array:
@@ -121,6 +123,8 @@ FEW = 10
 """A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
 LEFT = 0.5
 """Share of the draws that must be left with enough bins."""
+PROFILE, PERCENTILE = "profile over participants", "percentile over participants"
+"""Methods of intervals; their independent units are participants."""
 FEWEST_PEOPLE = 10
 """Fewer participants cannot be drawn anew in enough ways to tell how much people differ."""
 
@@ -168,9 +172,10 @@ class Bin:
 class Estimate:
     """A threshold with all that led to it; `status` is found, not found or insufficient.
 
-    `interval` is that of the point where the drop begins, widened to hold `value`. `spread` is where the
-    estimate itself lands for other participants, `found_share` how often it is found at all. `tied` and
-    `unseen` count answers that say nothing about t_p: on the original people are tied, or nobody saw it.
+    `interval` is that of the point where the drop begins, widened to hold `value`; None where there is no
+    value. `spread` is where the estimate itself lands for other participants, `found_share` how often it is
+    found at all. An infinite end is beyond the data. `tied` and `unseen` count answers that say nothing about
+    t_p: on the original people are tied, or nobody saw it.
     """
 
     transformation: str
@@ -180,9 +185,8 @@ class Estimate:
     why: str = ""
     value: float | None = None
     tolerated_to: float | None = None
-    interval: tuple[float, float | None] | None = None
-    confidence: float | None = None
-    spread: tuple[float | None, float | None] | None = None
+    interval: Interval | None = None
+    spread: Interval | None = None
     found_share: float | None = None
     base: float | None = None
     base_answers: int = 0
@@ -199,8 +203,11 @@ class Estimate:
         return SYMBOLS[self.kind]
 
     def plain(self) -> dict[str, Any]:
-        """Return the estimate as plain data."""
-        return asdict(self)
+        """Return the estimate as JSON holds it."""
+        return asdict(self) | {
+            "interval": None if self.interval is None else self.interval.plain(),
+            "spread": None if self.spread is None else self.spread.plain(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,23 +259,26 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
     populated = np.flatnonzero(np.isfinite(found.fitted[0]))
     value = None if first < 0 else float(EDGES[first])
     interval = spread = share = bands = None
+    people = counted.participants
     if counted.participants >= FEWEST_PEOPLE:
         draws = draws_of(len(counted.answers), options, name, kind)
         again = _again(counted, draws, found, options)
         if again is not None:
             share = float((again.first >= 0).mean())
-            spread = None if value is None else _spread(again.first, options.confidence)
+            spread = None if value is None else _spread(value, again.first, options.confidence, people)
             bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None:
             low, high = drop_interval(counted, draws, found.fitted[0], first, options.confidence)
-            interval = (min(low, value), None if high is None else max(high, value))
+            ends = min(low, value), max(high, value)
+            interval = Interval(value, *ends, options.confidence, PROFILE, people, "ok")
             if value < low:
                 why = (
                     f"the drop seems to begin at {low:g} or later; the first significant bin may be an "
                     "accident of the spline: see whether two bins in a row agree"
                 )
-    else:
-        why = f"no interval: {counted.participants} participants, where {FEWEST_PEOPLE} are needed"
+    elif value is not None:
+        few = f"{people} participants, where {FEWEST_PEOPLE} are needed"
+        interval = refused(value, few, confidence=options.confidence, method=PROFILE, logs=people)
     bins = tuple(
         Bin(
             float(EDGES[b]),
@@ -290,7 +300,6 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         value,
         float(EDGES[populated[-1] + 1]) if value is None else value,
         interval,
-        None if interval is None else options.confidence,
         spread,
         share,
         base,
@@ -384,11 +393,12 @@ def _again(counted: AnswerCounts, draws: Array, found: Fit, options: Options) ->
     )
 
 
-def _spread(first: NDArray[np.int64], confidence: float) -> tuple[float | None, float | None]:
+def _spread(value: float, first: NDArray[np.int64], confidence: float, people: int) -> Interval:
     """Return between which thresholds the middle resamples lie; none found counts as beyond all."""
     places = np.where(first < 0, BINS, first)
     low, high = np.quantile(places, _ends(confidence), method="inverted_cdf").astype(int)
-    return tuple(None if end == BINS else float(EDGES[end]) for end in (low, high))  # type: ignore[return-value]
+    low, high = (math.inf if end == BINS else float(EDGES[end]) for end in (low, high))
+    return Interval(value, low, high, confidence, PERCENTILE, people, "ok")
 
 
 def _bands(fitted: Array, confidence: float) -> list[tuple[float, float] | None]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from adverse.curves.interval import Interval
 from adverse.errors import StudyError
 from adverse.humans.answers import ORIGINAL, Judgments
 from adverse.humans.estimate import Options, estimate_one
@@ -171,11 +172,11 @@ def plan_sample_size(people: People, studies: int, kind: Kind, options: Options)
     )
 
 
-def _spans(intervals: Iterable[tuple[float | None, float | None] | None]) -> list[tuple[float, float]]:
+def _spans(intervals: Iterable[Interval | None]) -> list[tuple[float, float]]:
     return [
-        tuple(1.0 if end is None else end for end in interval)  # type: ignore[misc]
+        (min(interval.low, 1.0), min(interval.high, 1.0))
         for interval in intervals
-        if interval is not None
+        if interval is not None and interval.low is not None and interval.high is not None
     ]
 
 

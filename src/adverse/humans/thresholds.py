@@ -10,11 +10,14 @@ another image than 0.91 by pixel VIF. So every threshold carries its backend.
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
+from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.strict_json import parse_json
 from adverse.visual import BACKENDS, Backend
@@ -33,7 +36,7 @@ DEFAULT_BACKEND: Backend = "vif"
 """By which a bare number is meant: the paper's."""
 FILE = "human_thresholds_2022.csv"
 FORMAT = "adverse human thresholds"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 FOUND, NOT_FOUND, INSUFFICIENT = "found", "not found", "insufficient"
 
 
@@ -43,7 +46,7 @@ class Threshold:
 
     `value` is None where no drop was found: then people tolerate it at least up to `tolerated_to`, the end
     of the last populated bin, and how much further nobody knows. Otherwise the two are equal. `interval` is
-    that of the drop, where it is known, at `confidence`; an upper end of None is beyond the data.
+    that of the drop, where people were asked; an infinite upper end is beyond the data.
     """
 
     transformation: str
@@ -52,9 +55,17 @@ class Threshold:
     tolerated_to: float
     backend: Backend
     source: str
-    interval: tuple[float, float | None] | None = None
-    confidence: float | None = None
+    interval: Interval | None = None
     note: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the threshold as JSON holds it."""
+        return asdict(self) | {"interval": None if self.interval is None else self.interval.plain()}
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the threshold that `plain` wrote."""
+        return cls(**{**plain, "interval": _interval(plain["value"], plain["interval"])})
 
     @property
     def symbol(self) -> str:
@@ -213,16 +224,15 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
             got=str(entry.get("why", "too few answers")),
             fix="Collect more answers, or give a number.",
         )
-    interval = entry.get("interval")
+    value = None if entry["status"] == NOT_FOUND else float(entry["value"])
     return Threshold(
         entry["transformation"],
         entry["kind"],
-        None if entry["status"] == NOT_FOUND else float(entry["value"]),
+        value,
         float(entry["tolerated_to"]),
         entry["backend"],
         f"estimated from human answers: {path.name}",
-        interval=None if interval is None else (interval[0], interval[1]),
-        confidence=entry.get("confidence"),
+        interval=_interval(value, entry.get("interval")),
         note=str(entry.get("why", "")),
     )
 
@@ -239,12 +249,22 @@ def _valid(entry: object) -> bool:
     return status in (FOUND, NOT_FOUND) and fits and _is_interval(entry.get("interval"))
 
 
-def _is_interval(ends: object) -> bool:
-    if ends is None:
+def _is_interval(plain: object) -> bool:
+    if plain is None:
         return True
-    if not isinstance(ends, list) or len(ends) != 2:
+    if not isinstance(plain, dict) or set(plain) != {field.name for field in fields(Interval)} - {"value"}:
         return False
-    return _is_change(ends[0]) and (ends[1] is None or _is_change(ends[1]))
+    if plain["status"] == "refused":
+        return plain["low"] is None and plain["high"] is None
+    return _is_change(plain["low"]) and (plain["high"] is None or _is_change(plain["high"]))
+
+
+def _interval(value: float | None, plain: Mapping[str, Any] | None) -> Interval | None:
+    """Return the interval of a drop as a file holds it: an upper end that is missing is beyond the data."""
+    if plain is None:
+        return None
+    beyond = plain["status"] != "refused" and plain["high"] is None
+    return Interval.read(value, {**plain, "high": math.inf} if beyond else plain)
 
 
 def _is_change(value: object) -> bool:

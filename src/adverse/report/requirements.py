@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from adverse.curves.interval import Interval, interval_cells
 from adverse.report.chart import interval_bar
-from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.report.verdicts import TONES
@@ -94,7 +94,7 @@ def results_table(name: str, rows: Sequence[Row], span: tuple[float, float] | No
         (
             Cell(row["sut"]),
             Cell(row["outcome"], details=(shown(row["reason"], longest=300),), tone=TONES[row["outcome"]]),
-            Cell(row["distance"], details=(interval_text(row["low"], row["high"], "+.3f"),)),
+            Cell(row["distance"], details=(_interval(row).text("+.3f"),), note=_interval(row).why),
             Cell(row["required"]),
             Cell(row["measured"]),
             Cell(row["detectable"]),
@@ -165,7 +165,12 @@ def _percent(data: Mapping[str, Any]) -> str:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if not isinstance(value, list | dict)}
+    flat = {name: value for name, value in row.items() if not isinstance(value, list | dict)}
+    return flat | interval_cells("distance", row["distance_interval"])
+
+
+def _interval(row: Row) -> Interval:
+    return Interval.read(row["distance"], row["distance_interval"])
 
 
 @dataclass(frozen=True)
@@ -248,15 +253,16 @@ def _facts(data: dict[str, Any], run: Run) -> list[tuple[str, str]]:
 
 def _span(data: dict[str, Any]) -> tuple[float, float]:
     """Return from where to where all distances are drawn: all bounds, 0 and the margins."""
-    ends = [row[end] for row in data["results"] for end in ("low", "high") if row[end] is not None]
-    values = [0.0, *(row["margin"] for row in data["results"]), *ends]
+    ends = [end for row in data["results"] for end in (_interval(row).low, _interval(row).high)]
+    values = [0.0, *(row["margin"] for row in data["results"]), *(end for end in ends if end is not None)]
     return min(values), max(values) + 1e-6
 
 
 def _bar(row: Row, span: tuple[float, float] | None) -> str:
     """Draw the bounds of a distance with 0 and the margin; nothing where there are none."""
-    if span is None or row["low"] is None:
+    bounds = _interval(row)
+    if span is None or bounds.low is None or bounds.value is None or bounds.high is None:
         return ""
     return interval_bar(
-        row["low"], row["distance"], row["high"], span=span, lines=(0.0,), dashed=(row["margin"],)
+        bounds.low, bounds.value, bounds.high, span=span, lines=(0.0,), dashed=(row["margin"],)
     )

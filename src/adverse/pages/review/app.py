@@ -146,7 +146,7 @@ class _Review:
 
     def results_json(self, _: Request) -> Response:
         """Return the same as plain data."""
-        return json_answer(false_positives(self.outcome, self.votes))
+        return json_answer([row.record() for row in false_positives(self.outcome, self.votes)])
 
     def picture(self, request: Request) -> Response:
         """Return one picture of one failure."""
