@@ -75,6 +75,10 @@ class SutEvidence:
         """The test frames (a mask over all) that could be used as they are."""
         return self.store.frames.test & self._ran(self.baseline)
 
+    def family(self, setting: str) -> str:
+        """Return the mutation of a setting of the run."""
+        return next(entry.family for entry in self.store.run.settings if entry.id == setting)
+
     def evidence(self, kind: str, measure: str, versions: Versions) -> Evidence:
         """Return what is required and what is measured, row by row."""
         within = self._rows(versions.within)
@@ -263,7 +267,7 @@ def _result(
         decision=decision,
         within=evidence.version_stats(versions.within),
         barely=evidence.version_stats(versions.barely) if versions.barely else None,
-        battery=versions.battery[0].partition("(")[0] if versions.battery else None,
+        battery=evidence.family(versions.battery[0]) if versions.battery else None,
         battery_mean=evidence.mean(accuracy, versions.battery),
         words=_words(file, number, versions, evidence.sut),
     )
