@@ -144,7 +144,7 @@ def test_the_rate_is_one_interval_from_the_outcome_to_csv_and_json(plain: Path) 
             assert as_json[f"per_1000_{name}"] == value
             assert as_csv[f"per_1000_{name}"] == ("" if value is None else str(value))
     assert as_json["per_1000_interval"] == as_csv["per_1000_interval"] == row.per_1000.status
-    assert table.rows[-1][8].note == row.per_1000.why
+    assert table.rows[-1][table.headings.index("per 1,000 tests")].note == row.per_1000.why
 
 
 def test_only_what_failed_is_kept_and_replays_to_the_same_drop(plain: Path, study: Path) -> None:
