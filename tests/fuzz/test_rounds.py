@@ -8,10 +8,9 @@ from typing import Any, cast
 import pytest
 
 from adverse.errors import DataError
-from adverse.fuzz.bases import pruned
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.job import TestUnit as Unit
-from adverse.fuzz.plan import CampaignPlan
+from adverse.fuzz.plan import CampaignPlan, pruned
 from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds
 
 PICTURES = 1 << 100

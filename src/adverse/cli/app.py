@@ -7,23 +7,7 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import (
-    bench_table,
-    check,
-    compare,
-    data,
-    fuzz,
-    humans,
-    models,
-    mutate,
-    plugins,
-    predict,
-    requirements,
-    results,
-    runs,
-    start,
-    world,
-)
+from adverse.cli import checks, data, fuzz, humans, models, mutate, plugins, results, runs, start
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -77,19 +61,19 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(results.report)
-app.command("check")(check.check)
+app.command("check")(checks.check)
 app.command("view")(results.view)
-app.command("compare")(compare.compare)
-app.command("bench-table")(bench_table.bench_table)
-app.add_typer(requirements.requirements, name="requirements")
+app.command("compare")(checks.compare)
+app.command("bench-table")(results.bench_table)
+app.add_typer(checks.requirements, name="requirements")
 app.command("drive")(results.drive)
 app.command("export")(results.export)
 app.command("verify")(runs.verify)
 app.command("list")(plugins.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(plugins.check_plugin)
-app.command("predict")(predict.predict)
-app.command("world")(world.world)
+app.command("predict")(results.predict)
+app.command("world")(data.world)
 app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")

@@ -113,7 +113,7 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
     Example:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
-    from adverse.humans.export import export as answers_of
+    from adverse.humans.records import export as answers_of
     from adverse.humans.server import read_state
     from adverse.humans.study_file import read_human_study
     from adverse.store.durable import write_file

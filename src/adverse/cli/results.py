@@ -1,14 +1,16 @@
-"""report, view, drive, export: what is made of a finished run, for people and for other tools."""
+"""report, view, drive, export, bench-table, predict: what is made of a finished run."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from adverse.cli.console import say
-from adverse.cli.options import FinishedRun, Host, Port, Trust
+from adverse.cli.console import Console, say
+from adverse.cli.options import FinishedRun, Host, Json, Port, Trust
+from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
 Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open a browser there.")]
 LoopRun = Annotated[Path, typer.Argument(help="A run folder with the level loop.")]
@@ -133,3 +135,121 @@ def export(folder: FinishedRun, out: Target, sut: Suts = None, setting: Settings
 
 def _note(words: str) -> None:
     say(f"note: {words}", err=True)
+
+
+BenchmarkRun = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="Detectors: ap, ap50, ap75, ap-small, ap-medium, ap-large, ar1, ar10, ar100, ar-small, "
+        "ar-medium, ar-large, voc-ap50, voc-ap50-11. Segmenters: miou, pixel-accuracy. Classifiers: top1, "
+        "top5. [default: ap, miou or top1]",
+    ),
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option("--reference", help="Errors of a reference (CSV: corruption,severity,error), for mCE."),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option("--classes", help="Average over this class only; repeatable. [default: all]"),
+]
+PerClass = Annotated[bool, typer.Option("--per-class", help="Also print every class of every SUT.")]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Allow a mean over the corruptions there are; it is not called mPC.")
+]
+With = Annotated[
+    Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
+]
+Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
+CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+Save = Annotated[
+    bool, typer.Option("--save", help="Also write results/benchmark.json and .csv into the run.")
+]
+
+
+def bench_table(
+    folder: BenchmarkRun,
+    metric: MetricName = None,
+    classes: Classes = None,
+    per_class: PerClass = False,  # noqa: FBT002
+    partial: Partial = False,  # noqa: FBT002
+    published: With = None,
+    no_intervals: Quick = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+    csv: CsvPath = None,
+    save: Save = False,  # noqa: FBT002
+    reference: Reference = None,
+) -> None:
+    """Print the robustness benchmark of a run: P, mPC and rPC of each SUT, and every corruption.
+
+    \b
+    Examples:
+        adverse bench-table runs/street
+        adverse bench-table runs/street --metric voc-ap50 --per-class
+        adverse bench-table runs/street --classes person --with published
+        adverse bench-table runs/street --json --save
+    """
+    from adverse.benchmarks.published import comparable
+    from adverse.benchmarks.table import as_csv, as_data
+    from adverse.benchmarks.table import bench_table as work_out
+    from adverse.benchmarks.table import save as save_in
+    from adverse.report.benchmark import (
+        benchmark_remarks,
+        corruption_error_lines,
+        in_terminal,
+        published_tables,
+    )
+    from adverse.store.durable import write_file
+    from adverse.store.read import finished
+
+    others = comparable(metric or "ap") if published else None
+    store = finished(folder, results=False)
+    table = work_out(
+        store, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
+    )
+    if as_json:
+        typer.echo(json.dumps(as_data(table, others), indent=1))
+    else:
+        console = Console()
+        data = as_data(table)
+        for shown in (*in_terminal(data, by_class=per_class), *published_tables(others or ())):
+            console.print(shown.terminal(details=True))
+        for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
+            console.say(line)
+    if csv is not None:
+        write_file(csv, as_csv(table).encode())
+    if save:
+        for file in save_in(table, store):
+            typer.echo(f"written: {file}", err=True)
+    raise typer.Exit(EXIT_PASS if table.status == "ok" else EXIT_INCOMPLETE)
+
+
+ScoresPath = Annotated[
+    Path,
+    typer.Argument(help="CSV: first column the setting's id, one column per SUT, a row called baseline."),
+]
+Simple = Annotated[str, typer.Option(help="The mutation to predict from, as in gaussian_blur.")]
+Contextual = Annotated[str, typer.Option(help="The mutation to predict, as in defocus.")]
+
+
+def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: Json = False) -> None:  # noqa: FBT002
+    """Predict scores under a contextual mutation from those under a simple one, leaving one SUT out.
+
+    R2 says how much of a SUT's fall over the contextual settings was foreseen: 1 all, 0 or less nothing.
+
+    \b
+    Example:
+        adverse predict scores.csv --simple gaussian_blur --contextual defocus
+    """
+    from adverse.curves.predict import predict_contextual, read_table
+    from adverse.report.run_tables import prediction_table
+
+    prediction = predict_contextual(read_table(table), simple=simple, contextual=contextual)
+    if as_json:
+        typer.echo(json.dumps(prediction.plain(), indent=1))
+        return
+    counts = {name: len(getattr(prediction, name)) for name in ("contextual", "simple")}
+    title = f"{contextual} ({counts['contextual']} settings) from {simple} ({counts['simple']} settings)"
+    Console().print(prediction_table(prediction, f"predict {contextual}", title).terminal())

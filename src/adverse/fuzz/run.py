@@ -13,10 +13,9 @@ import adverse
 from adverse.content import Changed, ChangedError, user_cache
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
-from adverse.fuzz.bases import PrunedBases, pruned
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
 from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
-from adverse.fuzz.plan import CampaignPlan, plan_campaign
+from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
 from adverse.fuzz.rounds import UNIT, Rounds
 from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources

@@ -26,8 +26,7 @@ from adverse.humans.records import (
     refuse_another_backend,
     without,
 )
-from adverse.humans.sampling import PlannedTrial, plan_batch
-from adverse.humans.stimuli import Stimuli, Stimulus, trial_id
+from adverse.humans.stimuli import PlannedTrial, Stimuli, Stimulus, plan_batch, trial_id
 from adverse.humans.study_file import HumanStudyFile
 
 Stage = Literal["ready", "running", "break", "failed", "finished"]
