@@ -17,7 +17,11 @@ Workers = Annotated[
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the plug-ins that the run's study names, to show frames.")
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run the plug-ins named in the run's study: its levels, metrics and frames may need them.",
+    ),
 ]
 DataPath = Annotated[Path, typer.Argument(metavar="PATH", help="The data set's folder, or a study file.")]
 DataFormat = Annotated[
