@@ -147,12 +147,12 @@ class FinishedRun:
 
     def detections(self, sut: str, setting: str | None = None) -> pa.Table:
         """Return one row for each frame: what a SUT detected under a setting (the baseline by default)."""
-        names, ids = self._store.suts, [one.id for one in self.run.settings]
+        names, ids = self._store.suts, [entry.id for entry in self.run.settings]
         chosen = self.run.baseline.id if setting is None else setting
-        for noun, value, known in (("SUT", sut, names), ("setting", chosen, ids)):
-            if value not in known:
+        for noun, value, available in (("SUT", sut, names), ("setting", chosen, ids)):
+            if value not in available:
                 raise StoreError(
-                    f"the run has no {noun} {value!r}", where=str(self.path), fix=suggestion(value, known)
+                    f"the run has no {noun} {value!r}", where=str(self.path), fix=suggestion(value, available)
                 )
         return self._store.detections(sut, chosen)
 

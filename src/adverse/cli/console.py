@@ -160,14 +160,14 @@ def wrong(statuses: Counter[str]) -> str:
 @contextmanager
 def rendering(console: Console) -> Iterator[Callable[[int, int], None]]:
     """Give what shows how many logs of how many are rendered; nothing is shown of what takes no time."""
-    said = time.monotonic()
+    last = time.monotonic()
     with console.status("rendering") as status:
 
         def show(done: int, total: int) -> None:
-            nonlocal said
+            nonlocal last
             status.update(f"rendered {done} of {total} logs")
-            if not console.is_terminal and time.monotonic() - said > PLAIN_EVERY_S:
-                said = time.monotonic()
+            if not console.is_terminal and time.monotonic() - last > PLAIN_EVERY_S:
+                last = time.monotonic()
                 console.print(f"- rendered {done} of {total} logs", highlight=False)
 
         yield show

@@ -63,18 +63,18 @@ def check_data(
     dataset, section, title = read_place(path, format_name, option or [], registry)
     console = Console(stderr=True)
     with console.status("looking") as status:
-        found = check(
+        facts = check(
             dataset,
             registry.all("mutation"),
             everything=everything,
             watch=lambda done, of: status.update(f"decoded {done} of {of} frames"),
         )
     if as_json:
-        typer.echo(json.dumps({**_plain(found), "data": section, "usable": found.usable}, indent=1))
+        typer.echo(json.dumps({**_plain(facts), "data": section, "usable": facts.usable}, indent=1))
     else:
-        for line in words(found, title, section):
+        for line in words(facts, title, section):
             say(line)
-    if not found.usable:
+    if not facts.usable:
         raise typer.Exit(EXIT_GATE_FAILED)
 
 
@@ -106,18 +106,18 @@ def read_place(
 def _given(options: list[str]) -> dict[str, Any]:
     import yaml
 
-    found = {}
+    parsed = {}
     for text in options:
         name, equals, value = text.partition("=")
         try:
-            found[name.strip()] = yaml.safe_load(value)
+            parsed[name.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             fix = "Quote it."
             raise StudyError("an option is not understood", where="--option", got=text, fix=fix) from error
         if not equals:
             fix = "Write it as boxes=polygons, or split={test: val}."
             raise StudyError("an option has no value", where="--option", got=text, fix=fix)
-    return found
+    return parsed
 
 
 def _is_study(path: Path) -> bool:

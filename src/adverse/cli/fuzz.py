@@ -203,17 +203,17 @@ def resources(
 
     dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
     with RichConsole(stderr=True).status("cutting out") as status:
-        found = Resources.build(
+        resources = Resources.build(
             dataset,
             cache or user_cache("resources"),
             watch=lambda done, of: status.update(f"cut out {done} of {of} frames"),
         )
     if sheet is not None:
-        write_image(sheet, cutout_sheet(found, count=count))
+        write_image(sheet, cutout_sheet(resources, count=count))
     if as_json:
-        typer.echo(json.dumps(facts(found), indent=1))
+        typer.echo(json.dumps(facts(resources), indent=1))
         return
-    for line in (title, *words(found)):
+    for line in (title, *words(resources)):
         typer.echo(line)
 
 
@@ -250,8 +250,8 @@ def show(folder: Path, against: Path | None) -> None:
 
 def _refused(outcome: CampaignOutcome) -> Sequence[str]:
     """Say what kept candidates from becoming tests, the most frequent reasons of each mutation."""
-    found: dict[str, list[str]] = {}
+    by_mutation: dict[str, list[str]] = {}
     row: dict[str, Any]
     for row in outcome.refusals():
-        found.setdefault(row["mutation"], []).append(f"{row['reason']} {row['refused']}")
-    return [f"- {mutation} refused: {', '.join(reasons[:5])}" for mutation, reasons in found.items()]
+        by_mutation.setdefault(row["mutation"], []).append(f"{row['reason']} {row['refused']}")
+    return [f"- {mutation} refused: {', '.join(reasons[:5])}" for mutation, reasons in by_mutation.items()]

@@ -38,7 +38,7 @@ def copy(out: Target) -> None:
 
     copied = copy_models(out)
     typer.echo(f"{len(copied)} files in {out}, trained on rendered scenes (synthetic); in a study beside it:")
-    _print_sections([one.section(name, out.name) for name, one in MODELS.items()])
+    _print_sections([model.section(name, out.name) for name, model in MODELS.items()])
 
 
 @models.command("list")

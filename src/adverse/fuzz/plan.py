@@ -111,7 +111,7 @@ def _code() -> list[str]:
 
 
 def _scorer(file: StudyFile) -> Scorer:
-    task, asked = file.study.task, file.study.fuzz.scorer
+    task, wanted = file.study.task, file.study.fuzz.scorer
     if task not in SCORERS:
         raise StudyError(
             "only segmenters and detectors can be fuzzed",
@@ -121,14 +121,14 @@ def _scorer(file: StudyFile) -> Scorer:
             fix="Set task: in the study.",
         )
     scorers = SCORERS[task]
-    if asked is not None and asked not in scorers:
+    if wanted is not None and wanted not in scorers:
         raise StudyError(
-            f"{asked} does not score a {task} study",
+            f"{wanted} does not score a {task} study",
             where=file.where("fuzz", "scorer"),
             wanted=" or ".join(scorers),
             fix=f"Set scorer: {scorers[0]}, or leave it out.",
         )
-    return asked or scorers[0]
+    return wanted or scorers[0]
 
 
 def _mutations(file: StudyFile) -> tuple[str, ...]:
@@ -271,8 +271,8 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
         raise _nothing(rows, unusable)
     best = max(means, key=lambda name: means[name])
     below = campaign.prune_below
-    kept = tuple(place for place, value in enumerate(scores[best]) if value is not None and value >= below)
-    if not kept:
+    places = tuple(place for place, value in enumerate(scores[best]) if value is not None and value >= below)
+    if not places:
         top = max(scored[best])
         raise DataError(
             "no frame is good enough to be changed",
@@ -282,11 +282,12 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
             fix="Lower prune_below under fuzz: in the study, or use frames that the SUT masters.",
         )
     before = {
-        rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts) for place in kept
+        rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts)
+        for place in places
     }
     too_hard = sum(value is not None and value < below for value in scores[best])
-    not_scored = len(rows) - len(kept) - len(unusable) - too_hard
-    return PrunedBases(kept, before, len(rows), best, means, below, too_hard, not_scored, unusable)
+    not_scored = len(rows) - len(places) - len(unusable) - too_hard
+    return PrunedBases(places, before, len(rows), best, means, below, too_hard, not_scored, unusable)
 
 
 def _percent(row: Row, sut: str) -> float | None:

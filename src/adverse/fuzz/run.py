@@ -66,12 +66,12 @@ def run_campaign(
         status: Status = "interrupted"
         tests_made = 0
         try:
-            kept = progress.bases()
-            status, rounds = progress.tests(kept, tests, guided=guided)
+            bases = progress.bases()
+            status, rounds = progress.tests(bases, tests, guided=guided)
             tests_made = len(rounds.tests)
             facts = {
-                "pruned": kept.facts(),
-                "bases": list(kept.places),
+                "pruned": bases.facts(),
+                "bases": list(bases.places),
                 "resources": progress.resources_key,
                 "results": rounds.digest(),
             }
@@ -117,17 +117,17 @@ class _CampaignInProgress:
             finally:
                 self.watch.end()
         rows = [row for unit in units for row in self.done[BASELINE, unit.id].rows]
-        kept = pruned(rows, self.campaign)
-        for line in kept.words():
+        bases = pruned(rows, self.campaign)
+        for line in bases.words():
             self.watch.note(line)
-        return kept
+        return bases
 
-    def tests(self, kept: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
+    def tests(self, bases: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
-        job = self._with_resources(kept)
+        job = self._with_resources(bases)
         bandit = Bandit(campaign.classes, campaign.seed) if guided else None
-        rounds = Rounds(campaign.mutations, kept.places, campaign.seed, bandit)
+        rounds = Rounds(campaign.mutations, bases.places, campaign.seed, bandit)
         feed: deque[TestUnit] = deque()
         pump = self._pump(job, TESTS, feed)
         try:
@@ -170,10 +170,10 @@ class _CampaignInProgress:
         for unit, result in self.engine.run(work, feed, watch=self.watch, stop=self.stop):
             if isinstance(result, Changed):
                 raise ChangedError(result.files)
-            kept = self.folder.keep(self.journal, phase, unit.id, result)
-            self.done[phase, unit.id] = kept
-            self._advance(kept)
-            yield kept
+            finished = self.folder.keep(self.journal, phase, unit.id, result)
+            self.done[phase, unit.id] = finished
+            self._advance(finished)
+            yield finished
         raise _InterruptedError
 
     def _advance(self, unit: FinishedUnit) -> None:
@@ -263,11 +263,11 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
             raise other_version(folder, before)
         differ = [name for name in ("key", "guided") if before.get(name) != manifest[name]]
         if differ:
-            what = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
+            difference = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
             raise StoreError(
                 "the folder holds another campaign",
                 where=str(folder.path),
-                got=f"a campaign of {before.get('study')!r} that differs in {what}",
+                got=f"a campaign of {before.get('study')!r} that differs in {difference}",
                 fix="Give another --out, or throw away what it found with --fresh.",
             )
     write_file(folder.study, to_yaml(study).encode())

@@ -79,8 +79,8 @@ def verdict(votes: Mapping[str, Says]) -> Says | None:
     >>> verdict({"a": "true", "b": "false"}), verdict({"a": "true", "b": "unsure"}), verdict({})
     ('false', 'true', None)
     """
-    said = set(votes.values())
-    return next((word for word in ("false", "true", "unsure") if word in said), None)
+    opinions = set(votes.values())
+    return next((word for word in ("false", "true", "unsure") if word in opinions), None)
 
 
 @dataclass(frozen=True)

@@ -300,10 +300,10 @@ def majorities(originals: Judgments) -> dict[str, str]:
 
     More than any other answer is most: 2 of 4 with two single others is. One answer is a majority of one.
     """
-    said: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for image, answer in zip(originals.image.tolist(), originals.answer.tolist(), strict=True):
-        said[image][answer] += 1
-    return {image: _most(answers) for image, answers in said.items()}
+        counts[image][answer] += 1
+    return {image: _most(answers) for image, answers in counts.items()}
 
 
 def _most(answers: Counter[str]) -> str:
@@ -328,13 +328,13 @@ def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) ->
     most = majorities(originals)
     on_original = np.array([most.get(image, "") for image in changed.image.tolist()], np.str_)
     unseen = sum(image not in most for image in changed.image.tolist())
-    known = on_original != ""
-    used, on_original = changed.where(known), on_original[known]
+    has_majority = on_original != ""
+    used, on_original = changed.where(has_majority), on_original[has_majority]
     success = used.answer == on_original
     cut = np.quantile(used.dv, baseline_quantile, method="inverted_cdf") if len(used) else 0.0
     barely = used.dv <= cut
-    found = _counted(used, success, used.where(barely), success[barely], base_apart=False)
-    return replace(found, tied=len(changed) - len(used) - unseen, unseen=unseen)
+    counts = _counted(used, success, used.where(barely), success[barely], base_apart=False)
+    return replace(counts, tied=len(changed) - len(used) - unseen, unseen=unseen)
 
 
 def _counted(
@@ -346,12 +346,12 @@ def _counted(
     base_apart: bool,
 ) -> AnswerCounts:
     people = np.unique(np.concatenate([used.participant, base.participant]))
-    person, base_person = (np.searchsorted(people, one.participant) for one in (used, base))
+    person, base_person = (np.searchsorted(people, judgments.participant) for judgments in (used, base))
     places = person * BINS + bin_of(used.dv)
 
     def by_bin(counted: NDArray[np.bool_]) -> Array:
-        found = np.bincount(places, counted, len(people) * BINS).astype(np.float64)
-        return found.reshape(len(people), BINS)
+        flat = np.bincount(places, counted, len(people) * BINS).astype(np.float64)
+        return flat.reshape(len(people), BINS)
 
     def by_person(counted: NDArray[np.bool_]) -> Array:
         return np.bincount(base_person, counted, len(people)).astype(np.float64)

@@ -57,11 +57,11 @@ def drop_interval(
     bin, NaN where a bin is not populated.
     """
     draws = np.vstack([np.ones(len(counted.answers)), draws])
-    known = np.isfinite(fitted)
-    rate = np.clip(np.where(known, fitted, 0.5), SURE, 1 - SURE)
+    populated = np.isfinite(fitted)
+    rate = np.clip(np.where(populated, fitted, 0.5), SURE, 1 - SURE)
     noise = rate * (1 - rate)
     base = min(max(counted.base_rate, SURE), 1 - SURE)
-    used = _onset(counted.answers.sum(axis=0), rate, noise, known, base, threshold_bin)
+    used = _onset(counted.answers.sum(axis=0), rate, noise, populated, base, threshold_bin)
     weight = used / noise
     base_weight = float(counted.base_apart) / (base * (1 - base))
     loss = _losses(
@@ -254,21 +254,21 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         )
     successes = counted.successes.sum(axis=0)
     base = counted.base_rate
-    found = fit(answers[None], successes[None], np.array([base]), options)
-    first = int(found.first[0])
-    populated = np.flatnonzero(np.isfinite(found.fitted[0]))
+    spline = fit(answers[None], successes[None], np.array([base]), options)
+    first = int(spline.first[0])
+    populated = np.flatnonzero(np.isfinite(spline.fitted[0]))
     value = None if first < 0 else float(EDGES[first])
     interval = spread = share = bands = None
     people = counted.participants
     if counted.participants >= FEWEST_PEOPLE:
         draws = draws_of(len(counted.answers), options, name, kind)
-        again = _again(counted, draws, found, options)
+        again = _again(counted, draws, spline, options)
         if again is not None:
             share = float((again.first >= 0).mean())
             spread = None if value is None else _spread(value, again.first, options.confidence, people)
             bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None:
-            low, high = drop_interval(counted, draws, found.fitted[0], first, options.confidence)
+            low, high = drop_interval(counted, draws, spline.fitted[0], first, options.confidence)
             ends = min(low, value), max(high, value)
             interval = Interval(value, *ends, options.confidence, PROFILE, people, "ok")
             if value < low:
@@ -285,9 +285,9 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
             float(EDGES[b + 1]),
             int(answers[b]),
             float(successes[b] / answers[b]),
-            float(found.fitted[0, b]),
+            float(spline.fitted[0, b]),
             None if bands is None else bands[i],
-            float(bdtr(found.hits[0, b], int(answers[b]), base)),
+            float(bdtr(spline.hits[0, b], int(answers[b]), base)),
         )
         for i, b in enumerate(populated)
     )
@@ -308,7 +308,7 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         counted.participants,
         counted.tied,
         counted.unseen,
-        float(found.lam[0]),
+        float(spline.lam[0]),
         bins,
     )
 
@@ -403,10 +403,10 @@ def _spread(value: float, first: NDArray[np.int64], confidence: float, people: i
 
 def _bands(fitted: Array, confidence: float) -> list[tuple[float, float] | None]:
     """Return between which values the curves of the draws lie in each bin; None where too few have it."""
-    told = np.isfinite(fitted).mean(axis=0) >= LEFT
-    ends = np.nanquantile(fitted[:, told], _ends(confidence), axis=0)
-    bands: list[tuple[float, float] | None] = [None] * len(told)
-    for place, low, high in zip(np.flatnonzero(told), *ends, strict=True):
+    common = np.isfinite(fitted).mean(axis=0) >= LEFT
+    ends = np.nanquantile(fitted[:, common], _ends(confidence), axis=0)
+    bands: list[tuple[float, float] | None] = [None] * len(common)
+    for place, low, high in zip(np.flatnonzero(common), *ends, strict=True):
         bands[int(place)] = (float(low), float(high))
     return bands
 

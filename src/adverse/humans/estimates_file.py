@@ -105,8 +105,8 @@ def as_data(
         "images": len(set(judgments.image.tolist())),
         "seen_before": judgments.seen_before,
         "options": asdict(options),
-        "thresholds": [found.plain() for found in estimates],
-        "reuse": [found.plain() for found in agreement],
+        "thresholds": [finding.plain() for finding in estimates],
+        "reuse": [finding.plain() for finding in agreement],
     }
 
 

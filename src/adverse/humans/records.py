@@ -45,10 +45,10 @@ class Records:
 
     def mend(self) -> list[Record]:
         """Return all that happened, having cut off a last line that was never finished."""
-        found, torn = self._read()
+        records, torn = self._read()
         if torn:
-            self.replace(found)
-        return found
+            self.replace(records)
+        return records
 
     def add(self, record: Record) -> None:
         """Write a line and wait until it is on the disk; where that fails, nothing of it stays behind."""
@@ -80,16 +80,16 @@ def _line(record: Record) -> bytes:
 
 def without(records: Records, participant: str) -> list[Record]:
     """Return all that happened but for one participant, or raise DataError where there is no such one."""
-    found = records.read()
-    kept = [record for record in found if record["participant"] != participant]
-    if len(kept) == len(found):
+    everyone = records.read()
+    others = [record for record in everyone if record["participant"] != participant]
+    if len(others) == len(everyone):
         raise DataError(
             "there is no such participant",
             where=str(records.path),
             got=repr(participant[:40]),
             fix="Give the number that their page showed; it stands in the export, too.",
         )
-    return kept
+    return others
 
 
 Role = Literal["qualification", "sanity", "original", "changed"]
@@ -160,8 +160,8 @@ class State:
         """Follow one record."""
         kind, person = record["kind"], str(record["participant"])
         if kind == "joined":
-            known = self.people.setdefault(person, Person(person, record["consent"]))
-            known.consent = record["consent"]
+            participant = self.people.setdefault(person, Person(person, record["consent"]))
+            participant.consent = record["consent"]
         elif kind == "batch":
             trials = [Trial(**plain) for plain in record["trials"]]
             self.people[person].batches.append(trials)
@@ -170,8 +170,8 @@ class State:
         elif kind == "started":
             self.started[record["trial"]] = record["request"]
         elif kind == "answered":
-            told = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
-            self.answers[record["trial"]] = Answer(**told)
+            fields = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
+            self.answers[record["trial"]] = Answer(**fields)
 
     def open_trial(self, person: Person) -> Trial | None:
         """Return the next trial of the participant's last batch that was never shown."""
@@ -259,21 +259,21 @@ class Exported(NamedTuple):
             names,
             (
                 (
-                    one.participant,
-                    one.trial.image,
-                    one.trial.transformation or ORIGINAL,
-                    one.trial.dv,
-                    one.reason,
-                    one.trial.exposure_ms,
-                    one.shown_ms,
+                    skipped.participant,
+                    skipped.trial.image,
+                    skipped.trial.transformation or ORIGINAL,
+                    skipped.trial.dv,
+                    skipped.reason,
+                    skipped.trial.exposure_ms,
+                    skipped.shown_ms,
                 )
-                for one in self.excluded
+                for skipped in self.excluded
             ),
         )
 
     def words(self) -> list[str]:
         """Say how much there is and what was left out."""
-        counts = Counter(one.reason for one in self.excluded)
+        counts = Counter(skipped.reason for skipped in self.excluded)
         originals = [row for row in self.rows if row[2] == ORIGINAL]
         seen = {row[1] for row in originals}
         unpaired = sum(row[1] not in seen for row in self.rows)
@@ -292,7 +292,7 @@ class Exported(NamedTuple):
 def export(state: State, study: HumanStudy) -> Exported:
     """Return the answers that count, and all others with the reason."""
     refuse_another_backend(state, study)
-    kept: list[tuple[str, Trial, str]] = []
+    counted: list[tuple[str, Trial, str]] = []
     excluded = []
     for person, trial, reason in _answers_with_reason(state, study):
         answer = state.answers.get(trial.id)
@@ -300,7 +300,7 @@ def export(state: State, study: HumanStudy) -> Exported:
             shown_ms = None if answer is None else answer.shown_ms
             excluded.append(Excluded(person.id, trial, reason, shown_ms))
         else:
-            kept.append((person.id, trial, answer.answer))
+            counted.append((person.id, trial, answer.answer))
     rows = [
         (
             participant,
@@ -308,10 +308,10 @@ def export(state: State, study: HumanStudy) -> Exported:
             trial.transformation or ORIGINAL,
             trial.dv,
             study.visual_change,
-            said,
+            category,
             trial.truth,
         )
-        for participant, trial, said in kept
+        for participant, trial, category in counted
     ]
     return Exported(tuple(rows), tuple(excluded))
 

@@ -96,7 +96,7 @@ def simulate(people: People, seed: int) -> Judgments:
     dv = np.where(original, 0.0, np.round(rng.random(count), 4))
     truth = rng.integers(0, people.categories, image[-1] + 1)[image]
     right = np.where(original, people.base, rate(people, dv))
-    said = _answers(truth, _shifted(right, ability[person]), people, rng)
+    answered = _answers(truth, _shifted(right, ability[person]), people, rng)
     names = np.array([f"category {number + 1}" for number in range(people.categories)])
     return Judgments(
         np.char.add("person ", person.astype(np.str_)),
@@ -104,7 +104,7 @@ def simulate(people: People, seed: int) -> Judgments:
         np.where(original, ORIGINAL, people.transformation),
         dv,
         np.full(count, people.backend),
-        names[said],
+        names[answered],
         names[truth],
     )
 
@@ -158,16 +158,16 @@ def plan_sample_size(people: People, studies: int, kind: Kind, options: Options)
     results = [
         estimate_one(simulate(people, seed), people.transformation, kind, options) for seed in range(studies)
     ]
-    found = [result for result in results if result.status == FOUND]
-    spans = _spans(result.interval for result in found)
-    spreads = _spans(result.spread for result in found)
+    with_drop = [result for result in results if result.status == FOUND]
+    spans = _spans(result.interval for result in with_drop)
+    spreads = _spans(result.spread for result in with_drop)
     return SampleSizePlan(
         kind,
         studies,
-        len(found) / studies,
+        len(with_drop) / studies,
         _covered(spans, people.drop, studies),
         _covered(spreads, people.drop, studies),
-        float(np.median([r.value for r in found if r.value is not None])) if found else None,
+        float(np.median([r.value for r in with_drop if r.value is not None])) if with_drop else None,
         float(np.median([high - low for low, high in spans])) if spans else None,
     )
 

@@ -62,11 +62,11 @@ def plan_batch(
     rng = generator(study.seed, "batch", person.id, str(number))
     seen = {trial.image for trial in person.trials}
     unseen = [pictures[k] for k in rng.permutation(len(pictures)) if pictures[k].id not in seen]
-    known = [picture for picture in unseen if picture.truth]
+    labelled = [picture for picture in unseen if picture.truth]
     if number == 0 and study.qualification.items:
-        return [PlannedTrial(picture, "qualification") for picture in known[: study.qualification.items]]
+        return [PlannedTrial(picture, "qualification") for picture in labelled[: study.qualification.items]]
     size = min(study.batch, len(unseen))
-    sanity = known[: min(study.sanity.items, size)]
+    sanity = labelled[: min(study.sanity.items, size)]
     rest = [picture for picture in unseen if picture not in sanity]
     originals = round((size - len(sanity)) * study.originals)
     as_original, as_changed = _uses(state)
@@ -163,7 +163,7 @@ class Stimuli:
         """Return an image changed by as near to the wanted visual change as can be."""
 
         def make() -> Stimulus:
-            found = find_strength(
+            search = find_strength(
                 self._fitted(image),
                 transformation,
                 wanted,
@@ -172,7 +172,7 @@ class Stimuli:
                 backend=self.study.visual_change,
                 registry=self.file.registry,
             )
-            return _stimulus(found.image, found.visual_change)
+            return _stimulus(search.image, search.visual_change)
 
         return self._cached(("changed", image, transformation, repr(wanted)), make)
 
@@ -222,12 +222,12 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[Picture]]:
     }
     pictures = [Picture(name, _category(frame, dataset, file) or "") for name, frame in frames.items()]
     needed = study.qualification.items + study.sanity.items
-    known = sum(bool(picture.truth) for picture in pictures)
-    if needed and known < needed + 1:
+    labelled = sum(bool(picture.truth) for picture in pictures)
+    if needed and labelled < needed + 1:
         raise StudyError(
             "too few images whose category is known",
             where=where,
-            got=f"{known} of {len(pictures)} images",
+            got=f"{labelled} of {len(pictures)} images",
             wanted=f"more than {needed}, for qualification and sanity items",
             fix="Say under truth: which classes of the data belong to which category, or set "
             "qualification: {items: 0, right: 0} and sanity: {items: 0}.",

@@ -105,20 +105,20 @@ def threshold(
     """
     number = _number(name)
     if isinstance(name, str) and name == PUBLISHED:
-        found = _published(transformation, kind, where)
+        limit = _published(transformation, kind, where)
     elif number is None:
-        found = _from_file((base or Path()) / str(name), transformation, kind, where)
+        limit = _from_file((base or Path()) / str(name), transformation, kind, where)
     else:
         return _given(number, transformation, kind, backend or DEFAULT_BACKEND, where)
-    if backend is not None and backend != found.backend:
+    if backend is not None and backend != limit.backend:
         raise StudyError(
-            f"the threshold was measured with {found.backend}, the check is to measure with {backend}",
+            f"the threshold was measured with {limit.backend}, the check is to measure with {backend}",
             where=where,
-            got=f"{found.words} of {found.transformation} by {found.backend} ({found.source})",
-            wanted=f"a threshold by {backend}, or visual change by {found.backend}",
-            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {found.backend}.",
+            got=f"{limit.words} of {limit.transformation} by {limit.backend} ({limit.source})",
+            wanted=f"a threshold by {backend}, or visual change by {limit.backend}",
+            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {limit.backend}.",
         )
-    return found
+    return limit
 
 
 def _given(number: float, transformation: str, kind: Kind, backend: Backend, where: str) -> Threshold:
@@ -162,8 +162,10 @@ def same_transformation(one: str, other: str) -> bool:
 def _published(transformation: str, kind: Kind, where: str) -> Threshold:
     for row in _rows():
         if _plain(transformation) in (_plain(row["name"]), _plain(row["mutation"])):
-            (found,) = [t for t in published() if (t.transformation, t.kind) == (row["mutation"], kind)]
-            return found
+            (published_one,) = [
+                t for t in published() if (t.transformation, t.kind) == (row["mutation"], kind)
+            ]
+            return published_one
     raise StudyError(
         f"no threshold is published for {transformation!r}",
         where=where,
@@ -183,11 +185,11 @@ def _from_file(path: Path, transformation: str, kind: Kind, where: str) -> Thres
     for entry in entries:
         if entry["kind"] == kind and same_transformation(entry["transformation"], transformation):
             return _estimated(entry, path)
-    known = sorted({entry["transformation"] for entry in entries if entry["kind"] == kind})
+    shown_names = sorted({entry["transformation"] for entry in entries if entry["kind"] == kind})
     raise StudyError(
         f"the human study has no {SYMBOLS[kind]} of {transformation!r}",
         where=f"{where}, {path}",
-        fix=f"{suggestion(transformation, known)} Give one that was shown to people, or a number.",
+        fix=f"{suggestion(transformation, shown_names)} Give one that was shown to people, or a number.",
     )
 
 
@@ -204,8 +206,10 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
             fix="Correct the name.",
         ) from error
     data = parse_json(raw, path, "estimates")
-    known = isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == FORMAT_VERSION
-    entries = data.get("thresholds") if known else None
+    readable = (
+        isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == FORMAT_VERSION
+    )
+    entries = data.get("thresholds") if readable else None
     if not isinstance(entries, list) or not all(_valid(entry) for entry in entries):
         raise StudyError(
             "the file holds no thresholds of a human study",

@@ -57,12 +57,12 @@ def export_coco(
     ids = Ids(image_ids(test), _category_ids(store))
     _start_over(out)
     written = [_write_results(store, sut, setting, ids, out) for sut in chosen[0] for setting in chosen[1]]
-    unusable = set.intersection(*(set(one.quarantined) for one in written))
+    unusable = set.intersection(*(set(results.quarantined) for results in written))
     usable = Ids(
         {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
     )
     _write(out / ANNOTATIONS, _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable))
-    _write(out / INDEX, {"run": store.run.name, "results": [one._asdict() for one in written]})
+    _write(out / INDEX, {"run": store.run.name, "results": [results._asdict() for results in written]})
     return written
 
 
@@ -70,7 +70,7 @@ def _start_over(out: Path) -> None:
     """Make the folder ours, and delete the files of an earlier export: they are of another run, or state."""
     claim(out, KIND)
     try:
-        before = [Path(one["file"]) for one in json.loads((out / INDEX).read_bytes())["results"]]
+        before = [Path(results["file"]) for results in json.loads((out / INDEX).read_bytes())["results"]]
     except (OSError, ValueError, KeyError, TypeError):
         before = []
     names: dict[str, list[str]] = {".": [ANNOTATIONS, INDEX]}

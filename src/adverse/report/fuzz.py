@@ -204,8 +204,8 @@ def tests_table(outcome: CampaignOutcome) -> Table:
     for row in outcome.rows:
         flat = {"test": len(data) + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
         flat["picture"] = row["picture"]
-        for sut, said in row["suts"].items():
-            flat |= {f"drop.{sut}": said["drop"], f"fault.{sut}": said["fault"]}
+        for sut, result in row["suts"].items():
+            flat |= {f"drop.{sut}": result["drop"], f"fault.{sut}": result["fault"]}
         data.append(flat | {"recipe": row["recipe"]})
     return Table("tests", "Every test", (), (), tuple(data))
 
@@ -318,11 +318,11 @@ def _not_rated(row: ReviewedBin) -> str:
 def summary_words(outcome: CampaignOutcome) -> list[str]:
     """Return the campaign in a few sentences."""
     campaign, count = outcome.campaign, outcome.count
-    kept = campaign.pruned
-    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % on the clean image"
-    dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
-    empty = f" {kept['not_scored']} have no ground truth to score against." if kept["not_scored"] else ""
-    lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}.{empty}"]
+    pruned = campaign.pruned
+    why = f"where {shown(pruned['best'])} scores below {pruned['below']:g} % on the clean image"
+    dropped = f"{pruned['too_hard']} more were dropped" if pruned["too_hard"] else "there are none"
+    empty = f" {pruned['not_scored']} have no ground truth to score against." if pruned["not_scored"] else ""
+    lines = [f"{count} tests on {pruned['kept']} base frames; {dropped} {why}.{empty}"]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})

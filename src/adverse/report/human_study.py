@@ -107,8 +107,8 @@ NEAR_THE_END = 0.85
 def threshold_chart(estimate: Estimate, alpha: float) -> Chart:
     """Return one threshold: dots are bins, their area the answers, orange where significantly worse."""
     title = f"{estimate.symbol} of {shown(estimate.transformation)}: {_outcome(estimate)}"
-    what = "share right" if estimate.kind == "correctness" else "share as before"
-    axes = (Axis("visual change", (0.0, 1.0), TICKS), Axis(what, (0.0, 1.0), TICKS))
+    quantity = "share right" if estimate.kind == "correctness" else "share as before"
+    axes = (Axis("visual change", (0.0, 1.0), TICKS), Axis(quantity, (0.0, 1.0), TICKS))
     lines: list[Line] = []
     dots: list[Dots] = []
     marks: list[Mark] = []
@@ -165,9 +165,9 @@ def _bands(estimate: Estimate) -> Iterator[Band]:
     if interval is not None and interval.low is not None and interval.high is not None:
         name = f"where the drop begins ({interval.confidence:.0%})"
         yield Band(name, [interval.low, min(interval.high, 1.0)], [0.0, 0.0], [1.0, 1.0], DROP)
-    known = [((b.low + b.high) / 2, *map(_shown_rate, b.band)) for b in estimate.bins if b.band is not None]
-    if known:
-        x, low_band, high_band = zip(*known, strict=True)
+    bands = [((b.low + b.high) / 2, *map(_shown_rate, b.band)) for b in estimate.bins if b.band is not None]
+    if bands:
+        x, low_band, high_band = zip(*bands, strict=True)
         yield Band("", x, low_band, high_band, SPLINE)
 
 

@@ -75,7 +75,7 @@ def verdict_table(source: str, verdicts: Sequence[Verdict]) -> Table:
 
 def verdict_tables(verdicts: Mapping[str, Sequence[Verdict]]) -> list[Table]:
     """Return what each command said of a run as a table, the worst first."""
-    return [verdict_table(source, worst_first(said)) for source, said in verdicts.items() if said]
+    return [verdict_table(source, worst_first(judged)) for source, judged in verdicts.items() if judged]
 
 
 def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -91,12 +91,12 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
 def verdict_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
     """Return one sentence for each command that judged the run, naming what does not pass."""
     lines = []
-    for source, said in verdicts.items():
-        not_passed = [verdict for verdict in worst_first(said) if verdict.outcome is not Outcome.PASS]
+    for source, judged in verdicts.items():
+        not_passed = [verdict for verdict in worst_first(judged) if verdict.outcome is not Outcome.PASS]
         named = "; ".join(f"{verdict.outcome}: {shown(verdict.name)}" for verdict in not_passed[:NAMED])
         more = f"; and {len(not_passed) - NAMED} more" if len(not_passed) > NAMED else ""
         rest = f" {named}{more}." if named else ""
-        lines.append(f"{shown(source).capitalize()}: {outcome_counts(said) or 'none'}.{rest}")
+        lines.append(f"{shown(source).capitalize()}: {outcome_counts(judged) or 'none'}.{rest}")
     return lines
 
 

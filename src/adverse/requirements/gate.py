@@ -193,9 +193,9 @@ def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
         return
     figures = list(dict.fromkeys(run.figures(rule)))
     for figure in figures:
-        what = f"{rule.words} of {figure.of}" if figure.of else rule.words
+        subject = f"{rule.words} of {figure.of}" if figure.of else rule.words
         limit = f"at least {rule.at_least:g}" if rule.at_least is not None else f"at most {rule.at_most:g}"
-        words = f"{BOUNDS[rule.judged_by]}{what} is {limit}"
+        words = f"{BOUNDS[rule.judged_by]}{subject} is {limit}"
         name = words
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
@@ -207,19 +207,19 @@ def outcome_of(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
     if figure.doubt or figure.value is None or rule.limit is None:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
-        return _kept(rule, figure.value), figure.note if rule.measure in COUNTS else ""
+        return _outcome_at(rule, figure.value), figure.note if rule.measure in COUNTS else ""
     if figure.interval is None or figure.interval.low is None or figure.interval.high is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
-    at_ends = {_kept(rule, figure.interval.low), _kept(rule, figure.interval.high)}
+    at_ends = {_outcome_at(rule, figure.interval.low), _outcome_at(rule, figure.interval.high)}
     if len(at_ends) == 1:
         return at_ends.pop(), figure.note
     more = f"; {figure.note}" if figure.note else ""
     return Outcome.INCONCLUSIVE, f"the limit lies within the interval{more}"
 
 
-def _kept(rule: Rule, value: float) -> Outcome:
-    kept = value >= rule.at_least if rule.at_least is not None else value <= (rule.at_most or 0.0)
-    return Outcome.PASS if kept else Outcome.FAIL
+def _outcome_at(rule: Rule, value: float) -> Outcome:
+    within_limit = value >= rule.at_least if rule.at_least is not None else value <= (rule.at_most or 0.0)
+    return Outcome.PASS if within_limit else Outcome.FAIL
 
 
 def _requirements(store: Store, rule: Rule) -> Sequence[Verdict]:

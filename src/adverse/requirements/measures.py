@@ -346,17 +346,17 @@ def task_answers(store: Store, sut: str, *, sensitivity: float | None, score: fl
 
 def _above(answers: Answers, threshold: np.float32) -> Answers:
     """Return the answers with the detections that count."""
-    kept = answers.scores >= threshold
-    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))[kept]
+    counts_as = answers.scores >= threshold
+    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))[counts_as]
     counts = np.bincount(row, minlength=len(answers.frame))
     return Answers(
         answers.frame,
         answers.status,
         np.concatenate([[0], np.cumsum(counts)]),
-        answers.boxes[kept],
-        answers.scores[kept],
-        answers.labels[kept],
-        answers.depths_m[kept],
+        answers.boxes[counts_as],
+        answers.scores[counts_as],
+        answers.labels[counts_as],
+        answers.depths_m[counts_as],
     )
 
 

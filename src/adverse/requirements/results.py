@@ -68,11 +68,11 @@ class RankingGap:
             f"{swap.by_accuracy} before {swap.by_distance} by accuracy, after it by reliability"
             for swap in self.swaps
         )
-        said = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
+        sentence = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
         if lower:
             verb = "is" if len(lower) == 1 else "are"
-            said += f" {_listed(lower)} {verb} less reliable than the battery's mean accuracy suggests."
-        return said
+            sentence += f" {_listed(lower)} {verb} less reliable than the battery's mean accuracy suggests."
+        return sentence
 
 
 def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> RankingGap:

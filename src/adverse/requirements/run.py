@@ -140,9 +140,9 @@ def _kind_of(reason: str) -> str:
     >>> _kind_of("the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it.")
     'the mutation up_to failed: ValueError: no'
     """
-    what, *details = reason.partition(". Fix: ")[0].split("; ")
+    summary, *details = reason.partition(". Fix: ")[0].split("; ")
     got = next((text.removeprefix("got: ") for text in details if text.startswith("got: ")), "")
-    return f"{what}: {got}" if "failed" in what else what
+    return f"{summary}: {got}" if "failed" in summary else summary
 
 
 SENSITIVITY = 0.1

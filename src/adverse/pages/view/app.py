@@ -99,7 +99,7 @@ class Pages:
         picture = self.pictures.of(row, setting)
         place = {"log": pick.log, "frame": pick.frame, "setting": setting}
         status, reason = run.troubles.get((pick.sut, setting, run.store.frames.ids[row]), ("ok", ""))
-        one: dict[str, Any] = {
+        view: dict[str, Any] = {
             "side": side,
             "setting": setting,
             "picture": f"/picture.png?{urlencode(place)}" if picture.png else None,
@@ -109,22 +109,22 @@ class Pages:
             "reason": without_paths(reason, *self.pictures.roots),
         }
         if run.detection:
-            return one | frame_boxes(run, pick, setting, row)
+            return view | frame_boxes(run, pick, setting, row)
         answer = frame_answer(run, pick.sut, setting, row)
         labels = f"/labels.png?{urlencode({**place, 'sut': pick.sut})}" if answer.pop("labels") else None
-        return one | answer | {"label_picture": labels}
+        return view | answer | {"label_picture": labels}
 
     def _size(self, row: int, shown: dict[str, dict[str, Any]]) -> tuple[int, int]:
         """Return the size of the picture or, without one, what the camera or the boxes say it would be."""
-        for one in shown.values():
-            if one["size"]:
-                width, height = one["size"]
+        for view in shown.values():
+            if view["size"]:
+                width, height = view["size"]
                 return width, height
         camera = self.run.store.frames.cameras[row]
         if np.isfinite(camera[4:6]).all():
             return int(camera[4]), int(camera[5])
         boxes = [
-            box["box"] for one in shown.values() for box in (*one.get("found", ()), *one.get("true", ()))
+            box["box"] for view in shown.values() for box in (*view.get("found", ()), *view.get("true", ()))
         ]
         right = max((x + wide for x, _, wide, _ in boxes), default=0.0)
         bottom = max((y + high for _, y, _, high in boxes), default=0.0)
@@ -159,14 +159,14 @@ def routes(run: ExploredRun) -> list[BaseRoute]:
         "counted_log": _counted_log,
         "spot_of": _spot_of,
     }
-    known: dict[str, Callable[[Pick], dict[str, Any]]] = {
+    pages_by_name: dict[str, Callable[[Pick], dict[str, Any]]] = {
         "explore": pages.explore,
         "frame": pages.frame,
         "drive": pages.drive,
     }
     return [
         Route("/", lambda _: RedirectResponse("/explore", status_code=303)),
-        *(route for name, page in known.items() for route in _both(name, page, run, templates)),
+        *(route for name, page in pages_by_name.items() for route in _both(name, page, run, templates)),
         Route("/picture.png", _picture(run, pages)),
         Route("/labels.png", _labels(run)),
         assets(PACKAGE, ["view.css", "view.js"]),
@@ -192,10 +192,10 @@ def _both(
 def _picture(run: ExploredRun, pages: Pages) -> Callable[[Request], Response]:
     def picture(request: Request) -> Response:
         row, setting = _frame(run, request)
-        found = pages.pictures.of(row, setting)
-        if not found.png:
+        frame = pages.pictures.of(row, setting)
+        if not frame.png:
             raise HTTPException(404, "This frame cannot be shown.")
-        return Response(found.png, media_type="image/png", headers=KEPT)
+        return Response(frame.png, media_type="image/png", headers=KEPT)
 
     return picture
 
@@ -204,18 +204,18 @@ def _labels(run: ExploredRun) -> Callable[[Request], Response]:
     def labels(request: Request) -> Response:
         row, setting = _frame(run, request)
         sut = picked(run, request.query_params).sut
-        found = None if run.detection else label_picture(run, sut, setting, row)
-        if found is None:
+        png = None if run.detection else label_picture(run, sut, setting, row)
+        if png is None:
             raise HTTPException(404, "There is no label map of this frame.")
-        return Response(found, media_type="image/png", headers=KEPT)
+        return Response(png, media_type="image/png", headers=KEPT)
 
     return labels
 
 
 def _frame(run: ExploredRun, request: Request) -> tuple[int, str]:
     """Return the row of the frame and the setting that a picture is asked for."""
-    asked = dict(request.query_params)
-    pick = picked(run, asked | {"left": asked.get("setting", run.baseline)})
+    query = dict(request.query_params)
+    pick = picked(run, query | {"left": query.get("setting", run.baseline)})
     return int(run.logs[pick.log].rows[pick.frame]), pick.left
 
 

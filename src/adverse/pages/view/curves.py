@@ -31,10 +31,10 @@ SHAPES = ("circle", "diamond", "dot", "dot", "dot")
 
 def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return the three panels as SVG and, for each line, its values and its markers' places at all levels."""
-    known = run.curves(pick.sut, pick.level)
+    curves = run.curves(pick.sut, pick.level)
     roles = _roles(run, pick)
-    drawn = [(name, known[name]) for name in roles if name in known]
-    missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in known]
+    drawn = [(name, curves[name]) for name in roles if name in curves]
+    missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in curves]
     rows = run.rows_of(pick.level, pick.sut)
     size = (PANEL_SIZE.width, PANEL_SIZE.height)
     if not drawn:
@@ -147,12 +147,12 @@ def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     except AdverseError as error:
         return {"why": f"{error.what[:1].upper()}{error.what[1:]}."}
     runs = [
-        (side, f"{side}: {shown(one.sut)} under {shown(one.setting)}", style_of(number)[0], one.by_sut)
-        for number, (side, one) in enumerate(driven.items())
+        (side, f"{side}: {shown(drive.sut)} under {shown(drive.setting)}", style_of(number)[0], drive.by_sut)
+        for number, (side, drive) in enumerate(driven.items())
     ]
     truth = next(iter(driven.values())).by_truth
     runs.append(("truth", "driven by the ground truth", TRUTH_COLOUR, truth))
-    marks = [mark for side, one in driven.items() for mark in _marks(side, one)]
+    marks = [mark for side, drive in driven.items() for mark in _marks(side, drive)]
     panels = (
         time_panel("speed, m/s", "time, s", [_line(*run, "speed_mps") for run in runs], marks, width=WIDTH),
         time_panel(
@@ -181,15 +181,15 @@ def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
             }
             for (side, name, colour, trace), at in zip(runs, passed, strict=True)
         ],
-        "verdicts": [f"{side} {_verdict(one)}" for side, one in driven.items()],
+        "verdicts": [f"{side} {_verdict(drive)}" for side, drive in driven.items()],
         "frames": [_row(float(place), runs, [at[n] for at in passed]) for n, place in enumerate(stations)],
     }
 
 
-def _verdict(one: Driven) -> str:
-    stops = int(one.by_sut.stopped.sum())
-    if one.positive or not stops:
-        return SAFE[one.safe]
+def _verdict(drive: Driven) -> str:
+    stops = int(drive.by_sut.stopped.sum())
+    if drive.positive or not stops:
+        return SAFE[drive.safe]
     return f"has nothing to stop for, and stops {'once' if stops == 1 else f'{stops} times'}"
 
 
@@ -198,9 +198,9 @@ def _driven(run: ExploredRun, pick: Pick, setting: str) -> Driven:
     driver = Driver(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
     kind = pick.level.partition("/")[2]
     context = run.context(pick.log)
-    known = kind if kind in context.truths else None
+    positions = kind if kind in context.truths else None
     matched, placed = run.judged(pick.sut, setting, pick.log), run.seen(pick.sut, setting, pick.log)
-    return drive_detections(context, matched, driver, pick.log, kind=known, placed=placed)
+    return drive_detections(context, matched, driver, pick.log, kind=positions, placed=placed)
 
 
 def _line(side: str, name: str, colour: str, trace: Trace, column: str) -> Line:

@@ -171,8 +171,8 @@ def _segmented(
         for name, value in (*scores.items(), *per_class.items())
         if value is not None
     ]
-    kept = record["label_map"] is not None
-    return {"title": TITLE, "rows": rows, "labels": kept, "note": "" if kept else NOT_KEPT}
+    has_map = record["label_map"] is not None
+    return {"title": TITLE, "rows": rows, "labels": has_map, "note": "" if has_map else NOT_KEPT}
 
 
 def _colours() -> NDArray[np.uint8]:
@@ -224,7 +224,10 @@ class Pictures:
             shown = self._render(frame, setting)
             if shown.png:  # what failed may work again once the data are back
                 self.kept[key] = shown
-            while len(self.kept) > 1 and sum(len(one.png) for one in self.kept.values()) > self.most_bytes:
+            while (
+                len(self.kept) > 1
+                and sum(len(picture.png) for picture in self.kept.values()) > self.most_bytes
+            ):
                 self.kept.popitem(last=False)
             return shown
 
@@ -238,8 +241,8 @@ class Pictures:
         image = np.asarray(version.image)
         png = cv2.imencode(".png", image[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, QUICK])[1].tobytes()
         frames = self.run.store.frames
-        known = self.run.pixel_hashes(frames.logs[frames.log[frame]])
-        changed = version.pixels != known.get(name, version.pixels)
+        hashes = self.run.pixel_hashes(frames.logs[frames.log[frame]])
+        changed = version.pixels != hashes.get(name, version.pixels)
         return FramePicture(png, int(image.shape[1]), int(image.shape[0]), CHANGED if changed else None)
 
     def _tell(self, words: str) -> None:

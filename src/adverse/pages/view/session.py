@@ -109,10 +109,8 @@ class ExploredRun:
             WHERE sut = $sut AND level = $level AND setting = $setting AND log = $log"""
         path = self._result("outcomes")
         with _readable(path), duckdb.connect() as connection:
-            found = connection.execute(sql, {"path": str(path), **names}).fetchone()
-        return (
-            None if found is None else dict(zip(("truths", "hits", "exposure", "cost"), found, strict=True))
-        )
+            row = connection.execute(sql, {"path": str(path), **names}).fetchone()
+        return None if row is None else dict(zip(("truths", "hits", "exposure", "cost"), row, strict=True))
 
     def _result(self, name: str) -> Path:
         """Return a table of the results; looked at again when it changed while the page is open."""
@@ -161,15 +159,15 @@ class ExploredRun:
     def _curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         """Return the curves of a SUT at a level that the data could answer, by setting."""
         columns = self._columns(sut, level)
-        found = {}
+        curves = {}
         for setting in (*self.settings, ANY_MILD, ANY):
             rows = columns["setting"] == setting
             parts = [
                 columns[name][rows].astype(np.float64) for name in ("sensitivity", "safety", "efficiency")
             ]
             if rows.any() and all(np.isfinite(part).all() for part in parts):
-                found[setting] = TradeOff(setting, *parts)
-        return found
+                curves[setting] = TradeOff(setting, *parts)
+        return curves
 
     def _columns(self, sut: str, level: str) -> dict[str, NDArray[Any]]:
         path = self._result("curves")
@@ -226,44 +224,45 @@ class Pick:
         return urlencode(asdict(replace(self, **changes)))  # type: ignore[arg-type]
 
 
-def picked(run: ExploredRun, asked: Mapping[str, str]) -> Pick:
+def picked(run: ExploredRun, query: Mapping[str, str]) -> Pick:
     """Return the view that is asked for; what is not said is chosen for it.
 
     Names that the run does not have raise 404, numbers that are none 400.
     """
-    log = run.logs[_known("log", asked, run.logs, _with_truth(run))]
+    log = run.logs[_named_in_run("log", query, run.logs, _with_truth(run))]
     settings = list(run.settings)
     levels = run.levels or [""]
     return Pick(
-        sut=_known("sut", asked, run.suts, run.suts[0]),
-        level=_known("level", asked, levels, levels[0]),
-        left=_known("left", asked, settings, run.baseline),
-        right=_known("right", asked, settings, settings[min(1, len(settings) - 1)]),
+        sut=_named_in_run("sut", query, run.suts, run.suts[0]),
+        level=_named_in_run("level", query, levels, levels[0]),
+        left=_named_in_run("left", query, settings, run.baseline),
+        right=_named_in_run("right", query, settings, settings[min(1, len(settings) - 1)]),
         log=log.name,
-        frame=_number("frame", asked, len(log.rows) - 1, lambda: _first_frame(run, log)),
-        k=_number("k", asked, _most(run), lambda: _first_level(run)),
-        at=_number("at", asked, WHOLE, lambda: HALF),
+        frame=_number("frame", query, len(log.rows) - 1, lambda: _first_frame(run, log)),
+        k=_number("k", query, _most(run), lambda: _first_level(run)),
+        at=_number("at", query, WHOLE, lambda: HALF),
     )
 
 
-def _known(name: str, asked: Mapping[str, str], known: Iterable[str], default: str) -> str:
-    if name not in asked:
+def _named_in_run(name: str, query: Mapping[str, str], names: Iterable[str], default: str) -> str:
+    if name not in query:
         return default
-    said = asked[name]
-    for one in known:
-        if said in (one, one.replace("\r\n", "\n").replace("\n", "\r\n")):  # as forms send line breaks
-            return one
+    value = query[name]
+    for option in names:
+        as_forms_send_it = option.replace("\r\n", "\n").replace("\n", "\r\n")
+        if value in (option, as_forms_send_it):
+            return option
     raise HTTPException(404, f"The run has no such {name}.")
 
 
-def _number(name: str, asked: Mapping[str, str], most: int, default: Callable[[], int]) -> int:
+def _number(name: str, query: Mapping[str, str], most: int, default: Callable[[], int]) -> int:
     """Return a whole number from 0; one beyond the end is the end, so that a shorter log can be picked."""
-    said = asked.get(name, "")
-    if not said:
+    value = query.get(name, "")
+    if not value:
         return default()
-    if not (said.isascii() and said.isdigit() and len(said) <= MOST_DIGITS):
+    if not (value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS):
         raise HTTPException(400, f"{name} is a whole number from 0 to {most}.")
-    return min(int(said), most)
+    return min(int(value), most)
 
 
 def _most(run: ExploredRun) -> int:
