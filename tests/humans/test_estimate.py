@@ -14,14 +14,14 @@ from scipy.stats import binomtest
 
 from adverse.errors import StudyError
 from adverse.humans.answers import COLUMNS, Judgments, Row, count_answers, judgments_of
-from adverse.humans.estimate import Estimate, Options, estimate, estimate_one
+from adverse.humans.estimate import Estimate, EstimateOptions, estimate, estimate_one
 from adverse.humans.estimates_file import reuse
 from adverse.humans.simulate import People, plan_sample_size, rate, simulate
 from adverse.humans.smoothing import DEGREES, Array, smooth
 from adverse.humans.thresholds import KINDS, Kind
 from adverse.report.human_study import in_words
 
-QUICK = Options(resamples=100)
+QUICK = EstimateOptions(resamples=100)
 
 
 def rows_of(judgments: Judgments) -> list[Row]:
@@ -125,7 +125,7 @@ def steps(counts: list[tuple[int, int]]) -> Judgments:
     return judgments_of(rows)
 
 
-def correctness(judgments: Judgments, options: Options = QUICK) -> Estimate:
+def correctness(judgments: Judgments, options: EstimateOptions = QUICK) -> Estimate:
     return estimate(judgments, options)[0]
 
 
@@ -242,7 +242,7 @@ def test_weighting_by_answers_is_the_same_where_bins_are_equal() -> None:
 )
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(StudyError, match="a value it cannot take"):
-        Options(**wrong)  # type: ignore[arg-type]
+        EstimateOptions(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("onset", ["even", "gentle", "sudden"])

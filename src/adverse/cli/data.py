@@ -128,9 +128,9 @@ def _is_study(path: Path) -> bool:
     return isinstance(read, dict) and "data" in read
 
 
-def _plain(found: Any) -> dict[str, Any]:
+def _plain(facts: Any) -> dict[str, Any]:
     """Return the facts as plain values, named tuples as mappings."""
-    return {field.name: _mapping(getattr(found, field.name)) for field in dataclasses.fields(found)}
+    return {field.name: _mapping(getattr(facts, field.name)) for field in dataclasses.fields(facts)}
 
 
 def _mapping(value: Any) -> Any:

@@ -168,14 +168,14 @@ def estimate(
         adverse humans estimate answers.csv --consecutive 2          the rule of the paper's own script
     """
     from adverse.humans.answers import read_judgments
-    from adverse.humans.estimate import Options
+    from adverse.humans.estimate import EstimateOptions
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
     from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
-    options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
+    options = EstimateOptions(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
     judgments = read_judgments(answers)
     estimates = work_out(judgments, options)
     agreement = [] if no_reuse else reuse(judgments, options)
@@ -223,7 +223,7 @@ def simulate(
     """
     from adverse.errors import StudyError
     from adverse.humans.answers import to_csv
-    from adverse.humans.estimate import Options
+    from adverse.humans.estimate import EstimateOptions
     from adverse.humans.simulate import People, plan_sample_size
     from adverse.humans.simulate import simulate as make_up
     from adverse.humans.thresholds import KINDS
@@ -245,7 +245,7 @@ def simulate(
     )
     if repeat is not None:
         for kind in KINDS:
-            typer.echo(plan_sample_size(people, repeat, kind, Options(seed=seed)).words)
+            typer.echo(plan_sample_size(people, repeat, kind, EstimateOptions(seed=seed)).words)
     elif target is not None:
         write_file(target, to_csv(make_up(people, seed)).encode())
         typer.echo(f"written: {target}", err=True)

@@ -115,8 +115,8 @@ def _failed(scores: Row) -> bool:
     return scores["fault"] is not None or (scores["drop"] is not None and scores["drop"] >= 1)
 
 
-def _tests(units: Sequence[Sequence[Row]], known: set[str]) -> Iterator[Row]:
-    seen = set(known)
+def _tests(units: Sequence[Sequence[Row]], pictures: set[str]) -> Iterator[Row]:
+    seen = set(pictures)
     for rows in units:
         for row in rows:
             if "picture" in row and row["picture"] not in seen:

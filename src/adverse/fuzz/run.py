@@ -184,23 +184,23 @@ class _CampaignInProgress:
         self._left -= len(tests)
         self.watch.advance(Counter(map(_status, tests)))
 
-    def _with_resources(self, kept: PrunedBases) -> FuzzJob:
+    def _with_resources(self, bases: PrunedBases) -> FuzzJob:
         campaign = self.campaign
-        chosen = {campaign.job.frames[place].id for place in kept.places}
+        chosen = {campaign.job.frames[place].id for place in bases.places}
         logs = tuple(
             replace(log, frames=tuple(frame for frame in log.frames if frame.id in chosen))
             for log in campaign.dataset.logs
         )
-        bases = replace(campaign.dataset, logs=tuple(log for log in logs if log.frames))
+        dataset = replace(campaign.dataset, logs=tuple(log for log in logs if log.frames))
         home = user_cache("resources")
         home.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        resources = Resources.build(bases, home, hashes=campaign.job.inputs, watch=_Building(self.watch))
+        resources = Resources.build(dataset, home, hashes=campaign.job.inputs, watch=_Building(self.watch))
         self.resources_key = resources.key
         counted = ", ".join(f"{count} {name}" for name, count in resources.classes.items())
         self.watch.note(f"resource set: {counted or 'no objects'} ({time.monotonic() - began:.1f} s)")
         path = home / f"resources-{resources.key}.arrow"
-        return replace(campaign.job, resources=path, before=kept.before)
+        return replace(campaign.job, resources=path, before=bases.before)
 
     def _read_journal(self) -> None:
         journal = self.journal

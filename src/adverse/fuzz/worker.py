@@ -237,7 +237,7 @@ class FuzzWorker:
             rows.append(row)
         return FuzzRecords(rows, files, times)
 
-    def _draw(self, unit: TestUnit, draw: int, arm: Arm, known: set[int], avoid: Avoid) -> FuzzDraw:
+    def _draw(self, unit: TestUnit, draw: int, arm: Arm, drawn_before: set[int], avoid: Avoid) -> FuzzDraw:
         """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""
         began = time.perf_counter()
         rng = generator(unit.seed, "fuzz", str(draw))
@@ -253,7 +253,7 @@ class FuzzWorker:
             if recipe is None:
                 continue
             number = key_number(recipe.key())
-            if number in known:
+            if number in drawn_before:
                 refused[DUPLICATE] += 1
                 continue
             try:
@@ -265,10 +265,10 @@ class FuzzWorker:
             if picture == scene.picture:
                 refused[UNCHANGED] += 1
                 continue
-            if key_number(picture) in known:
+            if key_number(picture) in drawn_before:
                 refused[DUPLICATE] += 1
                 continue
-            known |= {number, key_number(picture)}
+            drawn_before |= {number, key_number(picture)}
             return FuzzDraw(draw, arm, refused, recipe, scene, mutated, time.perf_counter() - began)
         return FuzzDraw(draw, arm, refused, None, None, None, time.perf_counter() - began)
 

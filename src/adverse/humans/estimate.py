@@ -79,15 +79,15 @@ def drop_interval(
     return float(EDGES[max(low - 1, 0)]), math.inf if beyond else float(EDGES[high + 1])
 
 
-def _onset(answers: Array, rate: Array, noise: Array, known: Array, base: float, start: int) -> Array:
+def _onset(answers: Array, rate: Array, noise: Array, populated: Array, base: float, start: int) -> Array:
     """Return which bins to fit (1 or 0): up to where, from the threshold on, the drop is beyond doubt."""
-    fall = np.where(known, np.clip(base - rate, 0, None), 0)
-    evidence = np.cumsum(np.where(known, answers * fall**2 / noise, 0))
-    done = known & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
+    fall = np.where(populated, np.clip(base - rate, 0, None), 0)
+    evidence = np.cumsum(np.where(populated, answers * fall**2 / noise, 0))
+    done = populated & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
     if not done.any():
-        return known.astype(np.float64)
-    place = np.cumsum(known)
-    near: Array = (known & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
+        return populated.astype(np.float64)
+    place = np.cumsum(populated)
+    near: Array = (populated & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
     return near
 
 
@@ -130,7 +130,7 @@ FEWEST_PEOPLE = 10
 
 
 @dataclass(frozen=True)
-class Options:
+class EstimateOptions:
     """How thresholds are estimated; the defaults are the paper's.
 
     `weight`: whether the spline counts every bin alike or by its answers. `consecutive`: how many significant
@@ -224,9 +224,9 @@ class Fit:
     lam: Array
 
 
-def estimate(judgments: Judgments, options: Options | None = None) -> list[Estimate]:
+def estimate(judgments: Judgments, options: EstimateOptions | None = None) -> list[Estimate]:
     """Estimate t_c and t_p of every transformation in the answers."""
-    chosen = options or Options()
+    chosen = options or EstimateOptions()
     return [
         estimate_one(judgments.of(name), name, kind, chosen)
         for name in judgments.transformations
@@ -234,7 +234,7 @@ def estimate(judgments: Judgments, options: Options | None = None) -> list[Estim
     ]
 
 
-def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Estimate:
+def estimate_one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) -> Estimate:
     """Estimate one threshold from the answers on one transformation and on all originals."""
     counted = count_answers(judgments, kind, options.baseline_quantile)
     backend = judgments.measured_by
@@ -313,7 +313,9 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
     )
 
 
-def fit(answers: Array, successes: Array, base: Array, options: Options, lam: Array | None = None) -> Fit:
+def fit(
+    answers: Array, successes: Array, base: Array, options: EstimateOptions, lam: Array | None = None
+) -> Fit:
     """Fit and test B rows of counts (B, BINS) against B rates; `lam` (B,) fixes the smoothing."""
     keep = answers > FEW
     counts = keep.sum(axis=1)
@@ -331,7 +333,7 @@ def fit(answers: Array, successes: Array, base: Array, options: Options, lam: Ar
 
 
 def _first_proven(
-    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: Options
+    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: EstimateOptions
 ) -> NDArray[np.int64]:
     """Return in each row the column where the first significant test, or pair of them, is; -1 if nowhere.
 
@@ -352,7 +354,7 @@ def _first_proven(
     return first
 
 
-def draws_of(people: int, options: Options, *key: str) -> Array:
+def draws_of(people: int, options: EstimateOptions, *key: str) -> Array:
     """Return how often each participant is drawn in each resample (R, P)."""
     rng = generator(options.seed, "human thresholds", *key)
     return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
@@ -370,12 +372,12 @@ def lacking(counted: AnswerCounts) -> str:
     return ""
 
 
-def _again(counted: AnswerCounts, draws: Array, found: Fit, options: Options) -> Fit | None:
+def _again(counted: AnswerCounts, draws: Array, spline: Fit, options: EstimateOptions) -> Fit | None:
     """Fit once more for participants drawn anew, in the bins and with the smoothing of the data.
 
     None where hardly any draw has enough bins left: then nothing can be said about other participants.
     """
-    populated = np.isfinite(found.fitted[0])
+    populated = np.isfinite(spline.fitted[0])
     answers = (draws @ counted.answers) * populated
     base_answers = draws @ counted.base_answers
     base = np.where(
@@ -389,7 +391,7 @@ def _again(counted: AnswerCounts, draws: Array, found: Fit, options: Options) ->
         (draws @ counted.successes)[enough],
         base[enough],
         options,
-        np.full(int(enough.sum()), found.lam[0]),
+        np.full(int(enough.sum()), spline.lam[0]),
     )
 
 

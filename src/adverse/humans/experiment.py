@@ -17,7 +17,7 @@ from adverse.content import digest
 from adverse.errors import AdverseError, DataError
 from adverse.humans.records import (
     Answer,
-    Person,
+    Participant,
     Record,
     Records,
     State,
@@ -55,7 +55,7 @@ class Experiment:
         self.stimuli = stimuli or Stimuli(file)
         self._lock = threading.Lock()
 
-    def person(self, secret: str) -> Person | None:
+    def person(self, secret: str) -> Participant | None:
         """Return the participant whose browser holds this secret, if they agreed to the present text."""
         person = self.state.people.get(participant_of(secret)) if secret else None
         return person if person and person.consent == self.study.consent.version else None
@@ -68,7 +68,7 @@ class Experiment:
             self._write({"kind": "joined", "participant": participant_of(secret), "consent": consent})
         return secret
 
-    def progress(self, person: Person) -> Progress:
+    def progress(self, person: Participant) -> Progress:
         """Say where a participant stands."""
         last = person.batches[-1] if person.batches else []
         left = sum(trial.id not in self.state.started for trial in last)
@@ -79,7 +79,7 @@ class Experiment:
         """How many batches a participant is given at most, the first one that qualifies included."""
         return self.study.batches + bool(self.study.qualification.items)
 
-    def next_batch(self, person: Person) -> Progress:
+    def next_batch(self, person: Participant) -> Progress:
         """Give a participant the next batch, unless the last one is not done or they are finished."""
         with self._lock:
             person = self._still_there(person)
@@ -95,7 +95,7 @@ class Experiment:
                 self._write({"kind": "batch", "participant": person.id, "trials": plain})
             return self.progress(person)
 
-    def start(self, person: Person, request: str) -> Trial | None:
+    def start(self, person: Participant, request: str) -> Trial | None:
         """Return the trial to show now, never to be shown again; the same one for a repeated request."""
         with self._lock:
             person = self._still_there(person)
@@ -109,7 +109,7 @@ class Experiment:
                 )
             return next_trial
 
-    def answer(self, person: Person, trial: str, answer: Answer) -> None:
+    def answer(self, person: Participant, trial: str, answer: Answer) -> None:
         """Keep an answer; on the disk when this returns. A second one to the same trial changes nothing."""
         with self._lock:
             if self.state.owner.get(trial) != person.id or trial not in self.state.started:
@@ -123,7 +123,7 @@ class Experiment:
                 }
                 self._write({"kind": "answered", "participant": person.id, "trial": trial, **fields})
 
-    def stimulus(self, person: Person, trial: str, *, mask: bool) -> Stimulus | None:
+    def stimulus(self, person: Participant, trial: str, *, mask: bool) -> Stimulus | None:
         """Return the picture or the mask of a trial that is on its way to this participant's screen."""
         shown_trial = self.state.trials.get(trial)
         if shown_trial is None or self.state.owner[trial] != person.id or trial not in self.state.started:
@@ -149,7 +149,7 @@ class Experiment:
             return self.stimuli.changed(trial.image, trial.transformation, trial.wanted)
         return self.stimuli.original(trial.image)
 
-    def _made(self, person: Person, number: int, planned: list[PlannedTrial]) -> list[Trial]:
+    def _made(self, person: Participant, number: int, planned: list[PlannedTrial]) -> list[Trial]:
         """Make the pictures of a batch; one that cannot be made is left out and told in the terminal."""
         trials = []
         for place, plan in enumerate(planned):
@@ -173,7 +173,7 @@ class Experiment:
             raise DataError("no image of the next batch can be shown", fix="The terminal says why.")
         return trials
 
-    def _stage(self, person: Person, left: int) -> Stage:
+    def _stage(self, person: Participant, left: int) -> Stage:
         if left:
             return "running"
         if qualified(self.state, person, self.study) is False:
@@ -183,7 +183,7 @@ class Experiment:
             return "finished"
         return "break" if person.batches else "ready"
 
-    def _still_there(self, person: Person) -> Person:
+    def _still_there(self, person: Participant) -> Participant:
         """Return a participant as they are now; they may have been erased since the request came in."""
         if person.id not in self.state.people:
             raise DataError("your answers are erased; reload the page to take part anew")

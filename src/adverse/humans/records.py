@@ -130,7 +130,7 @@ class Answer:
 
 
 @dataclass
-class Person:
+class Participant:
     """A participant: what they agreed to, and the batches they were given."""
 
     id: str
@@ -147,7 +147,7 @@ class State:
     """Everything that the records say."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        self.people: dict[str, Person] = {}
+        self.people: dict[str, Participant] = {}
         self.trials: dict[str, Trial] = {}
         self.owner: dict[str, str] = {}
         self.started: dict[str, str] = {}
@@ -160,7 +160,7 @@ class State:
         """Follow one record."""
         kind, person = record["kind"], str(record["participant"])
         if kind == "joined":
-            participant = self.people.setdefault(person, Person(person, record["consent"]))
+            participant = self.people.setdefault(person, Participant(person, record["consent"]))
             participant.consent = record["consent"]
         elif kind == "batch":
             trials = [Trial(**plain) for plain in record["trials"]]
@@ -173,7 +173,7 @@ class State:
             fields = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
             self.answers[record["trial"]] = Answer(**fields)
 
-    def open_trial(self, person: Person) -> Trial | None:
+    def open_trial(self, person: Participant) -> Trial | None:
         """Return the next trial of the participant's last batch that was never shown."""
         last = person.batches[-1] if person.batches else []
         return next((trial for trial in last if trial.id not in self.started), None)
@@ -200,7 +200,7 @@ def refuse_another_backend(state: State, study: HumanStudy) -> None:
             )
 
 
-def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
+def qualified(state: State, person: Participant, study: HumanStudy) -> bool | None:
     """Tell whether a participant passed the first batch; None while it is not done."""
     if not study.qualification.items:
         return True
@@ -242,7 +242,7 @@ class Excluded(NamedTuple):
     shown_ms: float | None
 
 
-class Exported(NamedTuple):
+class ExportedAnswers(NamedTuple):
     """The rows of the answers file, and the trials that were left out of it."""
 
     rows: tuple[tuple[Any, ...], ...]
@@ -289,7 +289,7 @@ class Exported(NamedTuple):
         return lines
 
 
-def export(state: State, study: HumanStudy) -> Exported:
+def export(state: State, study: HumanStudy) -> ExportedAnswers:
     """Return the answers that count, and all others with the reason."""
     refuse_another_backend(state, study)
     counted: list[tuple[str, Trial, str]] = []
@@ -313,10 +313,10 @@ def export(state: State, study: HumanStudy) -> Exported:
         )
         for participant, trial, category in counted
     ]
-    return Exported(tuple(rows), tuple(excluded))
+    return ExportedAnswers(tuple(rows), tuple(excluded))
 
 
-def _answers_with_reason(state: State, study: HumanStudy) -> Iterator[tuple[Person, Trial, str]]:
+def _answers_with_reason(state: State, study: HumanStudy) -> Iterator[tuple[Participant, Trial, str]]:
     """Yield every original and changed image that was shown, with why it does not count, if it does not."""
     for person in state.people.values():
         passed = qualified(state, person, study)

@@ -26,7 +26,7 @@ from starlette.routing import BaseRoute, Route
 
 from adverse.errors import AdverseError, IncompleteError, LockedError, StoreError
 from adverse.humans.experiment import Experiment
-from adverse.humans.records import Answer, Person, Records, State, without
+from adverse.humans.records import Answer, Participant, Records, State, without
 from adverse.humans.study_file import HumanStudyFile
 from adverse.serving import Door, assets, json_answer, open_door, templates_of
 from adverse.store.durable import storage_errors, write_file
@@ -105,11 +105,11 @@ class _Pages:
             raise HTTPException(404)
         return Response(stimulus.png, media_type="image/png")
 
-    def batch(self, person: Person, _: Message) -> Response:
+    def batch(self, person: Participant, _: Message) -> Response:
         """Give out the next batch."""
         return json_answer(asdict(self.experiment.next_batch(person)))
 
-    def trial(self, person: Person, message: Message) -> Response:
+    def trial(self, person: Participant, message: Message) -> Response:
         """Start the next trial."""
         request = message.get("request")
         if not isinstance(request, str) or not NONCE.fullmatch(request):
@@ -121,7 +121,7 @@ class _Pages:
             answer |= {"trial": next_trial.id, "exposure_ms": next_trial.exposure_ms, **times}
         return json_answer(answer)
 
-    def answer(self, person: Person, message: Message) -> Response:
+    def answer(self, person: Participant, message: Message) -> Response:
         """Keep an answer; when this is sent, it is on the disk."""
         number = message.get("answer")
         if not isinstance(number, int) or isinstance(number, bool):
@@ -133,7 +133,7 @@ class _Pages:
         self.experiment.answer(person, str(message.get("trial")), choice)
         return json_answer({"kept": True})
 
-    def from_participant(self, work: Callable[[Person, Message], Response]) -> Endpoint:
+    def from_participant(self, work: Callable[[Participant, Message], Response]) -> Endpoint:
         """Return an endpoint that takes JSON from a participant."""
 
         async def endpoint(request: Request) -> Response:
@@ -151,7 +151,7 @@ class _Pages:
 
         return endpoint
 
-    def who(self, request: Request) -> Person:
+    def who(self, request: Request) -> Participant:
         """Return the participant who asks, or refuse."""
         person = self.experiment.person(request.cookies.get(self.cookie, ""))
         if person is None:

@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError
 from adverse.humans.answers import ORIGINAL, Judgments
-from adverse.humans.estimate import Options, estimate_one
+from adverse.humans.estimate import EstimateOptions, estimate_one
 from adverse.humans.thresholds import FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
 from adverse.visual import Backend
@@ -153,7 +153,7 @@ class SampleSizePlan:
         )
 
 
-def plan_sample_size(people: People, studies: int, kind: Kind, options: Options) -> SampleSizePlan:
+def plan_sample_size(people: People, studies: int, kind: Kind, options: EstimateOptions) -> SampleSizePlan:
     """Simulate studies with seeds 0, 1, 2 ... and estimate each."""
     results = [
         estimate_one(simulate(people, seed), people.transformation, kind, options) for seed in range(studies)

@@ -27,7 +27,7 @@ from adverse.data.reading import read_format
 from adverse.data.write import image_bytes
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, bin_of
-from adverse.humans.records import Person, Role, State, off_time
+from adverse.humans.records import Participant, Role, State, off_time
 from adverse.humans.study_file import HumanStudy, HumanStudyFile
 from adverse.plugins import bind
 from adverse.seeds import generator
@@ -38,7 +38,7 @@ OPEN = 0.5
 """What a trial counts that is given out but not answered: it may never be."""
 
 
-class Picture(NamedTuple):
+class StudyImage(NamedTuple):
     """An image that can be shown: its id, and which category it is; empty where nobody knows."""
 
     id: str
@@ -48,14 +48,14 @@ class Picture(NamedTuple):
 class PlannedTrial(NamedTuple):
     """A trial to be made; `wanted` is the visual change to look for."""
 
-    image: Picture
+    image: StudyImage
     role: Role
     transformation: str = ""
     wanted: float = 0.0
 
 
 def plan_batch(
-    state: State, person: Person, pictures: Sequence[Picture], study: HumanStudy
+    state: State, person: Participant, pictures: Sequence[StudyImage], study: HumanStudy
 ) -> list[PlannedTrial]:
     """Choose the trials of the participant's next batch; empty where no unseen image is left."""
     number = len(person.batches)
@@ -103,12 +103,12 @@ def population(state: State, transformation: str) -> NDArray[np.float64]:
 
 
 def _changes(
-    state: State, pictures: Sequence[Picture], study: HumanStudy, rng: np.random.Generator
+    state: State, pictures: Sequence[StudyImage], study: HumanStudy, rng: np.random.Generator
 ) -> list[PlannedTrial]:
     filled = {name: population(state, name) for name in study.transformations}
     planned = []
     for picture in pictures:
-        name = min(study.transformations, key=lambda one: float(filled[one].sum()))
+        name = min(study.transformations, key=lambda transformation: float(filled[transformation].sum()))
         emptiest = np.flatnonzero(filled[name] == filled[name].min())
         chosen = int(rng.choice(emptiest))
         filled[name][chosen] += OPEN
@@ -206,7 +206,7 @@ class Stimuli:
         return made
 
 
-def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[Picture]]:
+def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]:
     study = file.study
     where = file.where("data")
     plugin = file.registry.get("dataset", study.data.format, where=file.where("data", "format"))
@@ -220,7 +220,7 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[Picture]]:
         for frame in log.frames
         if frame.fault is None and _category(frame, dataset, file) is not None
     }
-    pictures = [Picture(name, _category(frame, dataset, file) or "") for name, frame in frames.items()]
+    pictures = [StudyImage(name, _category(frame, dataset, file) or "") for name, frame in frames.items()]
     needed = study.qualification.items + study.sanity.items
     labelled = sum(bool(picture.truth) for picture in pictures)
     if needed and labelled < needed + 1:

@@ -150,13 +150,13 @@ def published() -> list[Threshold]:
     ]
 
 
-def same_transformation(one: str, other: str) -> bool:
+def same_transformation(first: str, second: str) -> bool:
     """Tell whether two names mean one transformation: `t.jpeg` and `jpeg`, `defocus blur` and `defocus_blur`.
 
     >>> same_transformation("t.defocus_blur", "Defocus blur")
     True
     """
-    return _plain(one) == _plain(other)
+    return _plain(first) == _plain(second)
 
 
 def _published(transformation: str, kind: Kind, where: str) -> Threshold:

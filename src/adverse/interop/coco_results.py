@@ -167,11 +167,11 @@ def _check(store: Store, run: Path) -> None:
         )
 
 
-def _chosen(noun: str, wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+def _chosen(noun: str, wanted: Sequence[str], available: Sequence[str]) -> Sequence[str]:
     for name in wanted:
-        if name not in known:
-            raise StudyError(f"the run has no {noun} {name!r}", fix=suggestion(name, known))
-    return wanted or known
+        if name not in available:
+            raise StudyError(f"the run has no {noun} {name!r}", fix=suggestion(name, available))
+    return wanted or available
 
 
 def _write(path: Path, content: Any) -> None:

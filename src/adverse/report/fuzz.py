@@ -16,7 +16,7 @@ from adverse.fuzz.outcome import ALL, CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
 from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.chart import Chart, Line, time_panel
-from adverse.report.fuzz_pictures import VIEWS, FailurePictures, View
+from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, columns
 from adverse.store.durable import write_file
@@ -234,7 +234,7 @@ class PicturedFailure:
 
     sut: str
     test: Case
-    views: tuple[View, ...]
+    views: tuple[FailureView, ...]
 
 
 def write_fuzz_page(

@@ -50,7 +50,7 @@ FOUND, TRUE = (255, 176, 0), (255, 255, 255)
 
 
 @dataclass(frozen=True)
-class View:
+class FailureView:
     """One picture of a failure, as a data URI."""
 
     name: str
@@ -82,13 +82,13 @@ class FailurePictures:
         folder = before if view == "before" else mine
         return self._answer(folder, sut)
 
-    def view(self, key: str, base: str, sut: str, view: str) -> View:
+    def view(self, key: str, base: str, sut: str, view: str) -> FailureView:
         """Return one of VIEWS of a failure to put into a page."""
         image = _small(self.image(key, base, sut, view))
         flat = self.task == "segmentation" and view in ("truth", "before", "after")
         media, data = ("png", _png(image)) if flat else ("jpeg", _jpeg(image))
         source = f"data:image/{media};base64,{base64.b64encode(data).decode()}"
-        return View(view, source, image.shape[1], image.shape[0])
+        return FailureView(view, source, image.shape[1], image.shape[0])
 
     def png(self, key: str, base: str, sut: str, view: str) -> bytes:
         """Return one of VIEWS of a failure as PNG."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adverse.curves.interval import interval_cells
 from adverse.humans.answers import Judgments
-from adverse.humans.estimate import Estimate, Options
+from adverse.humans.estimate import Estimate, EstimateOptions
 from adverse.humans.estimates_file import Reuse, counts_in_words
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, Kind
 from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, PanelSize
@@ -172,7 +172,7 @@ def _bands(estimate: Estimate) -> Iterator[Band]:
 
 
 def thresholds_page(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: Options
+    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
 ) -> str:
     """Return one self-contained HTML page."""
     return rendered(

@@ -145,7 +145,7 @@ class SamplingPlan:
 
 
 @dataclass(frozen=True)
-class Finding:
+class DistanceFinding:
     """What the evidence says about one requirement; numbers are None where they are not defined.
 
     `interval` holds the two one-sided bounds of the distance, each at the plan's confidence, or why there are
@@ -174,7 +174,7 @@ class Finding:
         return self.interval.logs
 
 
-def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> Finding:
+def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFinding:
     """Return what the evidence says; `run` counts repetitions with other random numbers."""
     images, logs = evidence.images, evidence.logs
 
@@ -182,23 +182,23 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> Finding:
         return refused(distance, why, confidence=plan.confidence, method=METHOD, logs=logs)
 
     if not images:
-        return Finding(0, unbounded("no image is informative"))
+        return DistanceFinding(0, unbounded("no image is informative"))
     required, measured = whole(evidence)
     if not math.isfinite(required) or not math.isfinite(measured):
-        return Finding(images, unbounded("the measure is not defined on these images"))
+        return DistanceFinding(images, unbounded("the measure is not defined on these images"))
     distance = required - measured
     independent = logs if plan.rule == "paired" else images
     if images < FEWEST_IMAGES or independent < FEWEST_LOGS:
         have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
         why = f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
-        return Finding(images, unbounded(why, distance), required, measured)
+        return DistanceFinding(images, unbounded(why, distance), required, measured)
     drawn = len(evidence.log) if plan.images is None else min(plan.images, len(evidence.log))
     draw = batches_of_logs if plan.rule == "paired" else batches_of_images
     values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
     undefined = int((~np.isfinite(values.required) | ~np.isfinite(values.measured)).sum())
     if undefined:
         why = f"too few images: not defined in {undefined} of {plan.batches} batches"
-        return Finding(images, unbounded(why, distance), required, measured)
+        return DistanceFinding(images, unbounded(why, distance), required, measured)
     if plan.rule == "paper":
         required, measured = float(values.required.mean()), float(values.measured.mean())
         error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
@@ -229,7 +229,7 @@ def unseen(images: float, risk: float) -> float:
     return float(1 - risk ** (1 / images))
 
 
-def decide(findings: Sequence[Finding], risk: float) -> list[Outcome]:
+def decide(findings: Sequence[DistanceFinding], risk: float) -> list[Outcome]:
     """Return the outcome of each requirement of one SUT, corrected by Holm for how many there are.
 
     Claims that requirements are met and claims that they are missed are corrected each among themselves, so
@@ -267,12 +267,12 @@ def _bounded(
     error: float,
     plan: SamplingPlan,
     reach: Callable[[float], float],
-) -> Finding:
+) -> DistanceFinding:
     """Return the bounds and p-values of what is required and measured, from half the interval at any risk."""
     distance = sides[0] - sides[1]
     half = reach(plan.risk)
     ends = distance - half, distance + half
-    return Finding(
+    return DistanceFinding(
         evidence.images,
         Interval(distance, *ends, plan.confidence, METHOD, evidence.logs, "ok"),
         *sides,
@@ -309,7 +309,7 @@ RUNS = (0, 1)
 class Decision:
     """The finding about a requirement, its outcome, and the reason for it."""
 
-    finding: Finding
+    finding: DistanceFinding
     outcome: Outcome
     reason: str = ""
 
@@ -325,7 +325,7 @@ def decisions(evidence: Sequence[Evidence], plans: Sequence[SamplingPlan]) -> li
     ]
 
 
-def images_needed(finding: Finding, plan: SamplingPlan) -> int | None:
+def images_needed(finding: DistanceFinding, plan: SamplingPlan) -> int | None:
     """Return about how many images would settle it, if the distance stays what it is; None: too many."""
     if finding.distance is None or finding.interval.high is None:
         return None
@@ -335,7 +335,7 @@ def images_needed(finding: Finding, plan: SamplingPlan) -> int | None:
 
 
 def _decision(
-    finding: Finding, plan: SamplingPlan, first: Outcome, second: Outcome, *, among: int
+    finding: DistanceFinding, plan: SamplingPlan, first: Outcome, second: Outcome, *, among: int
 ) -> Decision:
     if finding.interval.status == "refused":
         return Decision(finding, Outcome.INCONCLUSIVE, finding.interval.why)

@@ -33,9 +33,9 @@ from adverse.requirements.file import (
 from adverse.requirements.measures import (
     DetectorAnswers,
     Evidence,
+    MeasureTally,
     Rows,
     Side,
-    Tally,
     TaskAnswers,
     task_answers,
 )
@@ -116,7 +116,7 @@ class SutEvidence:
         frame, setting = np.nonzero(ran.T)
         return Rows(frame, setting, settings)
 
-    def _paired(self, required: Tally, first: Rows, measured: Tally, second: Rows) -> Evidence:
+    def _paired(self, required: MeasureTally, first: Rows, measured: MeasureTally, second: Rows) -> Evidence:
         """Number the frames that take part from 0."""
         frames = np.unique(np.concatenate([first.frame, second.frame]))
         return Evidence(
