@@ -13,13 +13,13 @@ from adverse.cli.options import FinishedRun, Fresh, Trust, Workers, trusted_plug
 from adverse.cli.runs import interrupts
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_PASS, StudyError
 
-RulesPath = Annotated[Path, typer.Argument(help="The rules (YAML), see docs/gate.md.")]
+RulesPath = Annotated[Path, typer.Argument(metavar="RULES", help="The rules (YAML); see docs/gate.md.")]
 Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
 Markdown = Annotated[
     Path | None, typer.Option("--markdown", help="Also write a Markdown summary, for a pull request.")
 ]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
-Save = Annotated[bool, typer.Option("--save", help="Keep the verdicts in the run, for its report to show.")]
+Save = Annotated[bool, typer.Option("--save", help="Save the verdicts in the run, for its report.")]
 
 
 def check(
@@ -31,7 +31,7 @@ def check(
     save: Save = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
 ) -> None:
-    """Hold a run to rules and print a verdict on each: PASS, FAIL or INCONCLUSIVE.
+    """Check a run against rules: PASS, FAIL or INCONCLUSIVE.
 
     \b
     Examples:
@@ -39,7 +39,7 @@ def check(
         adverse check runs/orchard rules.yaml --junit gate.xml --markdown gate.md
 
     A figure without an interval, or one the data does not support, never passes: it is INCONCLUSIVE.
-    What people tolerate is another file: see adverse requirements check.
+    For requirements based on what people tolerate, see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
     from adverse.report.requirements import to_markdown, verdict_lines, verdict_table
@@ -70,22 +70,20 @@ def check(
     raise typer.Exit(exit_code(verdicts))
 
 
-First = Annotated[Path, typer.Argument(help="The run before the change.")]
-Second = Annotated[Path, typer.Argument(help="The run after it.")]
+First = Annotated[Path, typer.Argument(metavar="BEFORE", help="The run before the change.")]
+Second = Annotated[Path, typer.Argument(metavar="AFTER", help="The run after it.")]
 Suts = Annotated[
     list[str] | None,
-    typer.Option("--sut", help="BEFORE=AFTER: SUTs that belong together. [default: those of equal names]"),
+    typer.Option("--sut", help="BEFORE=AFTER: SUTs to compare; repeatable. [default: equal names]"),
 ]
 Correction = Annotated[
     Literal["holm", "none"],
-    typer.Option(help="holm: at most 5 % chance of any false claim; none: each comparison stands alone."),
+    typer.Option(help="holm: 5 % chance of any false claim at most; none: each comparison alone."),
 ]
-HtmlPath = Annotated[
-    Path | None, typer.Option("--html", help="Also write a page: one file, opens from disk.")
-]
+HtmlPath = Annotated[Path | None, typer.Option("--html", help="Also write an HTML page.")]
 DifferencesCsv = Annotated[Path | None, typer.Option("--csv", help="Also write every difference as CSV.")]
 DifferencesJson = Annotated[Path | None, typer.Option("--json", help="Also write every difference as JSON.")]
-Fail = Annotated[bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything got worse.")]
+Fail = Annotated[bool, typer.Option("--fail-on-regression", help="Exit with 1 if a regression is certain.")]
 
 
 def compare(
@@ -98,16 +96,16 @@ def compare(
     json: DifferencesJson = None,
     fail_on_regression: Fail = False,  # noqa: FBT002
 ) -> None:
-    """Compare two runs over the same logs: what got worse, what is inconclusive, what got better.
+    """Compare two runs on the same logs: regressions first.
 
     \b
     Examples:
         adverse compare runs/before runs/after
-        adverse compare runs/before runs/after --html compare.html --fail-on-regression
+        adverse compare runs/before runs/after --fail-on-regression
         adverse compare runs/orchard runs/orchard --sut anchor=centre
 
-    Both runs must have judged the same images in the same way; what only one of them has is named and left
-    out. Exit code 0; with --fail-on-regression 1 if a regression is certain.
+    Both runs must hold the same images, evaluated in the same way; what only one of them has is named and
+    left out. Exit code 0; with --fail-on-regression 1 if a regression is certain.
     """
     from adverse.analysis.compare import compare as work_out
     from adverse.report.comparison import (
@@ -150,12 +148,12 @@ def _pairs(options: list[str]) -> dict[str, str]:
 
 
 requirements = typer.Typer(
-    help="Reliability requirements: a change that people tolerate must not affect the system.",
+    help="Check reliability requirements: what people tolerate.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 RequirementsPath = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A requirements file, or a study with requirements: in it.")
+    Path, typer.Argument(metavar="FILE", help="A requirements file, or a study with a requirements: section.")
 ]
 CheckFolder = Annotated[
     Path | None,
@@ -175,17 +173,16 @@ def check_requirements(
     workers: Workers = None,
     fresh: Fresh = False,  # noqa: FBT002
 ) -> None:
-    """Run the SUTs on images changed as far as people tolerate, and judge whether they keep up.
+    """Check that SUTs tolerate the changes that people tolerate.
 
     \b
     Examples:
         adverse requirements check requirements.yaml
         adverse requirements check study.yaml --out runs/reliability --workers 4
 
-    Prints the reliability distance (required less measured, 0 or less is good) of every requirement and SUT
-    with its bounds and a verdict, and writes them with a page into the folder. Work
-    that is already done is not repeated. docs/requirements.md shows how to write requirements and explains
-    the verdicts.
+    Prints the reliability distance (required less measured; 0 or less is good) of every requirement and SUT
+    with its bounds and a verdict, and writes them and a page into the folder. Finished work is not repeated.
+    docs/requirements.md shows how to write requirements and explains the verdicts.
 
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
@@ -210,7 +207,7 @@ def check_requirements(
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
         checked = run_check(requirements_file, folder, engine, watch=watch, stop=stop, fresh=fresh)
     if checked is None:
-        watch.note(f"stopped; finished work is kept in {folder}. Run the same command to continue.")
+        watch.note(f"stopped; finished work is kept in {folder}. Run the same command to resume.")
         raise typer.Exit(EXIT_INTERRUPTED)
     data = as_data(checked)
     for table in requirement_tables(data):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adverse.plugins import Registry
     from adverse.types import Dataset
 
-HELP = """Look at a data set before a study is made of it.
+HELP = """Inspect a data set before it is used in a study.
 
 \b
     adverse data check FOLDER
@@ -44,7 +44,7 @@ def check_data(
     as_json: Json = False,  # noqa: FBT002
     plugin: FormatPlugins = None,
 ) -> None:
-    """Read a data set and say what is in it, what it can be used for, and what is wrong with it.
+    """Print what a data set holds, supports and gets wrong.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def check_data(
         adverse data check data/coco --format coco -o annotations=val.json --json
         adverse data check study.yaml
 
-    Exit code 0: usable; 1: something would stop a study or leave it incomplete; 2: cannot be read.
+    Exit codes: 0 usable, 1 a study would stop or be incomplete, 2 cannot be read.
     """
     from adverse import plugins
     from adverse.data.check import check
@@ -141,20 +141,26 @@ def _mapping(value: Any) -> Any:
     return value
 
 
-Name = Annotated[Literal["orchard", "street"], typer.Argument(help="Which world.")]
+Name = Annotated[
+    Literal["orchard", "street"], typer.Argument(metavar="WORLD", help="Which world: orchard or street.")
+]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; must not exist yet.")]
-Logs = Annotated[int, typer.Option("--logs", min=4, help="How many, cut 1:1:2 into train, validation, test.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another world.")]
+Logs = Annotated[
+    int, typer.Option("--logs", min=4, help="Number of logs, split 1:1:2 into train, validation and test.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the world.")]
 Size = Annotated[str, typer.Option("--size", help="WIDTHxHEIGHT in pixels.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", "-w", min=1, help="Logs at once. [default: all cores]")
+    int | None, typer.Option("--workers", "-w", min=1, help="Logs rendered at once. [default: all cores]")
 ]
 
 
 def world(
     name: Name, out: Target, logs: Logs = 40, seed: Seed = 1, size: Size = "640x480", workers: Workers = None
 ) -> None:
-    """Render a synthetic data set: stereo images, depth, labels, boxes, poses, in the `folder` layout.
+    """Render a synthetic data set.
+
+    Stereo images, depth, labels, boxes and poses, in the layout of the `folder` format.
 
     \b
     Example:

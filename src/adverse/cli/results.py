@@ -12,14 +12,19 @@ from adverse.cli.console import Console, say
 from adverse.cli.options import FinishedRun, Host, Json, Port, Trust
 from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
-Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open a browser there.")]
-LoopRun = Annotated[Path, typer.Argument(help="A run folder with the level loop.")]
+Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")]
+LoopRun = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run with the level loop.")]
 LogName = Annotated[str, typer.Option("--log", help="The log to drive.")]
-SutName = Annotated[str, typer.Option("--sut", help="The SUT that tells the robot what is there.")]
+SutName = Annotated[str, typer.Option("--sut", help="The SUT whose detections drive the robot.")]
 Sensitivity = Annotated[float, typer.Option("--sensitivity", help="Expected false positives per image.")]
-Mutation = Annotated[str | None, typer.Option("--mutation", "-m", help="[default: none, the clean images]")]
+Mutation = Annotated[
+    str | None, typer.Option("--mutation", "-m", help="The mutation to drive under. [default: none]")
+]
 DrivePath = Annotated[
-    Path | None, typer.Option("--out", "-o", help="[default: drive.csv and .svg in the run]")
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="The CSV to write, with an SVG beside it. [default: results/drive.csv in the run]"
+    ),
 ]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")]
 Suts = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; repeatable.")]
@@ -27,15 +32,17 @@ Settings = Annotated[list[str] | None, typer.Option("--setting", help="Only this
 
 
 def report(folder: FinishedRun, trust: Trust = False) -> None:  # noqa: FBT002
-    """Write the report of a run: one HTML file that opens from disk, its tables beside it as CSV and JSON.
+    """Write the HTML report of a run.
+
+    One file that opens from disk; its tables are written beside it as CSV and JSON.
 
     \b
     Examples:
         adverse report runs/orchard
-        adverse report runs/orchard-requirements     the page of a requirements check
+        adverse report runs/orchard-requirements
 
-    A run that is not finished, or whose files changed, has no report. Plug-ins named by the run are not run
-    without --trust; frames and mutations that need them are then not pictured.
+    A run that is not finished, or whose files changed, has no report. Plug-ins named in the study are run
+    only with --trust; frames and mutations that need them are not shown otherwise.
     """
     from adverse.report.page import write_report
     from adverse.report.requirements import write_requirements_page
@@ -54,9 +61,10 @@ def view(
     browse: Browse = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
 ) -> None:
-    """Explore a run: frames under two mutations, their boxes, curves and the closed loop, at any sensitivity.
+    """Explore a run in the browser.
 
-    Serves a page on this machine alone until Ctrl-C; the printed address holds the token that opens it.
+    Shows frames under two mutations, their boxes, curves and the closed loop, at any sensitivity. The page is
+    served on this machine only, until Ctrl-C; the printed address holds the token that opens it.
 
     \b
     Examples:
@@ -73,7 +81,8 @@ def view(
     door, bound = open_door(host, port)
     if host != LOOPBACK:
         typer.echo(
-            f"warning: {host} can be reached from other machines; who has the address sees the run", err=True
+            f"warning: {host} can be reached from other machines; anyone with the address can see the run",
+            err=True,
         )
     typer.echo(f"explorer: {door.address}\nCtrl-C ends it")
     if browse:
@@ -89,11 +98,13 @@ def drive(
     mutation: Mutation = None,
     out: DrivePath = None,
 ) -> None:
-    """Drive one log in closed loop and write every step as CSV, and a picture of it beside.
+    """Drive one log in closed loop.
+
+    Every step is written as CSV, with a picture beside it.
 
     \b
     Example:
-        adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01 -m "haze(visibility_m=97.8)"
+        adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01
     """
     from adverse.analysis.loop import drive_log
     from adverse.report.closed_loop import drive_chart, steps_table
@@ -116,7 +127,9 @@ def drive(
 
 
 def export(folder: FinishedRun, out: Target, sut: Suts = None, setting: Settings = None) -> None:
-    """Write the test frames of a run as COCO results, one file for each SUT and setting, and the truth.
+    """Export detections as COCO results, with the ground truth.
+
+    Test frames only; one file for each SUT and setting.
 
     \b
     Examples:
@@ -137,7 +150,9 @@ def _note(words: str) -> None:
     say(f"note: {words}", err=True)
 
 
-BenchmarkRun = Annotated[Path, typer.Argument(help="A finished run with the battery coco-c.")]
+BenchmarkRun = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a finished run with the battery coco-c.")
+]
 MetricName = Annotated[
     str | None,
     typer.Option(
@@ -149,24 +164,24 @@ MetricName = Annotated[
 ]
 Reference = Annotated[
     Path | None,
-    typer.Option("--reference", help="Errors of a reference (CSV: corruption,severity,error), for mCE."),
+    typer.Option(
+        "--reference", help="Errors of a reference model, for mCE (CSV: corruption,severity,error)."
+    ),
 ]
 Classes = Annotated[
     list[str] | None,
-    typer.Option("--classes", help="Average over this class only; repeatable. [default: all]"),
+    typer.Option("--classes", help="Only this class; repeatable. [default: all]"),
 ]
-PerClass = Annotated[bool, typer.Option("--per-class", help="Also print every class of every SUT.")]
+PerClass = Annotated[bool, typer.Option("--per-class", help="Also print each class of each SUT.")]
 Partial = Annotated[
-    bool, typer.Option("--partial", help="Allow a mean over the corruptions there are; it is not called mPC.")
+    bool, typer.Option("--partial", help="Accept a run that lacks corruptions; its mean is not called mPC.")
 ]
 With = Annotated[
     Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
 ]
-Quick = Annotated[bool, typer.Option("--no-intervals", help="Leave the intervals out; quicker.")]
+Quick = Annotated[bool, typer.Option("--no-intervals", help="Skip the intervals (faster).")]
 CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
-Save = Annotated[
-    bool, typer.Option("--save", help="Also write results/benchmark.json and .csv into the run.")
-]
+Save = Annotated[bool, typer.Option("--save", help="Also write results/benchmark.json and .csv in the run.")]
 
 
 def bench_table(
@@ -182,7 +197,7 @@ def bench_table(
     save: Save = False,  # noqa: FBT002
     reference: Reference = None,
 ) -> None:
-    """Print the robustness benchmark of a run: P, mPC and rPC of each SUT, and every corruption.
+    """Print P, mPC and rPC of each SUT, and every corruption.
 
     \b
     Examples:
@@ -228,16 +243,19 @@ def bench_table(
 
 ScoresPath = Annotated[
     Path,
-    typer.Argument(help="CSV: first column the setting's id, one column per SUT, a row called baseline."),
+    typer.Argument(
+        metavar="SCORES.csv", help="First column: setting id; one column for each SUT; a row named baseline."
+    ),
 ]
-Simple = Annotated[str, typer.Option(help="The mutation to predict from, as in gaussian_blur.")]
-Contextual = Annotated[str, typer.Option(help="The mutation to predict, as in defocus.")]
+Simple = Annotated[str, typer.Option(help="The mutation to predict from, such as gaussian_blur.")]
+Contextual = Annotated[str, typer.Option(help="The mutation to predict, such as defocus.")]
 
 
 def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: Json = False) -> None:  # noqa: FBT002
-    """Predict scores under a contextual mutation from those under a simple one, leaving one SUT out.
+    """Predict scores under one mutation from another.
 
-    R2 says how much of a SUT's fall over the contextual settings was foreseen: 1 all, 0 or less nothing.
+    Each SUT is predicted from all others. R2 is the share of its drop that was predicted: 1 all of it, 0 or
+    less none.
 
     \b
     Example:

@@ -244,7 +244,7 @@ def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreE
         where=str(folder.path),
         got=f"campaigns of version {manifest.get('version', 'fuzz-1')}",
         wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
-        fix="Run it again into another --out, or throw away what it found with --fresh.",
+        fix="Run it again into another --out, or discard its results with --fresh.",
     )
 
 

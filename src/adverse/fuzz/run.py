@@ -268,7 +268,7 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
                 "the folder holds another campaign",
                 where=str(folder.path),
                 got=f"a campaign of {before.get('study')!r} that differs in {difference}",
-                fix="Give another --out, or throw away what it found with --fresh.",
+                fix="Give another --out, or discard its results with --fresh.",
             )
     write_file(folder.study, to_yaml(study).encode())
     folder.write_manifest(manifest | {"status": "running"})
