@@ -121,7 +121,7 @@ def test_bases_are_those_that_the_best_system_masters() -> None:
     assert kept.places == (0, 2)
     assert (kept.too_hard, kept.not_scored, dict(kept.unusable)) == (1, 1, {"e": "not an image"})
     assert [score and score[0].percent for score in kept.before["c"]] == [10, 95]
-    with pytest.raises(DataError, match="no frame is good enough"):
+    with pytest.raises(DataError, match="no frame scores high enough"):
         pruned(found, campaign_of("poor", "good", below=99.5))
     with pytest.raises(DataError, match="no SUT has a score"):
         pruned(found[-1:], campaign_of("poor", "good"))

@@ -241,7 +241,7 @@ def test_weighting_by_answers_is_the_same_where_bins_are_equal() -> None:
     [{"alpha": 0.0}, {"alpha": 0.5}, {"confidence": 1.0}, {"consecutive": 3}, {"resamples": 5}],
 )
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(StudyError, match="a value it cannot take"):
+    with pytest.raises(StudyError, match="has an invalid value"):
         EstimateOptions(**wrong)  # type: ignore[arg-type]
 
 

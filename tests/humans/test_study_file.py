@@ -50,7 +50,7 @@ def test_a_bad_one_says_what_and_where(tmp_path: Path, changes: dict[str, Any], 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"truth": {"square": ["nothing"]}}, "too few images whose category is known"),
+        ({"truth": {"square": ["nothing"]}}, "too few images have a known category"),
         ({"batch": 13}, "fewer images than a batch has"),
     ],
 )

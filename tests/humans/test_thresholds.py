@@ -145,7 +145,7 @@ def test_what_a_study_did_not_show_or_could_not_tell_is_an_error(tmp_path: Path)
     path = str(estimates(tmp_path))
     with pytest.raises(StudyError, match="no t_c of 'haze'"):
         threshold(path, "haze", "correctness")
-    with pytest.raises(StudyError, match=r"could not tell t_p of haze.*few"):
+    with pytest.raises(StudyError, match=r"could not estimate t_p of haze.*few"):
         threshold(path, "haze", "prediction")
 
 

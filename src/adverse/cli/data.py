@@ -113,7 +113,7 @@ def _given(options: list[str]) -> dict[str, Any]:
             parsed[name.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             fix = "Quote it."
-            raise StudyError("an option is not understood", where="--option", got=text, fix=fix) from error
+            raise StudyError("an option is not valid YAML", where="--option", got=text, fix=fix) from error
         if not equals:
             fix = "Write it as boxes=polygons, or split={test: val}."
             raise StudyError("an option has no value", where="--option", got=text, fix=fix)
@@ -170,9 +170,7 @@ def world(
     from adverse.processes import all_cores
 
     if out.exists():
-        raise StudyError(
-            "the folder is there already", where=str(out), fix="Give another name, or remove it."
-        )
+        raise StudyError("the folder already exists", where=str(out), fix="Give another name, or remove it.")
     spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed)
     with rendering(Console(stderr=True)) as watch:
         frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
@@ -183,5 +181,5 @@ def world(
 def _pixels(text: str) -> tuple[int, int]:
     size = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
     if size is None:
-        raise StudyError("the size is not understood", got=text, wanted="WIDTHxHEIGHT, such as 640x480")
+        raise StudyError("the size cannot be read", got=text, wanted="WIDTHxHEIGHT, such as 640x480")
     return int(size[1]), int(size[2])

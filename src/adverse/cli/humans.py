@@ -236,7 +236,7 @@ def simulate(
     from adverse.store.durable import write_file
 
     if (target is None) == (repeat is None):
-        raise StudyError("either answers or a plan", fix="Give OUT.csv, or --repeat 100.")
+        raise StudyError("give either OUT.csv or --repeat", fix="Give OUT.csv, or --repeat 100.")
     people = People(
         None if no_drop else drop,
         fall,

@@ -75,10 +75,10 @@ def mutate(
     Many images go to OUT/MUTATION/FRAME.png, with annotations.json beside them. Existing images are kept.
     """
     if target is None and sheet is None:
-        raise StudyError("there is nowhere to write to", fix="Give OUT, or --sheet SHEET.png.")
+        raise StudyError("no output was given", fix="Give OUT, or --sheet SHEET.png.")
     if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
         if target is None:
-            raise StudyError("a sheet is drawn of one image", got=str(source), fix="Give an image as IN.")
+            raise StudyError("a contact sheet shows one image", got=str(source), fix="Give an image as IN.")
         given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
         _many(_as_study(source, given), target, suffix, workers)
         return

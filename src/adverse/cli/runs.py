@@ -130,7 +130,7 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
         show_error(problem)
     if checked.problems:
         raise typer.Exit(EXIT_CANNOT_RUN)
-    typer.echo(f"{checked.files} files are as they were written")
+    typer.echo(f"{checked.files} files match their recorded hashes")
 
 
 def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: bool = False) -> int:

@@ -155,7 +155,7 @@ class CampaignFolder(OwnedFolder):
                 "the campaign is not finished",
                 where=str(self.path),
                 got=f"status {manifest['status']}",
-                fix="Run the same adverse fuzz command again: it goes on where it stopped.",
+                fix="Run the same adverse fuzz command again: it resumes where it stopped.",
             )
         if manifest.get("version") != VERSION:
             raise other_version(self, manifest)
@@ -195,7 +195,7 @@ class CampaignFolder(OwnedFolder):
                 where=str(path),
                 got=None if gone else f"sha256 {sha256}",
                 wanted=None if stored is None else f"sha256 {stored[1]}",
-                fix="Delete it and run the campaign again in the same folder: what is missing is made anew.",
+                fix="Delete it and run the campaign again in the same folder: missing files are made again.",
             )
         return path
 

@@ -159,7 +159,7 @@ def _options(file: StudyFile) -> Options:
         first = error.errors()[0]
         place = tuple(part for part in first["loc"] if isinstance(part, str | int))
         raise StudyError(
-            "a fuzz option has a value it cannot take",
+            "a fuzz option has an invalid value",
             where=file.where("fuzz", "options", *place),
             got=repr(first["input"])[:120],
             wanted=first["msg"],
@@ -171,7 +171,7 @@ def _check_frames(file: StudyFile, frames: tuple[Frame, ...]) -> None:
     without = [frame for frame in frames if frame.labels is None or frame.instances is None]
     if without:
         raise StudyError(
-            "fuzzing needs to know what every pixel is",
+            "fuzzing needs pixel labels",
             where=f"frame {without[0].id!r}",
             got=f"{len(without)} of {len(frames)} test frames have no label map or no instance map",
             wanted="both for each image: Cityscapes, COCO panoptic, folder with labels/ and instances/",
@@ -275,11 +275,11 @@ def pruned(rows: Sequence[Row], campaign: CampaignPlan) -> PrunedBases:
     if not places:
         top = max(scored[best])
         raise DataError(
-            "no frame is good enough to be changed",
+            "no frame scores high enough to be mutated",
             where=f"SUT {best!r} on {len(rows)} frames",
             got=f"a best score of {top:.2f} %, a mean of {means[best]:.2f} %",
             wanted=f"at least {below:g} % on some",
-            fix="Lower prune_below under fuzz: in the study, or use frames that the SUT masters.",
+            fix="Lower prune_below under fuzz: in the study, or use frames that the SUT handles well.",
         )
     before = {
         rows[place]["frame"]: tuple(_before(rows[place]["suts"].get(name)) for name in suts)

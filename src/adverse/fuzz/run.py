@@ -212,7 +212,7 @@ class _CampaignInProgress:
         journal.mend()
         self.done = {(unit.phase, unit.id): unit for unit in journal.entries}
         if self.done:
-            self.watch.note(f"{len(journal.entries)} units were done before; going on from there")
+            self.watch.note(f"{len(journal.entries)} units were done before; resuming")
 
 
 def _status(row: Mapping[str, Any]) -> str:

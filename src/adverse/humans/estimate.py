@@ -424,6 +424,4 @@ def _spread_out(values: Array, order: NDArray[np.int64], live: NDArray[np.bool_]
 
 
 def _refuse(name: str, got: object, wanted: str) -> None:
-    raise StudyError(
-        f"{name} has a value it cannot take", got=repr(got), wanted=wanted, fix=f"Change {name}."
-    )
+    raise StudyError(f"{name} has an invalid value", got=repr(got), wanted=wanted, fix=f"Change {name}.")

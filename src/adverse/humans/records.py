@@ -87,7 +87,7 @@ def without(records: Records, participant: str) -> list[Record]:
             "there is no such participant",
             where=str(records.path),
             got=repr(participant[:40]),
-            fix="Give the number that their page showed; it stands in the export, too.",
+            fix="Give the number that their page showed; the export lists it too.",
         )
     return others
 

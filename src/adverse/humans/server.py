@@ -113,7 +113,7 @@ class _Pages:
         """Start the next trial."""
         request = message.get("request")
         if not isinstance(request, str) or not NONCE.fullmatch(request):
-            raise HTTPException(400, "A trial is asked for with a number of its own.")
+            raise HTTPException(400, "A request for a trial needs its own id.")
         next_trial = self.experiment.start(person, request)
         answer: Message = {"trial": None, "progress": asdict(self.experiment.progress(person))}
         if next_trial is not None:
@@ -127,7 +127,7 @@ class _Pages:
         if not isinstance(number, int) or isinstance(number, bool):
             raise HTTPException(400, "An answer is the number of a category.")
         if not 0 <= number < len(self.study.categories):
-            raise HTTPException(400, "That is none of the categories.")
+            raise HTTPException(400, "There is no such category.")
         times = {name: _time(message.get(name)) for name in ("shown_ms", "frame_ms", "response_ms")}
         choice = Answer(self.study.categories[number], **times)
         self.experiment.answer(person, str(message.get("trial")), choice)
@@ -147,7 +147,7 @@ class _Pages:
                 return await run_in_threadpool(work, person, message if isinstance(message, dict) else {})
             except (IncompleteError, StoreError) as error:
                 print(f"{request.url.path}: {error}", file=sys.stderr)  # noqa: T201
-                raise HTTPException(503, "That cannot be kept at the moment.") from error
+                raise HTTPException(503, "The answer cannot be saved at the moment.") from error
 
         return endpoint
 

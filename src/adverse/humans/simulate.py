@@ -62,7 +62,7 @@ class People:
         for name, good in wanted.items():
             if not good:
                 raise StudyError(
-                    f"{name} has a value it cannot take",
+                    f"{name} has an invalid value",
                     where="simulated people",
                     got=repr(getattr(self, name)),
                     fix=f"Change {name}; adverse humans simulate --help says what it means.",

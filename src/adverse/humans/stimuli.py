@@ -225,7 +225,7 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]
     labelled = sum(bool(picture.truth) for picture in pictures)
     if needed and labelled < needed + 1:
         raise StudyError(
-            "too few images whose category is known",
+            "too few images have a known category",
             where=where,
             got=f"{labelled} of {len(pictures)} images",
             wanted=f"more than {needed}, for qualification and sanity items",
@@ -234,7 +234,7 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]
         )
     if len(pictures) < study.batch:
         raise StudyError(
-            "there are fewer images than a batch has",
+            "there are fewer images than one batch needs",
             where=where,
             got=f"{len(pictures)} images",
             wanted=f"at least {study.batch}: nobody sees two versions of one image",

@@ -112,7 +112,7 @@ def threshold(
         return _given(number, transformation, kind, backend or DEFAULT_BACKEND, where)
     if backend is not None and backend != limit.backend:
         raise StudyError(
-            f"the threshold was measured with {limit.backend}, the check is to measure with {backend}",
+            f"the threshold was measured with {limit.backend}, but the check measures with {backend}",
             where=where,
             got=f"{limit.words} of {limit.transformation} by {limit.backend} ({limit.source})",
             wanted=f"a threshold by {backend}, or visual change by {limit.backend}",
@@ -199,7 +199,7 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
         raw = path.read_bytes()
     except OSError as error:
         raise StudyError(
-            "the threshold is not a number, not 'published', and no file that can be read",
+            "the threshold is neither a number, nor 'published', nor a readable file",
             where=where,
             got=f"{path}: {error.strerror or error}",
             wanted="published, a number above 0 and at most 1, or the file of adverse humans estimate --out",
@@ -223,7 +223,7 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
 def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
     if entry["status"] == INSUFFICIENT:
         raise StudyError(
-            f"the human study could not tell {SYMBOLS[entry['kind']]} of {entry['transformation']}",
+            f"the human study could not estimate {SYMBOLS[entry['kind']]} of {entry['transformation']}",
             where=str(path),
             got=str(entry.get("why", "too few answers")),
             fix="Collect more answers, or give a number.",

@@ -101,7 +101,7 @@ def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) ->
     entries = [entry for row in rows for entry in _entries(row, ids)]
     file = f"{sut.replace('/', '_')}/{setting.replace('/', '_')}.json"
     if sut in (".", ".."):
-        raise StudyError("a SUT cannot be called so", where=str(store.folder.manifest), got=repr(sut))
+        raise StudyError("a SUT cannot have this name", where=str(store.folder.manifest), got=repr(sut))
     _write(out / file, entries)
     failed = {
         status: sorted(ids.images[row["frame"]] for row in rows if row["status"] == status)
@@ -159,7 +159,7 @@ def _category_ids(store: Store) -> dict[str, int]:
 def _check(store: Store, run: Path) -> None:
     if store.task != "detection":
         raise StudyError(
-            "COCO results are for boxes, and this run has none",
+            "COCO results hold boxes, and this run has none",
             where=str(run),
             got=f"a run of task {store.task}",
             wanted="a run of detectors",

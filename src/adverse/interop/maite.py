@@ -49,7 +49,7 @@ def image_of(planes: Any, *, scale: float | None = None, where: str | None = Non
     array = np.asarray(planes)
     if array.ndim != 3 or array.shape[0] not in (1, 3) or array.size == 0:
         raise SutError(
-            "this is not an image as MAITE has them",
+            "this is not a MAITE image",
             where=where,
             got=f"shape {array.shape}",
             wanted="(channel, row, column) with 3 or 1 channels",
@@ -124,7 +124,7 @@ def _write_classes(theirs: Any, folder: Path, scale: float | None) -> Dataset:
         scores = np.asarray(target)
         if scores.shape != (len(names),):
             raise DataError(
-                "a target is not one number for each class",
+                "a target does not hold one score for each class",
                 where=f"datum {number}",
                 got=f"shape {scores.shape}",
                 wanted=f"({len(names)},)",
@@ -239,7 +239,7 @@ class MaiteModel:
     def __init__(self, system: System, *, name: str = "adverse") -> None:
         if task_of(system) not in ("detection", "classification"):
             raise SutError(
-                "MAITE has no protocol for such a system",
+                "MAITE has no protocol for this task",
                 where=name,
                 got=task_of(system) or type(system).__name__,
                 wanted="a detector or a classifier",

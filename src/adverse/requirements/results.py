@@ -110,7 +110,7 @@ def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Se
 def _check(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> None:
     if not len(names) == len(distances) == len(accuracies) or len(set(names)) != len(names):
         raise StudyError(
-            "a ranking needs one distance and one accuracy for each of some different names",
+            "a ranking needs one distance and one accuracy for each of several distinct names",
             got=f"{len(set(names))} names, {len(distances)} distances, {len(accuracies)} accuracies",
         )
     for name, distance, accuracy in zip(names, distances, accuracies, strict=True):
@@ -119,7 +119,7 @@ def _check(names: Sequence[str], distances: Sequence[float], accuracies: Sequenc
                 "a system without a score cannot be ranked",
                 where=name,
                 got=f"distance {distance:g}, accuracy {accuracy:g}",
-                fix="Leave it out, and say so.",
+                fix="Exclude it, and report that you did.",
             )
 
 

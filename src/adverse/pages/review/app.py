@@ -122,7 +122,7 @@ class _Review:
         key, says = fields.get("key", ""), fields.get("says", "")
         reviewer = _name(fields.get("reviewer", ""))
         if key not in self.place or says not in SAYS:
-            raise HTTPException(400, "That is no vote.")
+            raise HTTPException(400, "That is not a vote.")
         with self._lock:
             self.votes.add(Vote(reviewer, key, next(word for word in SAYS if word == says)))
         after = self.place[key] + 1

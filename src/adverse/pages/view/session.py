@@ -183,10 +183,10 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, duckdb.Error, pa.ArrowException) as error:
         raise StoreError(
-            "a part of the results cannot be read",
+            "part of the results cannot be read",
             where=str(path),
             got=str(error).partition("\n")[0],
-            fix="Run adverse analyze on the run folder to have it again.",
+            fix="Run adverse analyze on the run folder to restore it.",
         ) from error
 
 
