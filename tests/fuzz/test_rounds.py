@@ -53,7 +53,7 @@ def test_duplicates_between_units_are_counted_not_run_twice() -> None:
     assert rounds.refused[DUPLICATE] == 2 * UNIT
     assert rounds.refused["road"] == 2 * 3 * UNIT
     assert sum(counts[DUPLICATE] for counts in rounds.by_mutation.values()) == 2 * UNIT
-    assert len(rounds.next_round()[0].known) == 2 * 8 * UNIT  # recipes and pictures
+    assert len(rounds.next_round()[0].drawn_before) == 2 * 8 * UNIT  # recipes and pictures
 
 
 def test_two_recipes_of_one_picture_are_one_test_and_a_duplicate() -> None:

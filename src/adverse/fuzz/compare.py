@@ -21,7 +21,8 @@ from adverse.errors import StoreError
 from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000
 
 METHOD = "linearised"
-SAME = ("key", "seed", "asked")
+SAME = {"key": "data, SUTs, options or seed", "seed": "seed", "requested": "number of tests"}
+"""What two campaigns must have in common, and what errors call it."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ class GuidedGain:
 
 def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[GuidedGain]:
     """Compare two campaigns of the same study, seed and number of tests, SUT by SUT."""
-    for name in SAME:
+    for name, words in SAME.items():
         if getattr(guided.campaign, name) != getattr(unguided.campaign, name):
             raise StoreError(
                 "these two campaigns cannot be compared",
-                got=f"they differ in their {'data, SUTs, options or seed' if name == 'key' else name}",
+                got=f"they differ in their {words}",
                 fix="Compare campaigns of the same study, seed and number of tests.",
             )
     rows = []

@@ -109,7 +109,7 @@ class FinishedCampaign:
     guided: bool
     key: str
     status: str
-    asked: int
+    requested: int
     tests: int
     bases: tuple[int, ...]
     pruned: Mapping[str, Any]
@@ -174,7 +174,7 @@ class CampaignFolder(OwnedFolder):
             guided=manifest["guided"],
             key=manifest["key"],
             status=manifest["status"],
-            asked=manifest["asked"],
+            requested=manifest["asked"],
             tests=manifest["tests"],
             bases=tuple(manifest["bases"]),
             pruned=manifest["pruned"],

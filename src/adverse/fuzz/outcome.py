@@ -262,7 +262,7 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
     bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
     rounds = Rounds(campaign.mutations, campaign.bases, campaign.seed, bandit)
-    wanted = campaign.asked
+    wanted = campaign.requested
     while len(rounds.tests) < wanted and not rounds.spent(wanted):
         names = [unit.id for unit in rounds.next_round()]
         rounds.take([rows["tests", name] for name in names if ("tests", name) in rows], wanted)

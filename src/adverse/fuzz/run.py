@@ -228,11 +228,11 @@ class _Building:
 
     def __init__(self, watch: RunWatcher) -> None:
         self.watch = watch
-        self.said = time.monotonic()
+        self.last_note_s = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        if time.monotonic() - self.said > TELL_EVERY_S:
-            self.said = time.monotonic()
+        if time.monotonic() - self.last_note_s > TELL_EVERY_S:
+            self.last_note_s = time.monotonic()
             self.watch.note(f"cutting out objects: {done} of {total} frames")
 
 

@@ -73,11 +73,11 @@ class Score(NamedTuple):
 class Judge:
     """Turns label maps of the data set and of one SUT into a common numbering, and counts.
 
-    `truth` (65536,) and `said` (65536,) map labels to judged classes, VOID or NOTHING.
+    `truth` (65536,) and `answer` (65536,) map labels to judged classes, VOID or NOTHING.
     """
 
     truth: NDArray[np.uint8]
-    said: NDArray[np.uint8]
+    answer: NDArray[np.uint8]
 
     def score(self, true: NDArray[Any], answer: NDArray[Any]) -> Score:
         """Return right and judged pixels of an answer (H,W) to a true map (H,W).
@@ -88,7 +88,7 @@ class Judge:
         """
         wanted = self.truth[true]
         judged = int(np.count_nonzero(wanted != VOID))
-        return Score(int(np.count_nonzero(wanted == self.said[answer])), judged)
+        return Score(int(np.count_nonzero(wanted == self.answer[answer])), judged)
 
 
 def judge_of(

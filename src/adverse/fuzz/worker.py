@@ -206,7 +206,7 @@ class FuzzWorker:
         return FuzzRecords(rows, files)
 
     def _tests(self, unit: TestUnit, suts: Sequence[ScoredSut], avoid: Avoid) -> FuzzRecords:
-        drawn_before = set(unpacked_keys(unit.known))
+        drawn_before = set(unpacked_keys(unit.drawn_before))
         attempts = [
             self._draw(unit, unit.first + number, arm, drawn_before, avoid)
             for number, arm in enumerate(unit.arms)

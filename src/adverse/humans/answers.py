@@ -171,7 +171,7 @@ def _order(header: Sequence[str], path: Path) -> list[int]:
     missing = [name for name in COLUMNS if name not in names]
     if missing:
         raise DataError(
-            "the answers have a missing column",
+            "the answers lack a column",
             where=f"{path}, row 1",
             got=", ".join(names) or "no header",
             wanted=", ".join(COLUMNS),

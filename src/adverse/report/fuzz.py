@@ -337,7 +337,7 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     )
     if campaign.status == "saturated":
         lines.append(
-            f"No more than {count} of the {campaign.asked} requested tests could be made: the checks "
+            f"No more than {count} of the {campaign.requested} requested tests could be made: the checks "
             "refuse the rest, or everything was drawn before."
         )
     return lines
