@@ -329,7 +329,11 @@ def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
         ({"fuzz": {"scorer": "ap"}}, StudyError, "does not score a segmentation study"),
         ({"fuzz": {"judged_as": {"cow": "x"}}}, StudyError, "'cow'"),
         ({"task": "classification"}, StudyError, "only segmenters and detectors"),
-        ({"fuzz": {"judged_as": {"road": "car", "building": "road"}}}, DataError, "no frame scores high enough"),
+        (
+            {"fuzz": {"judged_as": {"road": "car", "building": "road"}}},
+            DataError,
+            "no frame scores high enough",
+        ),
     ],
 )
 def test_bad_input_is_told(
