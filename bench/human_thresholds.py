@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import get_args
 
 from adverse.humans.answers import COLUMNS, judgments_of
-from adverse.humans.estimate import Options, estimate
+from adverse.humans.estimate import EstimateOptions, estimate
 from adverse.humans.simulate import Onset, People, plan_sample_size, simulate
 from adverse.humans.thresholds import KINDS, SYMBOLS
 
@@ -25,7 +25,7 @@ def main() -> None:
         get_args(Onset), ((1500, 30), (2500, 50), (10_000, 100)), KINDS
     ):
         made = People(onset=onset, drop=0.35, answers=count, participants=people)
-        found = plan_sample_size(made, studies, kind, Options(resamples=200))
+        found = plan_sample_size(made, studies, kind, EstimateOptions(resamples=200))
         assert found.found == 1
         row = (onset, f"{count} ({people})", SYMBOLS[kind], f"{found.threshold:.2f}", f"{found.covered:.1%}")
         print("|", " | ".join((*row, f"{found.width:.2f}", f"{found.spread_covered:.1%}")), "|", flush=True)

@@ -76,6 +76,49 @@ def test_something_else_is_refused(study: Path, tmp_path: Path) -> None:
         adverse.run(study, tmp_path / "run", detectors={"seven": 7})
 
 
+def test_errors_name_the_study_that_was_given(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = json.loads(study.read_text())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StudyError) as caught:
+        adverse.run(
+            {**plain, "mutations": ["brigthness(scale=0)"]}, tmp_path / "run", detectors={"bright": bright}
+        )
+    assert caught.value.where == "the study given to adverse.run, mutations[0]"
+    with pytest.raises(StudyError) as caught:
+        adverse.run({**plain, "suts": "bright"}, tmp_path / "run", detectors={"bright": bright})
+    assert caught.value.where == "the study given to adverse.run, suts"
+    other = tmp_path / "other.yaml"
+    other.write_text("name: api\nlevls: [image]\n")
+    with pytest.raises(StudyError) as caught:
+        adverse.run(other, tmp_path / "run")
+    assert caught.value.where == f"{other}, line 2, levls"
+    other.write_text("- a list")
+    with pytest.raises(StudyError, match="a study is a mapping"):
+        adverse.run(other, tmp_path / "run", detectors={"bright": bright})
+
+
+def test_a_study_given_as_data_is_the_study_of_its_file(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    by_file = adverse.run(study, tmp_path / "by-file", detectors={"bright": bright})
+    by_data = adverse.run(json.loads(study.read_text()), tmp_path / "by-data", detectors={"bright": bright})
+    assert by_data.rows == by_file.rows
+
+
+def test_a_detector_that_always_fails_is_warned_of(study: Path, tmp_path: Path) -> None:
+    def broken(_: Sequence[Image]) -> list[Any]:
+        raise RuntimeError("no weights")
+
+    with pytest.warns(UserWarning, match=r"^broken failed on every image.*no weights") as caught:
+        failed = adverse.run(study, tmp_path / "run", detectors={"broken": broken, "bright": bright})
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert not failed.trusted
+
+
 @pytest.fixture
 def finished(study: Path, tmp_path: Path) -> adverse.FinishedRun:
     return adverse.run(study, tmp_path / "run", detectors={"bright": bright})

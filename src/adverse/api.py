@@ -6,6 +6,7 @@ Each does what the command line does, and refuses what it refuses; detectors may
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -23,11 +24,11 @@ from adverse.data.reading import guess, guessed_options, read_format
 from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.store.read import Store, finished
 from adverse.store.run import Run
-from adverse.strict_yaml import read_yaml
+from adverse.strict_yaml import YamlFile, read_yaml
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
-from adverse.study.spec import study_from
+from adverse.study.spec import study_with
 from adverse.text import shown
 from adverse.types import Dataset
 
@@ -40,6 +41,8 @@ COLUMNS = (
 )
 """What a notebook shows of a row, where it has it."""
 ROWS_SHOWN = 20
+GIVEN = Path("the study given to adverse.run")
+"""Where errors in a study given as plain data are."""
 FORMATS = {".parquet": pyarrow.parquet.read_table, ".csv": pyarrow.csv.read_csv}
 
 
@@ -56,18 +59,21 @@ def run(
     `detectors` maps names to Python objects: `detect(images) -> list[Detections]`, or a function from images
     to (boxes, scores, labels). They run in this process (`workers=0`), unprotected. Give an object a string
     `fingerprint` that changes with its weights, and its answers are reused when the study runs again.
+
+    Paths in a study given as plain data are relative to the current folder. A SUT that failed on every image
+    gives a warning; `trusted` says whether all figures can be relied on.
     """
-    if isinstance(study, Mapping):
-        data, folder = study, Path.cwd()
-    else:
-        data, folder = read_yaml(Path(study)).data, Path(study).resolve().parent
-    file = study_from(data, folder, detectors)
+    source = YamlFile(GIVEN, dict(study), {}) if isinstance(study, Mapping) else read_yaml(Path(study))
+    file = study_with(source, detectors or {})
     path = Path(out)
     engine: Engine = LocalEngine(workers, path / "logs") if workers and not detectors else InlineEngine()
     outcome = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
     if outcome.problem is not None:
         raise outcome.problem
-    return FinishedRun(path, summary=analyze(path, registry=outcome.plan.registry))
+    summary = analyze(path, registry=outcome.plan.registry)
+    for sut, fault in summary.failed_everywhere.items():
+        warnings.warn(f"{sut} failed on every image, so it has no usable figures: {fault}", stacklevel=2)
+    return FinishedRun(path, summary=summary)
 
 
 def open_run(path: Path | str) -> FinishedRun:
@@ -141,12 +147,12 @@ class FinishedRun:
 
     def detections(self, sut: str, setting: str | None = None) -> pa.Table:
         """Return one row for each frame: what a SUT detected under a setting (the baseline by default)."""
-        names, ids = self._store.suts, [one.id for one in self.run.settings]
+        names, ids = self._store.suts, [entry.id for entry in self.run.settings]
         chosen = self.run.baseline.id if setting is None else setting
-        for noun, value, known in (("SUT", sut, names), ("setting", chosen, ids)):
-            if value not in known:
+        for noun, value, available in (("SUT", sut, names), ("setting", chosen, ids)):
+            if value not in available:
                 raise StoreError(
-                    f"the run has no {noun} {value!r}", where=str(self.path), fix=suggestion(value, known)
+                    f"the run has no {noun} {value!r}", where=str(self.path), fix=suggestion(value, available)
                 )
         return self._store.detections(sut, chosen)
 

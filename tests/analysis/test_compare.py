@@ -172,8 +172,8 @@ def test_the_interval_is_that_of_logs_drawn_together(made: Runner) -> None:
     assert found.p == p_value(wanted)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-def test_p_values_and_intervals_agree(level: float) -> None:
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+def test_p_values_and_intervals_agree(confidence: float) -> None:
     rng = np.random.default_rng(4)
     logs = [f"{n:02}" for n in range(40)]
     strata = ["+", "-"] * 20
@@ -190,12 +190,12 @@ def test_p_values_and_intervals_agree(level: float) -> None:
             for add in (0.0, shift)
         ]
         sample = estimate({"d": Difference(*(Area((c,)) for c in reversed(curves)))}, resamples)["d"]
-        found, p = interval(sample, level=level), p_value(sample)
+        found, p = interval(sample, confidence=confidence), p_value(sample)
         assert p is not None
         assert found.low is not None
         assert found.high is not None
-        if abs(p - (1 - level)) > 0.02 * (1 - level):
-            assert (found.low > 0 or found.high < 0) == (p < 1 - level)
+        if abs(p - (1 - confidence)) > 0.02 * (1 - confidence):
+            assert (found.low > 0 or found.high < 0) == (p < 1 - confidence)
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
@@ -227,7 +227,7 @@ def test_what_alone_would_count_is_not_claimed_among_many() -> None:
 def interval_of(value: float, low: float, high: float) -> Any:
     from adverse.curves.interval import given as make  # noqa: PLC0415
 
-    return make(value, low, high, level=0.95, method="test", logs=30)
+    return make(value, low, high, confidence=0.95, method="test", logs=30)
 
 
 def test_suts_of_other_names_are_paired_when_told(made: Runner) -> None:

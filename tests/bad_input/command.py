@@ -14,7 +14,7 @@ from pathlib import Path
 import adverse
 from adverse.cli import main
 
-FIXES = ("fix", "Fix:", "Did you mean", "Run the same command to go on")
+FIXES = ("fix", "Fix:", "Did you mean", "Run the same command to resume")
 """Words by which an output that is not exit code 0 tells the way out."""
 
 

@@ -14,5 +14,5 @@ def test_nothing_is_wrong(request: pytest.FixtureRequest, data_format: str) -> N
     said.expect(0, "results: ")
     for row in study.summary()["rows"]:
         assert (row["area"], row["status"]) == (1.0, "ok"), row
-    study.adverse("verify").expect(0, "files are as they were written")
+    study.adverse("verify").expect(0, "files match their recorded hashes")
     study.adverse("plan").expect(0, "0 to do")

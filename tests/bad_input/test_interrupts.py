@@ -66,7 +66,7 @@ def test_ctrl_c_once(gated: GoodStudy) -> None:
         ctrl_c(process)
         go(gated)
         said = ended(process)
-    said.expect(INTERRUPTED, str(gated.run), "Run the same command to go on")
+    said.expect(INTERRUPTED, str(gated.run), "Run the same command to resume")
     assert not [worker for worker in workers if worker.is_running()]
     units = (gated.run / "journal").read_text().splitlines()
     assert 3 <= len(units) < 8
@@ -83,7 +83,7 @@ def test_a_polite_kill_is_a_ctrl_c(gated: GoodStudy) -> None:
         workers = in_the_middle(process, gated)
         ctrl_c(process, signal.SIGTERM)
         go(gated)
-        ended(process).expect(INTERRUPTED, "Run the same command to go on")
+        ended(process).expect(INTERRUPTED, "Run the same command to resume")
     assert not [worker for worker in workers if worker.is_running()]
 
 
@@ -96,7 +96,7 @@ def test_ctrl_c_twice(coco: GoodStudy, workers: int) -> None:
         ctrl_c(process)
         process.send_signal(signal.SIGINT)
         said = ended(process)
-    said.expect(INTERRUPTED, str(coco.run), "Run the same command to go on")
+    said.expect(INTERRUPTED, str(coco.run), "Run the same command to resume")
     assert not [child for child in children if child.is_running()]
     coco.study["suts"][0]["at"] = 99
     coco.rewrite()

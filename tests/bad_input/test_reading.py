@@ -115,7 +115,7 @@ def test_edited_detections_are_not_read(done: GoodStudy, command: str) -> None:
 @pytest.mark.parametrize("command", [name for name in ALL if name != "verify"])
 def test_a_run_that_was_started_again_and_stopped(done: GoodStudy, command: str) -> None:
     another_weight(done, mood="interrupt", at=1)
-    done.adverse().expect(130, "Run the same command to go on")
+    done.adverse().expect(130, "Run the same command to resume")
     assert (done.run / "results" / "summary.json").exists()
     readers(done)[command]().expect(INCOMPLETE, str(done.run), "not finished")
 

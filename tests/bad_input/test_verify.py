@@ -97,5 +97,5 @@ def test_analyze_an_unfinished_run(done: GoodStudy) -> None:
     done.study["mutations"].append("brightness(scale=0.8)")
     done.sut(mood="interrupt", at=1)
     done.rewrite()
-    done.adverse().expect(130, "Run the same command to go on")
+    done.adverse().expect(130, "Run the same command to resume")
     done.adverse("analyze").expect(INCOMPLETE, str(done.run), "not finished", "fix")

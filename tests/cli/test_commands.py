@@ -142,5 +142,5 @@ def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: li
     said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0", *full)
     assert said.code in (0, 3), said.text  # three logs support few figures
     assert "haze" in said.text
-    assert "look next" in said.text
+    assert "explore it" in said.text
     assert ("centre" in said.text) == bool(full)

@@ -52,9 +52,9 @@ def test_a_size_is_tried_before_anybody_is_asked() -> None:
 
 
 def test_answers_or_a_plan_but_not_both(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="either answers or a plan"):
+    with pytest.raises(StudyError, match=r"give either OUT\.csv or --repeat"):
         run("simulate")
-    with pytest.raises(StudyError, match="either answers or a plan"):
+    with pytest.raises(StudyError, match=r"give either OUT\.csv or --repeat"):
         run("simulate", tmp_path / "x.csv", "--repeat", "3")
 
 

@@ -21,9 +21,11 @@ def test_clopper_pearson_as_published(hits: int, trials: int, low: float, high: 
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
-def test_clopper_pearson_equals_the_exact_test_turned_round(counts: tuple[int, int], level: float) -> None:
-    wanted = stats.binomtest(*counts).proportion_ci(level, method="exact")
-    assert clopper_pearson(*counts, level) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
+def test_clopper_pearson_equals_the_exact_test_turned_round(
+    counts: tuple[int, int], confidence: float
+) -> None:
+    wanted = stats.binomtest(*counts).proportion_ci(confidence, method="exact")
+    assert clopper_pearson(*counts, confidence) == pytest.approx((wanted.low, wanted.high), abs=1e-9)
 
 
 def by_hand(hits: list[int], trials: list[int], floor: float) -> tuple[float, float]:
@@ -97,7 +99,7 @@ def test_what_is_no_rate_is_refused(bad: tuple[list[int], list[int]]) -> None:
         korn_graubard(*bad)
     with pytest.raises(ValueError, match="hits must lie"):
         clopper_pearson(2, 1)
-    with pytest.raises(ValueError, match="level"):
+    with pytest.raises(ValueError, match="confidence"):
         clopper_pearson(1, 2, 1.0)
 
 

@@ -30,10 +30,10 @@ from curves.simulated import NAMES, outcomes
 from interval_coverage import REGIMES, Regime, World, truths
 
 
-def of(quantity: Quantity, positive: int, negative: int, level: float = 0.95) -> Interval:
+def of(quantity: Quantity, positive: int, negative: int, confidence: float = 0.95) -> Interval:
     strata = ["positive"] * positive + ["negative"] * negative
     drawn = draw(NAMES[: positive + negative], strata, seed=4)
-    return intervals({"it": quantity}, drawn, level=level)["it"]
+    return intervals({"it": quantity}, drawn, confidence=confidence)["it"]
 
 
 def certain(hit: float, alarm: float, positive: int = 30, negative: int = 30, people: int = 10) -> Ratios:
@@ -47,12 +47,12 @@ def test_a_plain_case() -> None:
     rng = np.random.default_rng(2)
     curve = outcomes(rng, 40, 40)
     found = of(Area((curve,)), 40, 40)
-    assert (found.status, found.method, found.logs, found.level) == ("ok", METHOD, 40, 0.95)
+    assert (found.status, found.method, found.logs, found.confidence) == ("ok", METHOD, 40, 0.95)
     assert found.value is not None
     assert found.low is not None
     assert found.high is not None
     assert 0 < found.low < found.value < found.high < 1
-    wider = of(Area((curve,)), 40, 40, level=0.99)
+    wider = of(Area((curve,)), 40, 40, confidence=0.99)
     assert wider.low is not None
     assert wider.high is not None
     assert wider.low < found.low < found.high < wider.high

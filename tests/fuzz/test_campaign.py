@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -22,13 +24,14 @@ import pytest
 
 import adverse
 from adverse.content import ChangedError
+from adverse.curves.interval import korn_graubard
 from adverse.data.cityscapes import cityscapes
 from adverse.errors import AdverseError, DataError, IncompleteError, StoreError, StudyError
 from adverse.fuzz.compare import compare
 from adverse.fuzz.folder import CampaignFolder, base_file, failure_file, sut_stem
 from adverse.fuzz.outcome import read_outcome
 from adverse.fuzz.run import CampaignRun, run_campaign
-from adverse.report.fuzz import write_fuzz_page
+from adverse.report.fuzz import counts_table, write_fuzz_page
 from adverse.semantic import Recipe, Resources, apply, scene_of
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine, LocalEngine
@@ -119,11 +122,29 @@ def plain(study: Path) -> Path:
 
 def test_it_finds_what_a_system_that_goes_by_colour_must_fail(plain: Path) -> None:
     outcome = read_outcome(CampaignFolder(plain))
-    counts = {row["mutation"]: row for row in outcome.counts()}
-    assert counts["change_color"]["inconsistencies"] > 15, "a repainted car is not red any more"
-    assert counts["change_color"]["published_scorer"] == 0, "which never looked at cars"
-    assert counts["all"]["tests"] == TESTS == outcome.count
-    assert counts["add_car"]["inconsistencies"] == 0, "another red car is found like the first"
+    counts = {row.mutation: row for row in outcome.counts()}
+    assert counts["change_color"].inconsistencies > 15, "a repainted car is not red any more"
+    assert counts["change_color"].published_scorer == 0, "which never looked at cars"
+    assert counts["all"].tests == TESTS == outcome.count
+    assert counts["add_car"].inconsistencies == 0, "another red car is found like the first"
+
+
+def test_the_rate_is_one_interval_from_the_outcome_to_csv_and_json(plain: Path) -> None:
+    outcome = read_outcome(CampaignFolder(plain))
+    row = outcome.counts()[-1]
+    logs = sorted({test.log for test in outcome.tests["colour 0"]})
+    failed = [sum(t.bin is not None for t in outcome.tests["colour 0"] if t.log == log) for log in logs]
+    tested = [sum(t.log == log for t in outcome.tests["colour 0"]) for log in logs]
+    assert row.per_1000 == korn_graubard(failed, tested).scaled(1000)
+    table = counts_table(outcome)
+    as_csv = list(csv.DictReader(io.StringIO(table.csv())))[-1]
+    as_json = json.loads(table.json())[-1]
+    for name, value in row.per_1000.plain().items():
+        if name in ("low", "high", "logs", "why"):
+            assert as_json[f"per_1000_{name}"] == value
+            assert as_csv[f"per_1000_{name}"] == ("" if value is None else str(value))
+    assert as_json["per_1000_interval"] == as_csv["per_1000_interval"] == row.per_1000.status
+    assert table.rows[-1][table.headings.index("per 1,000 tests")].note == row.per_1000.why
 
 
 def test_only_what_failed_is_kept_and_replays_to_the_same_drop(plain: Path, study: Path) -> None:
@@ -244,11 +265,12 @@ def test_guided_campaigns_are_the_same_too_and_are_compared(plain: Path, study: 
     assert content(first.folder.path) == content(second.folder.path)
     guided, unguided = read_outcome(first.folder), read_outcome(CampaignFolder(plain))
     (row,) = compare(guided, unguided)
-    assert row["guided_per_1000"] == pytest.approx(
+    assert row.guided.value == pytest.approx(
         1000 * sum(test.bin is not None for test in guided.tests["colour 0"]) / TESTS
     )
-    assert row["difference"] == pytest.approx(row["guided_per_1000"] - row["unguided_per_1000"])
-    assert row["difference_low"] <= row["difference"] <= row["difference_high"]
+    record = row.record()
+    assert record["difference"] == pytest.approx(record["guided_per_1000"] - record["unguided_per_1000"])
+    assert record["difference_low"] <= record["difference"] <= record["difference_high"]
     with pytest.raises(StoreError, match="cannot be compared"):
         compare(guided, replace(unguided, campaign=replace(unguided.campaign, seed=77)))
 
@@ -266,8 +288,8 @@ def test_a_system_that_crashes_costs_answers_not_the_campaign(tmp_path: Path) ->
     faults = [test for test in outcome.tests["colour 0"] if test.fault]
     assert faults
     assert all(test.drop is None for test in faults)
-    assert outcome.counts()[-1]["faults"] == len(faults)
-    assert outcome.counts()[-1]["scored"] == 25 - len(faults)
+    assert outcome.counts()[-1].faults == len(faults)
+    assert outcome.counts()[-1].scored == 25 - len(faults)
 
 
 def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
@@ -281,9 +303,9 @@ def test_detectors_are_fuzzed_by_boxes(tmp_path: Path) -> None:
     text = study.read_text().replace("suts: []", "suts:\n- {name: boxes, adapter: boxes-by-colour}")
     study.write_text(text)
     outcome = read_outcome(fuzz(study, tmp_path / "run", tests=40).folder)
-    counts = {row["mutation"]: row for row in outcome.counts()}
-    assert counts["change_color"]["extreme"] > 0, "no box where the car is not red"
-    assert counts["add_car"]["extreme"] > 0, "one box around two cars finds neither"
+    counts = {row.mutation: row for row in outcome.counts()}
+    assert counts["change_color"].bins["extreme"] > 0, "no box where the car is not red"
+    assert counts["add_car"].bins["extreme"] > 0, "one box around two cars finds neither"
 
 
 def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
@@ -303,11 +325,15 @@ def test_what_cannot_be_made_is_given_up_and_said(tmp_path: Path) -> None:
     [
         ({"fuzz": {"mutations": ["add_cow"]}}, StudyError, "no semantic mutation 'add_cow'"),
         ({"fuzz": {"options": {"shadows": True}}}, StudyError, "no fuzz option 'shadows'"),
-        ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "value it cannot take"),
+        ({"fuzz": {"options": {"tries": "many"}}}, StudyError, "invalid value"),
         ({"fuzz": {"scorer": "ap"}}, StudyError, "does not score a segmentation study"),
         ({"fuzz": {"judged_as": {"cow": "x"}}}, StudyError, "'cow'"),
         ({"task": "classification"}, StudyError, "only segmenters and detectors"),
-        ({"fuzz": {"judged_as": {"road": "car", "building": "road"}}}, DataError, "no frame is good enough"),
+        (
+            {"fuzz": {"judged_as": {"road": "car", "building": "road"}}},
+            DataError,
+            "no frame scores high enough",
+        ),
     ],
 )
 def test_bad_input_is_told(

@@ -8,10 +8,9 @@ from typing import Any, cast
 import pytest
 
 from adverse.errors import DataError
-from adverse.fuzz.bases import pruned
 from adverse.fuzz.job import DUPLICATE
 from adverse.fuzz.job import TestUnit as Unit
-from adverse.fuzz.plan import CampaignPlan
+from adverse.fuzz.plan import CampaignPlan, pruned
 from adverse.fuzz.rounds import BASES, DRAWS_PER_TEST, ROUND, UNIT, Rounds
 
 PICTURES = 1 << 100
@@ -54,7 +53,7 @@ def test_duplicates_between_units_are_counted_not_run_twice() -> None:
     assert rounds.refused[DUPLICATE] == 2 * UNIT
     assert rounds.refused["road"] == 2 * 3 * UNIT
     assert sum(counts[DUPLICATE] for counts in rounds.by_mutation.values()) == 2 * UNIT
-    assert len(rounds.next_round()[0].known) == 2 * 8 * UNIT  # recipes and pictures
+    assert len(rounds.next_round()[0].drawn_before) == 2 * 8 * UNIT  # recipes and pictures
 
 
 def test_two_recipes_of_one_picture_are_one_test_and_a_duplicate() -> None:
@@ -122,7 +121,7 @@ def test_bases_are_those_that_the_best_system_masters() -> None:
     assert kept.places == (0, 2)
     assert (kept.too_hard, kept.not_scored, dict(kept.unusable)) == (1, 1, {"e": "not an image"})
     assert [score and score[0].percent for score in kept.before["c"]] == [10, 95]
-    with pytest.raises(DataError, match="no frame is good enough"):
+    with pytest.raises(DataError, match="no frame scores high enough"):
         pruned(found, campaign_of("poor", "good", below=99.5))
     with pytest.raises(DataError, match="no SUT has a score"):
         pruned(found[-1:], campaign_of("poor", "good"))

@@ -31,7 +31,7 @@ CAMPAIGN = FinishedCampaign(
     guided=False,
     key="",
     status="complete",
-    asked=1,
+    requested=1,
     tests=1,
     bases=(0,),
     pruned={},
@@ -100,17 +100,17 @@ def test_rates_are_those_counted_by_hand(tmp_path: Path) -> None:
         votes.add(Vote("ann", key, "false" if n in (0, 4) else "true"))
     votes.add(Vote("bob", keys[1], "false"))
     votes.add(Vote("bob", keys[6], "unsure"))
-    rows = {row["bin"]: row for row in false_positives(outcome, votes)}
+    rows = {row.bin: row for row in false_positives(outcome, votes)}
     moderate = rows["moderate"]
     names = ("failures", "true", "false", "unsure", "not_reviewed")
-    assert [moderate[name] for name in names] == [8, 3, 3, 1, 1]
-    assert moderate["false_positive_rate"] == 0.5
-    by_log = korn_graubard([2, 1, 0, 0], [2, 2, 1, 1])
-    assert (moderate["low"], moderate["high"]) == pytest.approx((by_log.low, by_log.high))
-    assert rows["extreme"]["false_positive_rate"] is None, "undefined, not 0"
-    assert rows["all"]["failures"] == 13
-    assert rows["all"]["false_positive_rate"] is None, "only the moderate ones were reviewed"
-    assert rows["all"]["why"] == "part of it was not looked at"
+    assert [moderate.record()[name] for name in names] == [8, 3, 3, 1, 1]
+    rate, by_log = moderate.false_positive_rate, korn_graubard([2, 1, 0, 0], [2, 2, 1, 1])
+    assert rate.value == 0.5
+    assert (rate.low, rate.high) == pytest.approx((by_log.low, by_log.high))
+    assert rows["extreme"].false_positive_rate.value is None, "undefined, not 0"
+    assert rows["all"].failures == 13
+    assert rows["all"].false_positive_rate.value is None, "only the moderate ones were reviewed"
+    assert rows["all"].record()["false_positive_rate_why"] == "part of it was not looked at"
 
 
 def test_the_rate_of_all_failures_weighs_bins_by_their_failures(tmp_path: Path) -> None:
@@ -122,10 +122,11 @@ def test_the_rate_of_all_failures_weighs_bins_by_their_failures(tmp_path: Path) 
     votes = Votes(tmp_path / "votes")
     for key in review_order(outcome)[:20]:
         votes.add(Vote("ann", key, "false" if int(key, 16) < 10 else "true"))
-    rows = {row["bin"]: row for row in false_positives(outcome, votes)}
-    assert [rows[name]["false_positive_rate"] for name in ("moderate", "extreme")] == [0, 1]
-    assert rows["all"]["false_positive_rate"] == pytest.approx(0.1)
-    assert rows["all"]["low"] < 0.1 < rows["all"]["high"] < 0.5
+    rows = {row.bin: row for row in false_positives(outcome, votes)}
+    assert [rows[name].false_positive_rate.value for name in ("moderate", "extreme")] == [0, 1]
+    whole = rows["all"].record()
+    assert whole["false_positive_rate"] == pytest.approx(0.1)
+    assert whole["false_positive_rate_low"] < 0.1 < whole["false_positive_rate_high"] < 0.5
 
 
 def test_a_failure_that_another_sut_brought_forward_does_not_speak_for_its_bin(tmp_path: Path) -> None:
@@ -139,8 +140,8 @@ def test_a_failure_that_another_sut_brought_forward_does_not_speak_for_its_bin(t
     votes = Votes(tmp_path / "votes")
     for key in review_order(outcome)[:15]:
         votes.add(Vote("ann", key, "false" if int(key, 16) < 5 else "true"))
-    rows = {(row["sut"], row["bin"]): row for row in false_positives(outcome, votes)}
-    assert rows["net", "moderate"]["false_positive_rate"] == pytest.approx(5 / 55)
+    rows = {(row.sut, row.bin): row for row in false_positives(outcome, votes)}
+    assert rows["net", "moderate"].false_positive_rate.value == pytest.approx(5 / 55)
 
 
 def test_review_begins_with_the_worst_and_is_shuffled_within_bins() -> None:

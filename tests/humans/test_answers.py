@@ -69,7 +69,7 @@ def test_a_bad_row_is_named(tmp_path: Path, line: str, place: str) -> None:
     [
         (HEADER.replace("truth", "trut"), "Did you mean 'truth'?"),
         (HEADER.replace(",truth", ""), "lack a column"),
-        (HEADER + ",truth", "a column twice"),
+        (HEADER + ",truth", "a duplicate column"),
         ("", "lack a column"),
     ],
 )

@@ -14,13 +14,14 @@ from scipy.stats import binomtest
 
 from adverse.errors import StudyError
 from adverse.humans.answers import COLUMNS, Judgments, Row, count_answers, judgments_of
-from adverse.humans.estimate import Estimate, Options, estimate, estimate_one
+from adverse.humans.estimate import Estimate, EstimateOptions, estimate, estimate_one
 from adverse.humans.estimates_file import reuse
 from adverse.humans.simulate import People, plan_sample_size, rate, simulate
 from adverse.humans.smoothing import DEGREES, Array, smooth
 from adverse.humans.thresholds import KINDS, Kind
+from adverse.report.human_study import in_words
 
-QUICK = Options(resamples=100)
+QUICK = EstimateOptions(resamples=100)
 
 
 def rows_of(judgments: Judgments) -> list[Row]:
@@ -124,7 +125,7 @@ def steps(counts: list[tuple[int, int]]) -> Judgments:
     return judgments_of(rows)
 
 
-def correctness(judgments: Judgments, options: Options = QUICK) -> Estimate:
+def correctness(judgments: Judgments, options: EstimateOptions = QUICK) -> Estimate:
     return estimate(judgments, options)[0]
 
 
@@ -167,8 +168,10 @@ def test_without_truth_there_is_only_t_p_and_without_originals_nothing() -> None
 def test_few_people_get_no_interval() -> None:
     found = estimate(simulate(People(participants=9, answers=1800), 1), QUICK)[0]
     assert found.value is not None
-    assert found.interval is None
-    assert found.why == "no interval: 9 participants, where 10 are needed"
+    assert found.interval is not None
+    assert (found.interval.status, found.interval.logs) == ("refused", 9)
+    assert found.interval.why == "9 participants, where 10 are needed"
+    assert "No interval: 9 participants, where 10 are needed." in in_words(found)
 
 
 def test_the_order_of_rows_and_the_names_of_people_change_nothing() -> None:
@@ -238,8 +241,8 @@ def test_weighting_by_answers_is_the_same_where_bins_are_equal() -> None:
     [{"alpha": 0.0}, {"alpha": 0.5}, {"confidence": 1.0}, {"consecutive": 3}, {"resamples": 5}],
 )
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(StudyError, match="a value it cannot take"):
-        Options(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(StudyError, match="has an invalid value"):
+        EstimateOptions(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("onset", ["even", "gentle", "sudden"])
@@ -257,9 +260,10 @@ def test_the_interval_holds_the_estimate_and_narrows_with_answers() -> None:
         found = estimate_one(simulate(People(answers=count), 1), "t", "correctness", QUICK)
         assert found.value is not None
         assert found.interval is not None
-        low, high = found.interval
+        low, high = found.interval.low, found.interval.high
+        assert low is not None
         assert high is not None
-        assert low <= found.value <= high
+        assert low <= found.value <= high < np.inf
         widths.append(high - low)
     assert widths[1] < widths[0]
 

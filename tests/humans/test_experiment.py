@@ -16,11 +16,9 @@ from starlette.testclient import TestClient
 from adverse.errors import DataError, LockedError, StoreError, StudyError
 from adverse.humans.answers import Judgments, majorities, read_judgments
 from adverse.humans.experiment import Experiment
-from adverse.humans.export import export
-from adverse.humans.records import Records, State
-from adverse.humans.sampling import population
+from adverse.humans.records import Records, State, export
 from adverse.humans.server import erase, lock_study, read_state, reopen_door
-from adverse.humans.stimuli import Stimuli
+from adverse.humans.stimuli import Stimuli, population
 from adverse.humans.study_file import read_human_study
 from human_studies import (
     HOSTILE,

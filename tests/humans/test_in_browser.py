@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from adverse.humans.export import export
+from adverse.humans.records import export
 from adverse.humans.server import read_state
 from adverse.humans.study_file import read_human_study
 from human_studies import HOSTILE, Served, happened

@@ -50,8 +50,8 @@ def test_a_bad_one_says_what_and_where(tmp_path: Path, changes: dict[str, Any], 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"truth": {"square": ["nothing"]}}, "too few images whose category is known"),
-        ({"batch": 13}, "fewer images than a batch has"),
+        ({"truth": {"square": ["nothing"]}}, "too few images have a known category"),
+        ({"batch": 13}, "fewer images than one batch needs"),
     ],
 )
 def test_data_that_do_not_fit_are_told(tmp_path: Path, changes: dict[str, Any], words: str) -> None:

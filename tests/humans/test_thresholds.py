@@ -10,7 +10,7 @@ import pytest
 
 from adverse import plugins
 from adverse.errors import AdverseError, StudyError
-from adverse.humans.thresholds import KINDS, Kind, published, threshold
+from adverse.humans.thresholds import KINDS, Kind, Threshold, published, threshold
 
 PRINTED = {
     "t.rgb_shift": (0.82, 0.26),
@@ -24,6 +24,15 @@ PRINTED = {
 }
 """The constants of the authors' repository, as the specification lists them."""
 
+INTERVAL = {
+    "low": 0.3,
+    "high": 0.5,
+    "confidence": 0.9,
+    "method": "profile over participants",
+    "logs": 30,
+    "status": "ok",
+    "why": "",
+}
 GOOD: list[dict[str, Any]] = [
     {
         "transformation": "t.jpeg",
@@ -31,8 +40,7 @@ GOOD: list[dict[str, Any]] = [
         "status": "found",
         "value": 0.4,
         "tolerated_to": 0.4,
-        "interval": [0.3, 0.5],
-        "confidence": 0.9,
+        "interval": INTERVAL,
         "backend": "vifp",
     },
     {
@@ -41,7 +49,7 @@ GOOD: list[dict[str, Any]] = [
         "status": "not found",
         "value": None,
         "tolerated_to": 0.97,
-        "interval": [0.9, None],
+        "interval": INTERVAL | {"low": 0.9, "high": None},
         "backend": "vifp",
     },
     {
@@ -57,7 +65,7 @@ GOOD: list[dict[str, Any]] = [
 
 def estimates(folder: Path, entries: object = GOOD, **changes: object) -> Path:
     path = folder / "estimates.json"
-    whole = {"format": "adverse human thresholds", "version": 2, "thresholds": entries, **changes}
+    whole = {"format": "adverse human thresholds", "version": 3, "thresholds": entries, **changes}
     path.write_text(json.dumps(whole))
     return path
 
@@ -106,7 +114,9 @@ def test_a_number_is_itself(number: str | float) -> None:
 def test_an_estimate_is_read_with_its_interval(tmp_path: Path) -> None:
     estimates(tmp_path)
     found = threshold("estimates.json", "jpeg", "correctness", base=tmp_path)
-    assert (found.value, found.interval, found.confidence) == (0.4, (0.3, 0.5), 0.9)
+    assert found.interval is not None
+    assert (found.value, found.interval.value, found.interval.plain()) == (0.4, 0.4, INTERVAL)
+    assert Threshold.read(json.loads(json.dumps(found.plain()))) == found
     assert found.words == "t_c = 0.4"
 
 
@@ -135,7 +145,7 @@ def test_what_a_study_did_not_show_or_could_not_tell_is_an_error(tmp_path: Path)
     path = str(estimates(tmp_path))
     with pytest.raises(StudyError, match="no t_c of 'haze'"):
         threshold(path, "haze", "correctness")
-    with pytest.raises(StudyError, match=r"could not tell t_p of haze.*few"):
+    with pytest.raises(StudyError, match=r"could not estimate t_p of haze.*few"):
         threshold(path, "haze", "prediction")
 
 
@@ -150,7 +160,7 @@ def test_what_a_study_did_not_show_or_could_not_tell_is_an_error(tmp_path: Path)
         {"thresholds": [{**GOOD[0], "value": 1.5}]},
         {"thresholds": [{**GOOD[0], "value": None}]},
         {"thresholds": [{**GOOD[0], "transformation": 3}]},
-        {"thresholds": [{**GOOD[0], "interval": [0.1]}]},
+        {"thresholds": [{**GOOD[0], "interval": {"low": 0.1}}]},
         {"thresholds": [{**GOOD[1], "value": 0.5}]},
         {"thresholds": [{**GOOD[2], "value": 0.5}]},
         {"thresholds": [{**GOOD[0], "status": "great"}]},

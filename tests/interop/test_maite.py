@@ -349,5 +349,5 @@ def test_what_maite_has_no_place_for_is_told(ours: Dataset) -> None:
     class Wrong(list[Any]):
         metadata: ClassVar[Any] = {"id": "wrong", "index2label": {0: "a"}}
 
-    with pytest.raises(AdverseError, match="one number for each class"):
+    with pytest.raises(AdverseError, match="one score for each class"):
         write_dataset(Wrong(wrong), ours.annotations[0].parent / "wrong")

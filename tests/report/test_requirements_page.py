@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 from rich.console import Console
 
+from adverse.curves.interval import Interval, given, refused
 from adverse.report.requirements import render, requirement_lines, requirement_tables, results_table
 from adverse.store.run import Run, RunSut
 
@@ -24,6 +26,13 @@ RUN = cast(
         suts=(RunSut(HOSTILE, "1" * 32, {}), RunSut("steady", "2" * 32, {})),
     ),
 )
+
+
+def bounds(distance: float | None) -> Interval:
+    options: dict[str, Any] = {"confidence": 0.95, "method": "two one-sided bounds", "logs": 12}
+    if distance is None:
+        return refused(math.nan, "too few images", **options)
+    return given(distance, distance - 0.02, distance + 0.02, **options)
 
 
 def row(sut: str, outcome: str, distance: float | None, **more: Any) -> dict[str, Any]:
@@ -41,8 +50,7 @@ def row(sut: str, outcome: str, distance: float | None, **more: Any) -> dict[str
         "required": 0.9 if known else None,
         "measured": 0.9 - distance if distance is not None else None,
         "distance": distance,
-        "low": distance - 0.02 if distance is not None else None,
-        "high": distance + 0.02 if distance is not None else None,
+        "distance_interval": bounds(distance).plain(),
         "margin": 0.05,
         "detectable": 0.04 if known else None,
         "images": 80,

@@ -98,7 +98,7 @@ def test_images_that_all_behave_rule_out_only_what_they_can() -> None:
     plan = replace(PLAN, margin=0.02)
     few, many = (decisions([simulated(0, images=n, lost=0)], [plan])[0] for n in (100, 250))
     assert (few.outcome, many.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
-    assert few.finding.high == pytest.approx(1 - 0.05 ** (1 / 100) + 0.5 / 100)
+    assert few.finding.interval.high == pytest.approx(1 - 0.05 ** (1 / 100) + 0.5 / 100)
 
 
 def test_what_images_cannot_rule_out_is_the_exact_bound() -> None:
@@ -124,7 +124,7 @@ def test_the_rule_of_the_paper_is_the_formula_of_the_paper() -> None:
     values = batches_of_images(evidence, 300, 50, seed=0, run=0)
     spread = math.sqrt(np.var(values.required, ddof=1) + np.var(values.measured, ddof=1))
     assert found.required == pytest.approx(values.required.mean())
-    assert found.high == pytest.approx(
+    assert found.interval.high == pytest.approx(
         values.required.mean() - values.measured.mean() + 1.6449 * spread, abs=1e-4
     )
     assert np.std(values.required) == pytest.approx(math.sqrt(0.8 * 0.2 / 50), rel=0.15)
@@ -178,7 +178,7 @@ def test_one_of_many_needs_more_evidence() -> None:
     evidence = simulated(3, images=300, lost=0.05, won=0.03)
     (alone,) = decisions([evidence], [PLAN])
     assert alone.outcome is Outcome.PASS
-    plan = replace(PLAN, margin=(alone.finding.high or 0) + 0.001)
+    plan = replace(PLAN, margin=(alone.finding.interval.high or 0) + 0.001)
     among = decisions([evidence] * 8, [plan] * 8)
     assert {one.outcome for one in among} == {Outcome.INCONCLUSIVE}
     assert "as one of 8 (Holm)" in among[0].reason
@@ -191,7 +191,7 @@ def test_about_so_many_images_would_tell() -> None:
     near = replace(PLAN, margin=(finding.distance or 0) + 0.001)
     assert images_needed(finding, near) is None  # too many to be an advice
     share = math.sqrt(300 / needed)  # the reach shrinks with the root of the images
-    assert share * ((finding.high or 0) - (finding.distance or 0)) == pytest.approx(
+    assert share * ((finding.interval.high or 0) - (finding.distance or 0)) == pytest.approx(
         abs(PLAN.margin - (finding.distance or 0)), rel=0.01
     )
 

@@ -132,7 +132,7 @@ def test_visual_change_is_measured_as_the_threshold_was(
         "backend": "vifp",
     }
     entry |= {"value": 0.3, "tolerated_to": 0.3}
-    whole = {"format": "adverse human thresholds", "version": 2, "thresholds": [entry]}
+    whole = {"format": "adverse human thresholds", "version": 3, "thresholds": [entry]}
     (tmp_path / "people.json").write_text(json.dumps(whole))
     data: dict[str, Any] = {"require": [FROST, HAZE, {**HAZE, "threshold": "people.json"}]}
     data |= {} if backend is None else {"backend": backend}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import adverse
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
-from adverse.requirements.gate import Figure, check_run, outcome_of
+from adverse.requirements.gate import RunFigure, check_run, outcome_of
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
 from adverse.store.read import finished
@@ -59,10 +59,10 @@ def between(low: float, high: float) -> Interval:
 @given(value=UNIT, ends=st.tuples(UNIT, UNIT).map(sorted), limit=UNIT)
 def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float], limit: float) -> None:
     low, high = ends
-    outcome, _ = outcome_of(rule(at_least=limit), Figure("x", value, between(low, high)))
+    outcome, _ = outcome_of(rule(at_least=limit), RunFigure("x", value, between(low, high)))
     assert (outcome is Outcome.PASS) == (low >= limit)
     assert (outcome is Outcome.FAIL) == (high < limit)
-    turned, _ = outcome_of(rule(at_most=limit), Figure("x", value, between(low, high)))
+    turned, _ = outcome_of(rule(at_most=limit), RunFigure("x", value, between(low, high)))
     assert (turned is Outcome.PASS) == (high <= limit)
     assert (turned is Outcome.FAIL) == (low > limit)
 
@@ -73,14 +73,14 @@ def test_a_lower_bound_decides_only_when_it_can(value: float, ends: list[float],
 def test_what_is_not_known_never_passes(limit: float, bound: str, value: float | None, doubt: str) -> None:
     told = rule(at_least=limit, bound=bound)
     if value is None or doubt:
-        assert outcome_of(told, Figure("x", value, between(0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
+        assert outcome_of(told, RunFigure("x", value, between(0.9, 1.0), doubt))[0] is Outcome.INCONCLUSIVE
     if bound == "lower":
-        assert outcome_of(told, Figure("x", value, None))[0] is Outcome.INCONCLUSIVE
+        assert outcome_of(told, RunFigure("x", value, None))[0] is Outcome.INCONCLUSIVE
 
 
 @given(value=UNIT, limit=UNIT)
 def test_a_point_is_taken_as_it_is(value: float, limit: float) -> None:
-    outcome, _ = outcome_of(rule(at_least=limit, bound="point"), Figure("x", value))
+    outcome, _ = outcome_of(rule(at_least=limit, bound="point"), RunFigure("x", value))
     assert (outcome is Outcome.PASS) == (value >= limit)
 
 

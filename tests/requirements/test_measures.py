@@ -12,7 +12,13 @@ import pytest
 from adverse.benchmarks.ap import coco_family
 from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.levels.outcomes import standardize
-from adverse.requirements.measures import ClassifierAnswers, DetectorAnswers, Rows, SegmenterAnswers, Tally
+from adverse.requirements.measures import (
+    ClassifierAnswers,
+    DetectorAnswers,
+    MeasureTally,
+    Rows,
+    SegmenterAnswers,
+)
 from adverse.store.read import Answers, PixelCounts, Ranked
 from levels.scenes import random_scene
 
@@ -23,7 +29,7 @@ ROWS = Rows(np.array([0, 1, 1, 3, 7, 11]), np.array([0, 0, 1, 1, 1, 0]), (CHANGE
 UNCHANGED = SimpleNamespace(baseline=SimpleNamespace(id=BASELINE))
 
 
-def one_by_one(tally: Tally, rows: int) -> np.ndarray[Any, Any]:
+def one_by_one(tally: MeasureTally, rows: int) -> np.ndarray[Any, Any]:
     return tally.under(np.eye(rows))
 
 

@@ -64,7 +64,12 @@ def test_rules_are_read(tmp_path: Path) -> None:
             "line 2",
             "two rules",
         ),
-        ("rules:\n  - {measure: rPC, at_least: 0.5}", "at_least is not a limit", "line 2", "in percent"),
+        (
+            "rules:\n  - {measure: rPC, at_least: 0.5}",
+            "at_least is not a valid limit",
+            "line 2",
+            "in percent",
+        ),
         ("rules:\n  - {measure: top1, setting: Any, at_least: 50}", "at_least is not", "line 2", "0 to 1"),
         ("rules:\n  - {measure: rPC, at_least: .nan}", "at_least has a value", "line 2", "docs/gate.md"),
         ("rules:\n  - {measure: rPC, at_least: 5, bound: upper}", "bound upper does not", "line 2", "lower"),

@@ -25,7 +25,7 @@ from adverse.benchmarks.mpc import Cell, Robustness
 from adverse.curves.interval import Interval, given, refused
 from adverse.seeds import generator
 
-LEVEL = 0.95
+CONFIDENCE = 0.95
 FEWEST = 3
 MOST_GROUPS = 50
 METHOD = "jackknife over groups of logs"
@@ -107,15 +107,17 @@ def interval(
     """
     groups = len(without)
     if groups < FEWEST:
-        return refused(value, f"fewer than {FEWEST} logs", level=LEVEL, method=METHOD, logs=logs)
+        return refused(value, f"fewer than {FEWEST} logs", confidence=CONFIDENCE, method=METHOD, logs=logs)
     if not np.isfinite([value, *without]).all():
-        return refused(value, "not defined without some of the logs", level=LEVEL, method=METHOD, logs=logs)
+        return refused(
+            value, "not defined without some of the logs", confidence=CONFIDENCE, method=METHOD, logs=logs
+        )
     error = standard_error(without)
     if error < NO_SPREAD:
-        return refused(value, "no log differs from another", level=LEVEL, method=METHOD, logs=logs)
-    reach = float(special.stdtrit(groups - 1, (1 + LEVEL) / 2)) * error
+        return refused(value, "no log differs from another", confidence=CONFIDENCE, method=METHOD, logs=logs)
+    reach = float(special.stdtrit(groups - 1, (1 + CONFIDENCE) / 2)) * error
     low, high = max(lowest, value - reach), min(highest, value + reach)
-    return given(value, low, high, level=LEVEL, method=METHOD, logs=logs)
+    return given(value, low, high, confidence=CONFIDENCE, method=METHOD, logs=logs)
 
 
 def p_value(value: float, without: NDArray[np.float64]) -> float:

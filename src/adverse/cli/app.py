@@ -7,48 +7,32 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import (
-    bench_table,
-    check,
-    compare,
-    data,
-    fuzz,
-    humans,
-    models,
-    mutate,
-    plugins,
-    predict,
-    requirements,
-    results,
-    runs,
-    start,
-    world,
-)
+from adverse.cli import checks, data, fuzz, humans, models, mutate, plugins, results, runs, start
 
 HELP = """Find out how a perception system fails before the field does.
 
 \b
     adverse demo                          a whole study on rendered scenes
-    adverse data check FOLDER             what is in a data set, and what is wrong
-    adverse init DATA MODEL.onnx          a first study, guessed
-    adverse plan study.yaml               what would run, before anything does
-    adverse run study.yaml --out RUN      run it; run it again to go on
-    adverse report RUN                    the page to look at
-    adverse check RUN rules.yaml          is it good enough? verdicts, for people and CI
-    adverse view RUN                      explore it: frames, boxes, curves, closed loop
-    adverse compare BEFORE AFTER          two runs, log by log: regressions first
-    adverse bench-table RUN               P, mPC and rPC, as the literature has them
-    adverse requirements check FILE       what people do not mind must not affect the SUT
-    adverse verify RUN                    re-check every hash
-    adverse export RUN OUT                its answers as COCO results
-    adverse list mutations                what there is to choose from
+    adverse data check FOLDER             contents and faults of a data set
+    adverse init DATA MODEL.onnx          a first study, with guesses
+    adverse plan study.yaml               what would run
+    adverse run study.yaml --out RUN      run it, or resume it
+    adverse report RUN                    the report, one HTML file
+    adverse check RUN rules.yaml          verdicts on your rules, for CI
+    adverse view RUN                      frames, boxes, curves, closed loop
+    adverse compare BEFORE AFTER          two runs, paired by log
+    adverse bench-table RUN               P, mPC and rPC
+    adverse requirements check FILE       requirements: what people tolerate
+    adverse verify RUN                    recompute every hash
+    adverse export RUN OUT                detections as COCO results
+    adverse list mutations                all mutations, with options
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
     adverse fuzz study.yaml --tests 10000 change what is in the scene
-    adverse models list                   real models to try, fetched with pip
+    adverse models list                   real models to try
     adverse predict scores.csv --simple gaussian_blur --contextual defocus
     adverse humans estimate ANSWERS.csv   how much change people tolerate
 
-Exit codes: 0 fine, 1 a gate failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to go on).
+Exit codes: 0 success, 1 a check failed, 2 cannot run, 3 incomplete, 130 interrupted (run again to resume).
 """
 
 app = typer.Typer(
@@ -64,7 +48,7 @@ app = typer.Typer(
 
 @app.callback()
 def _main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,  # noqa: FBT002
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,  # noqa: FBT002
 ) -> None:
     if version:
         typer.echo(adverse.__version__)
@@ -77,19 +61,19 @@ app.command("plan")(runs.plan)
 app.command("run")(runs.run)
 app.command("analyze")(runs.analyze)
 app.command("report")(results.report)
-app.command("check")(check.check)
+app.command("check")(checks.check)
 app.command("view")(results.view)
-app.command("compare")(compare.compare)
-app.command("bench-table")(bench_table.bench_table)
-app.add_typer(requirements.requirements, name="requirements")
+app.command("compare")(checks.compare)
+app.command("bench-table")(results.bench_table)
+app.add_typer(checks.requirements, name="requirements")
 app.command("drive")(results.drive)
 app.command("export")(results.export)
 app.command("verify")(runs.verify)
 app.command("list")(plugins.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(plugins.check_plugin)
-app.command("predict")(predict.predict)
-app.command("world")(world.world)
+app.command("predict")(results.predict)
+app.command("world")(data.world)
 app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")

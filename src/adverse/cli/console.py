@@ -94,7 +94,7 @@ class ProgressWatcher:
         self.done = 0
         self.before = 0
         self.started = time.monotonic()
-        self.said = 0.0
+        self.last_note_s = 0.0
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -103,7 +103,7 @@ class ProgressWatcher:
     def begin(self, total: int, done: int) -> None:
         """Start showing."""
         self.total, self.done, self.before = total, done, done
-        self.started = self.said = time.monotonic()
+        self.started = self.last_note_s = time.monotonic()
         if done:
             self.note(f"{done} of {total} images were done before; resuming")
         if total > done and self.console.is_terminal:
@@ -125,9 +125,9 @@ class ProgressWatcher:
         self.statuses += statuses
         if self.live is not None:
             self.live.update(self.live.task_ids[0], completed=self.done, wrong=wrong(self.statuses))
-        elif time.monotonic() - self.said > PLAIN_EVERY_S:
-            self.said = time.monotonic()
-            rate = (self.done - self.before) / max(self.said - self.started, 1e-9)
+        elif time.monotonic() - self.last_note_s > PLAIN_EVERY_S:
+            self.last_note_s = time.monotonic()
+            rate = (self.done - self.before) / max(self.last_note_s - self.started, 1e-9)
             left = (self.total - self.done) / max(rate, 1e-9)
             self.note(
                 f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {wrong(self.statuses)}"
@@ -160,14 +160,14 @@ def wrong(statuses: Counter[str]) -> str:
 @contextmanager
 def rendering(console: Console) -> Iterator[Callable[[int, int], None]]:
     """Give what shows how many logs of how many are rendered; nothing is shown of what takes no time."""
-    said = time.monotonic()
+    last = time.monotonic()
     with console.status("rendering") as status:
 
         def show(done: int, total: int) -> None:
-            nonlocal said
+            nonlocal last
             status.update(f"rendered {done} of {total} logs")
-            if not console.is_terminal and time.monotonic() - said > PLAIN_EVERY_S:
-                said = time.monotonic()
+            if not console.is_terminal and time.monotonic() - last > PLAIN_EVERY_S:
+                last = time.monotonic()
                 console.print(f"- rendered {done} of {total} logs", highlight=False)
 
         yield show

@@ -1,16 +1,16 @@
-"""data: what is in a data set, before a study is made of it."""
+"""data check and world: what is in a data set, and rendered ones written to disk."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
-from adverse.cli.console import say
+from adverse.cli.console import Console, rendering, say
 from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins, Json
 from adverse.errors import EXIT_GATE_FAILED, StudyError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adverse.plugins import Registry
     from adverse.types import Dataset
 
-HELP = """Look at a data set before a study is made of it.
+HELP = """Inspect a data set before it is used in a study.
 
 \b
     adverse data check FOLDER
@@ -44,7 +44,7 @@ def check_data(
     as_json: Json = False,  # noqa: FBT002
     plugin: FormatPlugins = None,
 ) -> None:
-    """Read a data set and say what is in it, what it can be used for, and what is wrong with it.
+    """Print what a data set holds, supports and gets wrong.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def check_data(
         adverse data check data/coco --format coco -o annotations=val.json --json
         adverse data check study.yaml
 
-    Exit code 0: usable; 1: something would stop a study or leave it incomplete; 2: cannot be read.
+    Exit codes: 0 usable, 1 a study would stop or be incomplete, 2 cannot be read.
     """
     from adverse import plugins
     from adverse.data.check import check
@@ -63,18 +63,18 @@ def check_data(
     dataset, section, title = read_place(path, format_name, option or [], registry)
     console = Console(stderr=True)
     with console.status("looking") as status:
-        found = check(
+        facts = check(
             dataset,
             registry.all("mutation"),
             everything=everything,
             watch=lambda done, of: status.update(f"decoded {done} of {of} frames"),
         )
     if as_json:
-        typer.echo(json.dumps({**_plain(found), "data": section, "usable": found.usable}, indent=1))
+        typer.echo(json.dumps({**_plain(facts), "data": section, "usable": facts.usable}, indent=1))
     else:
-        for line in words(found, title, section):
+        for line in words(facts, title, section):
             say(line)
-    if not found.usable:
+    if not facts.usable:
         raise typer.Exit(EXIT_GATE_FAILED)
 
 
@@ -106,18 +106,18 @@ def read_place(
 def _given(options: list[str]) -> dict[str, Any]:
     import yaml
 
-    found = {}
+    parsed = {}
     for text in options:
         name, equals, value = text.partition("=")
         try:
-            found[name.strip()] = yaml.safe_load(value)
+            parsed[name.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             fix = "Quote it."
-            raise StudyError("an option is not understood", where="--option", got=text, fix=fix) from error
+            raise StudyError("an option is not valid YAML", where="--option", got=text, fix=fix) from error
         if not equals:
             fix = "Write it as boxes=polygons, or split={test: val}."
             raise StudyError("an option has no value", where="--option", got=text, fix=fix)
-    return found
+    return parsed
 
 
 def _is_study(path: Path) -> bool:
@@ -128,9 +128,9 @@ def _is_study(path: Path) -> bool:
     return isinstance(read, dict) and "data" in read
 
 
-def _plain(found: Any) -> dict[str, Any]:
+def _plain(facts: Any) -> dict[str, Any]:
     """Return the facts as plain values, named tuples as mappings."""
-    return {field.name: _mapping(getattr(found, field.name)) for field in dataclasses.fields(found)}
+    return {field.name: _mapping(getattr(facts, field.name)) for field in dataclasses.fields(facts)}
 
 
 def _mapping(value: Any) -> Any:
@@ -139,3 +139,47 @@ def _mapping(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_mapping(item) for item in value]
     return value
+
+
+Name = Annotated[
+    Literal["orchard", "street"], typer.Argument(metavar="WORLD", help="Which world: orchard or street.")
+]
+Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write; must not exist yet.")]
+Logs = Annotated[
+    int, typer.Option("--logs", min=4, help="Number of logs, split 1:1:2 into train, validation and test.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed of the world.")]
+Size = Annotated[str, typer.Option("--size", help="WIDTHxHEIGHT in pixels.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", "-w", min=1, help="Logs rendered at once. [default: all cores]")
+]
+
+
+def world(
+    name: Name, out: Target, logs: Logs = 40, seed: Seed = 1, size: Size = "640x480", workers: Workers = None
+) -> None:
+    """Render a synthetic data set.
+
+    Stereo images, depth, labels, boxes and poses, in the layout of the `folder` format.
+
+    \b
+    Example:
+        adverse world orchard data/orchard --logs 40 --seed 1
+    """
+    from adverse.data.worlds.writing import WorldSpec, shared_out, write_world
+    from adverse.processes import all_cores
+
+    if out.exists():
+        raise StudyError("the folder already exists", where=str(out), fix="Give another name, or remove it.")
+    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed)
+    with rendering(Console(stderr=True)) as watch:
+        frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
+    typer.echo(f"{frames} frames in {logs} logs (synthetic) in {out}; to read them in a study:")
+    typer.echo(f"data: {{format: folder, root: {out}, split: {{validation: validation, test: test}}}}")
+
+
+def _pixels(text: str) -> tuple[int, int]:
+    size = re.fullmatch(r"(\d{2,4})x(\d{2,4})", text)
+    if size is None:
+        raise StudyError("the size cannot be read", got=text, wanted="WIDTHxHEIGHT, such as 640x480")
+    return int(size[1]), int(size[2])

@@ -30,29 +30,33 @@ if TYPE_CHECKING:
 
     from adverse.fuzz.outcome import CampaignOutcome
 
-StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML), with its fuzz: section.")]
-CampaignPath = Annotated[Path, typer.Argument(help="The folder of a campaign.")]
-Tests = Annotated[int, typer.Option("--tests", "-n", min=1, help="How many tests to run.")]
+StudyPath = Annotated[
+    Path, typer.Argument(metavar="STUDY", help="The study file (YAML), with a fuzz: section.")
+]
+CampaignPath = Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="The folder of a campaign.")]
+Tests = Annotated[int, typer.Option("--tests", "-n", min=1, help="Number of tests.")]
 Out = Annotated[
     Path | None,
     typer.Option("--out", "-o", help="The campaign's folder. [default: runs/NAME-fuzz beside the study]"),
 ]
 Guided = Annotated[
     bool,
-    typer.Option("--guided", help="Let what failed choose the next tests, and compare with not doing so."),
+    typer.Option("--guided", help="Choose tests by what failed so far; compared with an unguided campaign."),
 ]
 Against = Annotated[
     Path | None,
     typer.Option("--against", help="An unguided campaign to compare with. [default: OUT/unguided]"),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Another seed than the study's.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was found before and start over.")]
-CutoutSheet = Annotated[Path | None, typer.Option("--sheet", help="Draw cut-outs on a sheet: this PNG file.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Random seed. [default: the study's]")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard earlier results and start over.")]
+CutoutSheet = Annotated[
+    Path | None, typer.Option("--sheet", help="Write a sheet of cut-outs to this PNG file.")
+]
 Count = Annotated[int, typer.Option("--count", min=1, max=2000, help="Cut-outs on the sheet.")]
 Cache = Annotated[
-    Path | None, typer.Option("--cache", help="Where sets are kept. [default: ~/.cache/adverse]")
+    Path | None, typer.Option("--cache", help="The folder of resource sets. [default: ~/.cache/adverse]")
 ]
-HELP = """Change what is in the scene, and see what that does to a segmenter or detector.
+HELP = """Fuzz segmenters and detectors by changing scenes.
 
 \b
 Examples:
@@ -62,7 +66,7 @@ Examples:
     adverse fuzz report runs/street-fuzz
     adverse fuzz review runs/street-fuzz
 
-A campaign that was stopped or killed goes on when the same command is given again.
+A campaign that was stopped or killed resumes when the same command is run again.
 """
 
 
@@ -90,14 +94,14 @@ def run(
     seed: Seed = None,
     fresh: Fresh = False,  # noqa: FBT002
 ) -> None:
-    """Run a campaign, or go on with it, and print what it found.
+    """Run or resume a campaign and print what it found.
 
     \b
     Examples:
         adverse fuzz study.yaml --tests 10000
         adverse fuzz study.yaml --tests 2000 --guided
 
-    Only what fails is kept: the image, its truth, the recipe, and what SUTs said before and after.
+    Only failures are kept: image, ground truth, recipe, and the answers of the SUTs before and after.
     """
     from adverse.fuzz.folder import UNGUIDED
     from adverse.processes import all_cores
@@ -136,7 +140,7 @@ def run(
                 fresh=fresh,
             ).status
         if status == "interrupted":
-            watch.note(f"stopped; what is finished is kept in {path}. Run the same command to go on.")
+            watch.note(f"stopped; finished work is kept in {path}. Run the same command to resume.")
             raise typer.Exit(EXIT_INTERRUPTED)
         code = EXIT_INCOMPLETE if status == "saturated" else code
     show(folder, against if guided else None)
@@ -145,7 +149,7 @@ def run(
 
 @fuzz.command("report")
 def report(folder: CampaignPath, against: Against = None) -> None:
-    """Work out the results of a finished campaign again, print them, and write its page.
+    """Recompute the results of a campaign and write its page.
 
     \b
     Example:
@@ -156,7 +160,7 @@ def report(folder: CampaignPath, against: Against = None) -> None:
 
 @fuzz.command("review")
 def review(folder: CampaignPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
-    """Open a page on which people say of each failure whether it is a true one.
+    """Review failures in the browser: true or false.
 
     \b
     Example:
@@ -184,7 +188,7 @@ def resources(
     as_json: Json = False,  # noqa: FBT002
     plugin: FormatPlugins = None,
 ) -> None:
-    """Cut the objects out of a data set with labels and instances, and say what can be done with them.
+    """Cut objects out of a data set with labels and instances.
 
     The first time takes about as long as reading the data; the set is kept, by content, and found again.
 
@@ -203,17 +207,17 @@ def resources(
 
     dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
     with RichConsole(stderr=True).status("cutting out") as status:
-        found = Resources.build(
+        resources = Resources.build(
             dataset,
             cache or user_cache("resources"),
             watch=lambda done, of: status.update(f"cut out {done} of {of} frames"),
         )
     if sheet is not None:
-        write_image(sheet, cutout_sheet(found, count=count))
+        write_image(sheet, cutout_sheet(resources, count=count))
     if as_json:
-        typer.echo(json.dumps(facts(found), indent=1))
+        typer.echo(json.dumps(facts(resources), indent=1))
         return
-    for line in (title, *words(found)):
+    for line in (title, *words(resources)):
         typer.echo(line)
 
 
@@ -250,8 +254,8 @@ def show(folder: Path, against: Path | None) -> None:
 
 def _refused(outcome: CampaignOutcome) -> Sequence[str]:
     """Say what kept candidates from becoming tests, the most frequent reasons of each mutation."""
-    found: dict[str, list[str]] = {}
+    by_mutation: dict[str, list[str]] = {}
     row: dict[str, Any]
     for row in outcome.refusals():
-        found.setdefault(row["mutation"], []).append(f"{row['reason']} {row['refused']}")
-    return [f"- {mutation} refused: {', '.join(reasons[:5])}" for mutation, reasons in found.items()]
+        by_mutation.setdefault(row["mutation"], []).append(f"{row['reason']} {row['refused']}")
+    return [f"- {mutation} refused: {', '.join(reasons[:5])}" for mutation, reasons in by_mutation.items()]

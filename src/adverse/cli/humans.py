@@ -13,79 +13,77 @@ from adverse.cli.options import Host
 humans = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="""Find out how much change people tolerate: show them images, and estimate from what they say.
+    help="""Measure how much change people tolerate.
 
 \b
-    adverse humans serve study.yaml                the experiment, in the browser
-    adverse humans export study.yaml > answers.csv the answers that count
-    adverse humans erase study.yaml NUMBER         forget a participant
-    adverse humans simulate answers.csv            made-up answers, to see what comes of them
-    adverse humans estimate answers.csv            thresholds with intervals, and the picture
+    adverse humans serve study.yaml          the experiment, in the browser
+    adverse humans export study.yaml         the answers that count
+    adverse humans erase study.yaml NUMBER   erase a participant
+    adverse humans simulate answers.csv      simulated answers
+    adverse humans estimate answers.csv      thresholds with intervals
 """,
 )
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of a human study (YAML).")]
-Port = Annotated[int, typer.Option("--port", "-p", help="0: the one it had before, or any that is free.")]
+Port = Annotated[
+    int, typer.Option("--port", "-p", help="Port to listen on; 0 takes the previous one, or a free one.")
+]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="The participant's number.")]
-LeftOut = Annotated[
-    Path | None, typer.Option("--excluded", help="Write the trials that were left out (CSV).")
-]
+LeftOut = Annotated[Path | None, typer.Option("--excluded", help="Also write the excluded trials (CSV).")]
 
-Answers = Annotated[
-    Path, typer.Argument(metavar="ANSWERS.csv", help="Answers, as export or simulate wrote them.")
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", help="Write the estimates file that requirements name (JSON).")
-]
-Page = Annotated[Path | None, typer.Option("--page", help="Write the page with the pictures (HTML).")]
+Answers = Annotated[Path, typer.Argument(metavar="ANSWERS.csv", help="Answers from export or simulate.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write the estimates file for requirements (JSON).")]
+Page = Annotated[Path | None, typer.Option("--page", help="Write a page with charts (HTML).")]
 Alpha = Annotated[float, typer.Option(help="Significance of the test in each bin.")]
 Weight = Annotated[
-    Literal["none", "answers"], typer.Option(help="The spline counts bins alike, or by their answers.")
+    Literal["none", "answers"],
+    typer.Option(help="How the spline weights bins: equally, or by their answers."),
 ]
 Consecutive = Annotated[
     int, typer.Option(min=1, max=2, help="Significant bins in a row that make a threshold.")
 ]
 Quantile = Annotated[
-    float, typer.Option("--baseline-quantile", help="Barely changed: the lowest share of dv.")
+    float,
+    typer.Option(
+        "--baseline-quantile", help="Share of images, by visual change, that count as barely changed."
+    ),
 ]
-Confidence = Annotated[float, typer.Option(help="Of the interval.")]
-Resamples = Annotated[int, typer.Option(help="How often participants are drawn anew.")]
-Seed = Annotated[int, typer.Option(min=0, help="For what is drawn.")]
+Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.")]
+Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of the participants.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 NoReuse = Annotated[
-    bool, typer.Option("--no-reuse", help="Leave out the comparison of two parts of the images.")
+    bool, typer.Option("--no-reuse", help="Skip the comparison of two random parts of the images.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the estimates file instead of words.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the estimates file instead of text.")]
 
-Drop = Annotated[float | None, typer.Option(help="Visual change from which people fail.")]
-NoDrop = Annotated[bool, typer.Option("--no-drop", help="People never fail.")]
-Fall = Annotated[float, typer.Option(help="Over how much more change they fall to guessing.")]
-OnsetOf = Annotated[Literal["even", "gentle", "sudden"], typer.Option("--onset", help="How the fall begins.")]
-Base = Annotated[float, typer.Option(help="How often they are right before.")]
-Differ = Annotated[float, typer.Option(help="How much people differ: deviation of their log odds.")]
-Categories = Annotated[int, typer.Option(help="Answers to choose from, 2 to 16.")]
-People_ = Annotated[int, typer.Option("--participants", help="How many people.")]
-Count = Annotated[int, typer.Option("--answers", help="How many answers on changed images, in all.")]
-Named = Annotated[str, typer.Option("--transformation", help="What the changes are called.")]
-Measured = Annotated[
-    Literal["vif", "vifp"], typer.Option("--backend", help="By which visual change is said to be measured.")
-]
+Drop = Annotated[float | None, typer.Option(help="Visual change at which people begin to fail.")]
+NoDrop = Annotated[bool, typer.Option("--no-drop", help="Simulate people who never fail.")]
+Fall = Annotated[float, typer.Option(help="Further change over which they fall to guessing.")]
+OnsetOf = Annotated[Literal["even", "gentle", "sudden"], typer.Option("--onset", help="How the drop begins.")]
+Base = Annotated[float, typer.Option(help="Share of right answers before the drop.")]
+Differ = Annotated[float, typer.Option(help="How much people differ: standard deviation of their log odds.")]
+Categories = Annotated[int, typer.Option(help="Categories to choose from, 2 to 16.")]
+People_ = Annotated[int, typer.Option("--participants", help="Number of participants.")]
+Count = Annotated[int, typer.Option("--answers", help="Number of answers on changed images.")]
+Named = Annotated[str, typer.Option("--transformation", help="Name of the transformation.")]
+Measured = Annotated[Literal["vif", "vifp"], typer.Option("--backend", help="Backend of visual change.")]
 Repeat = Annotated[
-    int | None, typer.Option(min=1, help="Instead of answers: how this many studies would do.")
+    int | None, typer.Option(min=1, help="Simulate this many studies and print what they find.")
 ]
-Target = Annotated[Path | None, typer.Argument(metavar="[OUT.csv]", help="Where to write the answers.")]
+Target = Annotated[Path | None, typer.Argument(metavar="OUT.csv", help="The file to write.")]
 
 
 @humans.command("serve")
 def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
-    """Show images to people and keep what they say they saw, until Ctrl-C.
+    """Serve the experiment until Ctrl-C.
 
-    Everybody with the printed address can take part, each under a random number. Answers are kept beside the
-    file, in the folder STUDY-answers; start it again to go on, at the same address.
+    Anyone with the printed address can take part, each under a random number. Answers are stored beside the
+    file, in the folder STUDY-answers; run it again to continue at the same address.
 
     \b
     Examples:
         adverse humans serve cars.yaml
-        adverse humans serve cars.yaml --host 192.168.1.20 --port 8000      for others in the room
+        adverse humans serve cars.yaml --host 192.168.1.20 --port 8000
     """
     from adverse.humans.experiment import Experiment
     from adverse.humans.server import lock_study, reopen_door, routes, warm_up
@@ -100,20 +98,25 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
         warm_up(experiment)
         door, bound = reopen_door(file, host, port)
         if host != LOOPBACK:
-            typer.echo(f"warning: {host} can be reached from other machines; the address lets in", err=True)
+            typer.echo(
+                f"warning: {host} can be reached from other machines; anyone with the address can take part",
+                err=True,
+            )
         typer.echo(f"participants open: {door.address}\nanswers: {file.folder}\nCtrl-C ends it")
         answer_requests(door, bound, routes(experiment, door))
 
 
 @humans.command("export")
 def export(study: StudyPath, excluded: LeftOut = None) -> None:
-    """Print the answers that count as CSV; say what was left out, and why.
+    """Print the answers that count as CSV.
+
+    What is excluded, and why, goes to standard error.
 
     \b
     Example:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
-    from adverse.humans.export import export as answers_of
+    from adverse.humans.records import export as answers_of
     from adverse.humans.server import read_state
     from adverse.humans.study_file import read_human_study
     from adverse.store.durable import write_file
@@ -129,7 +132,9 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
 
 @humans.command("erase")
 def erase(study: StudyPath, participant: Number) -> None:
-    """Erase all that is kept of one participant; while the study is served, their own page can do it.
+    """Erase all records of one participant.
+
+    Not while the study is served: participants can then erase their answers on their own page.
 
     \b
     Example:
@@ -157,25 +162,26 @@ def estimate(
     no_reuse: NoReuse = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
 ) -> None:
-    """Estimate how much change people tolerate, from their answers.
+    """Estimate how much change people tolerate.
 
-    t_c: up to there people are right as often as on the originals. t_p: up to there they answer as before.
+    t_c: the change up to which people are right as often as on the originals; t_p: up to which they answer as
+    before.
 
     \b
     Examples:
         adverse humans estimate answers.csv --page thresholds.html
-        adverse humans estimate answers.csv --out estimates.json     for: threshold: estimates.json
-        adverse humans estimate answers.csv --consecutive 2          the rule of the paper's own script
+        adverse humans estimate answers.csv --out estimates.json
+        adverse humans estimate answers.csv --consecutive 2
     """
     from adverse.humans.answers import read_judgments
-    from adverse.humans.estimate import Options
+    from adverse.humans.estimate import EstimateOptions
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
     from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
-    options = Options(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
+    options = EstimateOptions(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
     judgments = read_judgments(answers)
     estimates = work_out(judgments, options)
     agreement = [] if no_reuse else reuse(judgments, options)
@@ -214,23 +220,23 @@ def simulate(
     seed: Seed = 0,
     repeat: Repeat = None,
 ) -> None:
-    """Make answers up from a known curve, or see what studies of a size would find.
+    """Simulate answers, or plan the size of a study.
 
     \b
     Examples:
         adverse humans simulate answers.csv --drop 0.4
-        adverse humans simulate --drop 0.4 --participants 30 --answers 1500 --repeat 100    is that enough?
+        adverse humans simulate --participants 30 --answers 1500 --repeat 100
     """
     from adverse.errors import StudyError
     from adverse.humans.answers import to_csv
-    from adverse.humans.estimate import Options
+    from adverse.humans.estimate import EstimateOptions
     from adverse.humans.simulate import People, plan_sample_size
     from adverse.humans.simulate import simulate as make_up
     from adverse.humans.thresholds import KINDS
     from adverse.store.durable import write_file
 
     if (target is None) == (repeat is None):
-        raise StudyError("either answers or a plan", fix="Give OUT.csv, or --repeat 100.")
+        raise StudyError("give either OUT.csv or --repeat", fix="Give OUT.csv, or --repeat 100.")
     people = People(
         None if no_drop else drop,
         fall,
@@ -245,7 +251,7 @@ def simulate(
     )
     if repeat is not None:
         for kind in KINDS:
-            typer.echo(plan_sample_size(people, repeat, kind, Options(seed=seed)).words)
+            typer.echo(plan_sample_size(people, repeat, kind, EstimateOptions(seed=seed)).words)
     elif target is not None:
         write_file(target, to_csv(make_up(people, seed)).encode())
         typer.echo(f"written: {target}", err=True)

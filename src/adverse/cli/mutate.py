@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 Source = Annotated[Path, typer.Argument(metavar="IN", help="An image, a folder of images, or a study file.")]
 Target = Annotated[
-    Path | None, typer.Argument(metavar="[OUT]", help="An image (PNG or JPEG); a folder for many.")
+    Path | None, typer.Argument(metavar="OUT", help="The image to write (PNG or JPEG), or a folder for many.")
 ]
 ContactSheet = Annotated[
-    Path | None, typer.Option("--sheet", help="Draw all settings on one sheet: this file.")
+    Path | None, typer.Option("--sheet", help="Write a contact sheet of all settings to this file.")
 ]
 Mutations = Annotated[
     list[str] | None,
-    typer.Option("--mutation", "-m", help='An id, "gaussian_blur(sigma_px=2)", or a battery; repeatable.'),
+    typer.Option(
+        "--mutation", "-m", help='A mutation, such as "gaussian_blur(sigma_px=2)", or a battery; repeatable.'
+    ),
 ]
 DepthPath = Annotated[
     Path | None, typer.Option("--depth", help="Depth in metres (.npy), or 16-bit PNG with --depth-scale.")
@@ -34,12 +36,17 @@ DepthPath = Annotated[
 DepthScale = Annotated[float | None, typer.Option("--depth-scale", help="Metres per unit of a depth PNG.")]
 InvalidDepth = Annotated[
     Literal["refuse", "far", "nearest"] | None,
-    typer.Option("--invalid-depth", help="What to put where depth is no distance. [default: refuse]"),
+    typer.Option("--invalid-depth", help="What to do where depth is invalid. [default: refuse]"),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="For mutations that draw. [default: 0]")]
-Key = Annotated[str | None, typer.Option("--key", help="Frame id, as in a study. [default: IN's name]")]
-Suffix = Annotated[str, typer.Option("--suffix", help="Of many images: .png (exact) or .jpg.")]
-Workers = Annotated[int | None, typer.Option("--workers", "-w", min=1, help="For many. [default: all cores]")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of random mutations. [default: 0]")]
+Key = Annotated[
+    str | None, typer.Option("--key", help="Frame id, which also seeds them. [default: IN's name]")
+]
+Suffix = Annotated[str, typer.Option("--suffix", help="File type for many images: .png (exact) or .jpg.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", "-w", min=1, help="Worker processes for many images. [default: all cores]"),
+]
 
 
 def mutate(
@@ -55,24 +62,23 @@ def mutate(
     suffix: Suffix = ".png",
     workers: Workers = None,
 ) -> None:
-    """Apply mutations to one image, a folder of images, or the whole data set of a study.
+    """Apply mutations to an image, a folder or a data set.
 
     \b
     Examples:
         adverse mutate in.png out.png --mutation "brightness(scale=0.5)"
         adverse mutate in.png out.png -m "haze(visibility_m=97.8)" --depth in.npy
-        adverse mutate in.png --sheet sheet.png -m coco-c        a battery at a glance
+        adverse mutate in.png --sheet sheet.png -m coco-c
         adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
-        adverse mutate study.yaml mutated                        the study's own mutations
+        adverse mutate study.yaml mutated
 
-    Many images go to OUT/MUTATION/FRAME.png with annotations.json beside them. What is there already is not
-    made again.
+    Many images go to OUT/MUTATION/FRAME.png, with annotations.json beside them. Existing images are kept.
     """
     if target is None and sheet is None:
-        raise StudyError("there is nowhere to write to", fix="Give OUT, or --sheet SHEET.png.")
+        raise StudyError("no output was given", fix="Give OUT, or --sheet SHEET.png.")
     if source.is_dir() or source.suffix.lower() in (".yaml", ".yml"):
         if target is None:
-            raise StudyError("a sheet is drawn of one image", got=str(source), fix="Give an image as IN.")
+            raise StudyError("a contact sheet shows one image", got=str(source), fix="Give an image as IN.")
         given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
         _many(_as_study(source, given), target, suffix, workers)
         return

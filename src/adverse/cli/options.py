@@ -10,31 +10,38 @@ import typer
 if TYPE_CHECKING:
     from adverse.plugins import Registry
 
-FinishedRun = Annotated[Path, typer.Argument(help="A finished run folder.")]
+FinishedRun = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a finished run.")]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", "-w", min=0, help="Worker processes; 0: in this one. [default: all cores]"),
+    typer.Option("--workers", "-w", min=0, help="Worker processes; 0 runs in this one. [default: all cores]"),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Throw away what was done before and start over.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard earlier work and start over.")]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Run the plug-ins that the run's study names, to show frames.")
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run the plug-ins named in the run's study: its levels, metrics and frames may need them.",
+    ),
 ]
 DataPath = Annotated[Path, typer.Argument(metavar="PATH", help="The data set's folder, or a study file.")]
 DataFormat = Annotated[
-    str | None, typer.Option("--format", help="Its format. [default: recognized by its folders]")
+    str | None, typer.Option("--format", help="The format. [default: recognized by its files]")
 ]
 DataOptions = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", help="As in the study's data section: split={test: val}; repeatable."),
+    typer.Option("--option", "-o", help="An option of the format, such as split={test: val}; repeatable."),
 ]
 FormatPlugins = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="A file that adds formats; repeatable.")
+    list[Path] | None, typer.Option("--plugin", help="A plug-in file with more formats; repeatable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Host = Annotated[
-    str, typer.Option("--host", help="Where to listen; others than 127.0.0.1 open it to a network.")
+    str,
+    typer.Option(
+        "--host", help="Address to listen on; any but 127.0.0.1 can be reached from other machines."
+    ),
 ]
-Port = Annotated[int, typer.Option("--port", "-p", help="0: any that is free.")]
+Port = Annotated[int, typer.Option("--port", "-p", help="Port to listen on; 0 takes a free one.")]
 
 
 def trusted_plugins(folder: Path) -> Registry:

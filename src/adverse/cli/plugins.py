@@ -13,14 +13,16 @@ from adverse.cli.options import Json
 from adverse.errors import EXIT_GATE_FAILED
 
 Kind = Literal["mutations", "batteries", "suts", "datasets", "levels", "metrics"]
-KindArgument = Annotated[Kind, typer.Argument(help="What to list.")]
+KindArgument = Annotated[
+    Kind, typer.Argument(metavar="KIND", help="mutations, batteries, suts, datasets, levels or metrics.")
+]
 PluginFiles = Annotated[
-    list[Path] | None, typer.Option("--plugin", help="Also list what this plug-in file adds; repeatable.")
+    list[Path] | None, typer.Option("--plugin", help="Also list this plug-in file; repeatable.")
 ]
 
 
 def list_known(kind: KindArgument, as_json: Json = False, plugin: PluginFiles = None) -> None:  # noqa: FBT002
-    """List what a study can name, with its options; of mutations also the hazard each stands for.
+    """List what a study can name, with options and hazards.
 
     \b
     Examples:
@@ -85,12 +87,15 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
 
 
 File = Annotated[
-    Path, typer.Argument(help="A Python file with @mutation, @sut, @dataset, @level or @metric functions.")
+    Path,
+    typer.Argument(metavar="FILE", help="A Python file with @mutation, @sut, @dataset, @level or @metric."),
 ]
 
 
 def check_plugin(file: File) -> None:
-    """Load a plug-in file and run the contract of every mutation, level and metric in it.
+    """Check that a plug-in file keeps its contract.
+
+    Mutations, levels and metrics are run; SUTs and data sets are only loaded.
 
     \b
     Example:

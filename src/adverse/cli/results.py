@@ -1,23 +1,30 @@
-"""report, view, drive, export: what is made of a finished run, for people and for other tools."""
+"""report, view, drive, export, bench-table, predict: what is made of a finished run."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from adverse.cli.console import say
-from adverse.cli.options import FinishedRun, Host, Port, Trust
+from adverse.cli.console import Console, say
+from adverse.cli.options import FinishedRun, Host, Json, Port, Trust
+from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
-Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open a browser there.")]
-LoopRun = Annotated[Path, typer.Argument(help="A run folder with the level loop.")]
+Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")]
+LoopRun = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run with the level loop.")]
 LogName = Annotated[str, typer.Option("--log", help="The log to drive.")]
-SutName = Annotated[str, typer.Option("--sut", help="The SUT that tells the robot what is there.")]
+SutName = Annotated[str, typer.Option("--sut", help="The SUT whose detections drive the robot.")]
 Sensitivity = Annotated[float, typer.Option("--sensitivity", help="Expected false positives per image.")]
-Mutation = Annotated[str | None, typer.Option("--mutation", "-m", help="[default: none, the clean images]")]
+Mutation = Annotated[
+    str | None, typer.Option("--mutation", "-m", help="The mutation to drive under. [default: none]")
+]
 DrivePath = Annotated[
-    Path | None, typer.Option("--out", "-o", help="[default: drive.csv and .svg in the run]")
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="The CSV to write, with an SVG beside it. [default: results/drive.csv in the run]"
+    ),
 ]
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")]
 Suts = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; repeatable.")]
@@ -25,15 +32,17 @@ Settings = Annotated[list[str] | None, typer.Option("--setting", help="Only this
 
 
 def report(folder: FinishedRun, trust: Trust = False) -> None:  # noqa: FBT002
-    """Write the report of a run: one HTML file that opens from disk, its tables beside it as CSV and JSON.
+    """Write the HTML report of a run.
+
+    One file that opens from disk; its tables are written beside it as CSV and JSON.
 
     \b
     Examples:
         adverse report runs/orchard
-        adverse report runs/orchard-requirements     the page of a requirements check
+        adverse report runs/orchard-requirements
 
-    A run that is not finished, or whose files changed, has no report. Plug-ins named by the run are not run
-    without --trust; frames and mutations that need them are then not pictured.
+    A run that is not finished, or whose files changed, has no report. Plug-ins named in the study are run
+    only with --trust; frames and mutations that need them are not shown otherwise.
     """
     from adverse.report.page import write_report
     from adverse.report.requirements import write_requirements_page
@@ -52,9 +61,10 @@ def view(
     browse: Browse = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
 ) -> None:
-    """Explore a run: frames under two mutations, their boxes, curves and the closed loop, at any sensitivity.
+    """Explore a run in the browser.
 
-    Serves a page on this machine alone until Ctrl-C; the printed address holds the token that opens it.
+    Shows frames under two mutations, their boxes, curves and the closed loop, at any sensitivity. The page is
+    served on this machine only, until Ctrl-C; the printed address holds the token that opens it.
 
     \b
     Examples:
@@ -71,7 +81,8 @@ def view(
     door, bound = open_door(host, port)
     if host != LOOPBACK:
         typer.echo(
-            f"warning: {host} can be reached from other machines; who has the address sees the run", err=True
+            f"warning: {host} can be reached from other machines; anyone with the address can see the run",
+            err=True,
         )
     typer.echo(f"explorer: {door.address}\nCtrl-C ends it")
     if browse:
@@ -87,11 +98,13 @@ def drive(
     mutation: Mutation = None,
     out: DrivePath = None,
 ) -> None:
-    """Drive one log in closed loop and write every step as CSV, and a picture of it beside.
+    """Drive one log in closed loop.
+
+    Every step is written as CSV, with a picture beside it.
 
     \b
     Example:
-        adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01 -m "haze(visibility_m=97.8)"
+        adverse drive runs/orchard --log test/log03 --sut ssd --sensitivity 0.01
     """
     from adverse.analysis.loop import drive_log
     from adverse.report.closed_loop import drive_chart, steps_table, verdict
@@ -114,7 +127,9 @@ def drive(
 
 
 def export(folder: FinishedRun, out: Target, sut: Suts = None, setting: Settings = None) -> None:
-    """Write the test frames of a run as COCO results, one file for each SUT and setting, and the truth.
+    """Export detections as COCO results, with the ground truth.
+
+    Test frames only; one file for each SUT and setting.
 
     \b
     Examples:
@@ -133,3 +148,126 @@ def export(folder: FinishedRun, out: Target, sut: Suts = None, setting: Settings
 
 def _note(words: str) -> None:
     say(f"note: {words}", err=True)
+
+
+BenchmarkRun = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The folder of a finished run with the battery coco-c.")
+]
+MetricName = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="Detectors: ap, ap50, ap75, ap-small, ap-medium, ap-large, ar1, ar10, ar100, ar-small, "
+        "ar-medium, ar-large, voc-ap50, voc-ap50-11. Segmenters: miou, pixel-accuracy. Classifiers: top1, "
+        "top5. [default: ap, miou or top1]",
+    ),
+]
+Reference = Annotated[
+    Path | None,
+    typer.Option(
+        "--reference", help="Errors of a reference model, for mCE (CSV: corruption,severity,error)."
+    ),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option("--classes", help="Only this class; repeatable. [default: all]"),
+]
+PerClass = Annotated[bool, typer.Option("--per-class", help="Also print each class of each SUT.")]
+Partial = Annotated[
+    bool, typer.Option("--partial", help="Accept a run that lacks corruptions; its mean is not called mPC.")
+]
+With = Annotated[
+    Literal["published"] | None, typer.Option("--with", help="Also show the leaderboard published in 2019.")
+]
+Quick = Annotated[bool, typer.Option("--no-intervals", help="Skip the intervals (faster).")]
+CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+Save = Annotated[bool, typer.Option("--save", help="Also write results/benchmark.json and .csv in the run.")]
+
+
+def bench_table(
+    folder: BenchmarkRun,
+    metric: MetricName = None,
+    classes: Classes = None,
+    per_class: PerClass = False,  # noqa: FBT002
+    partial: Partial = False,  # noqa: FBT002
+    published: With = None,
+    no_intervals: Quick = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+    csv: CsvPath = None,
+    save: Save = False,  # noqa: FBT002
+    reference: Reference = None,
+) -> None:
+    """Print P, mPC and rPC of each SUT, and every corruption.
+
+    \b
+    Examples:
+        adverse bench-table runs/street
+        adverse bench-table runs/street --metric voc-ap50 --per-class
+        adverse bench-table runs/street --classes person --with published
+        adverse bench-table runs/street --json --save
+    """
+    from adverse.benchmarks.published import comparable
+    from adverse.benchmarks.table import as_csv, as_data
+    from adverse.benchmarks.table import bench_table as work_out
+    from adverse.benchmarks.table import save as save_in
+    from adverse.report.benchmark import (
+        benchmark_remarks,
+        corruption_error_lines,
+        in_terminal,
+        published_tables,
+    )
+    from adverse.store.durable import write_file
+    from adverse.store.read import finished
+
+    others = comparable(metric or "ap") if published else None
+    store = finished(folder, results=False)
+    table = work_out(
+        store, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
+    )
+    if as_json:
+        typer.echo(json.dumps(as_data(table, others), indent=1))
+    else:
+        console = Console()
+        data = as_data(table)
+        for shown in (*in_terminal(data, by_class=per_class), *published_tables(others or ())):
+            console.print(shown.terminal(details=True))
+        for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
+            console.say(line)
+    if csv is not None:
+        write_file(csv, as_csv(table).encode())
+    if save:
+        for file in save_in(table, store):
+            typer.echo(f"written: {file}", err=True)
+    raise typer.Exit(EXIT_PASS if table.status == "ok" else EXIT_INCOMPLETE)
+
+
+ScoresPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SCORES.csv", help="First column: setting id; one column for each SUT; a row named baseline."
+    ),
+]
+Simple = Annotated[str, typer.Option(help="The mutation to predict from, such as gaussian_blur.")]
+Contextual = Annotated[str, typer.Option(help="The mutation to predict, such as defocus.")]
+
+
+def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: Json = False) -> None:  # noqa: FBT002
+    """Predict scores under one mutation from another.
+
+    Each SUT is predicted from all others. R2 is the share of its drop that was predicted: 1 all of it, 0 or
+    less none.
+
+    \b
+    Example:
+        adverse predict scores.csv --simple gaussian_blur --contextual defocus
+    """
+    from adverse.curves.predict import predict_contextual, read_table
+    from adverse.report.run_tables import prediction_table
+
+    prediction = predict_contextual(read_table(table), simple=simple, contextual=contextual)
+    if as_json:
+        typer.echo(json.dumps(prediction.plain(), indent=1))
+        return
+    counts = {name: len(getattr(prediction, name)) for name in ("contextual", "simple")}
+    title = f"{contextual} ({counts['contextual']} settings) from {simple} ({counts['simple']} settings)"
+    Console().print(prediction_table(prediction, f"predict {contextual}", title).terminal())

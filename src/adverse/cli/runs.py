@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from adverse.study.engines import Stop
     from adverse.study.spec import StudyFile
 
-StudyPath = Annotated[Path, typer.Argument(help="The study file (YAML).")]
-RunPath = Annotated[Path, typer.Argument(help="A run folder.")]
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (YAML).")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
 ]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
-NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Do not read the data files again.")]
+NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Skip the data files.")]
 
 
 def plan(study: StudyPath, out: Out = None) -> None:
-    """Print what a study would run, what is done already, and what cannot run and why.
+    """Print what a study would run and what is already done.
+
+    It also says what cannot run, and why.
 
     \b
     Example:
@@ -71,7 +73,9 @@ def plan(study: StudyPath, out: Out = None) -> None:
 
 
 def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh = False) -> None:  # noqa: FBT002
-    """Run a study, or go on with it: what is done already is not done again.
+    """Run or resume a study.
+
+    Finished work is not repeated. The results are printed and a report is written.
 
     \b
     Examples:
@@ -79,7 +83,7 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
         adverse run study.yaml --out runs/night --workers 4
         adverse run study.yaml --fresh
 
-    Ctrl-C once finishes what is under way and stops; twice stops at once. Both can be resumed.
+    Ctrl-C once finishes the work under way and stops; twice stops at once. Both can be resumed.
     """
     from adverse.study.spec import read_study
 
@@ -90,7 +94,7 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
 
 
 def analyze(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
-    """Work out the results of a finished run again and print them.
+    """Recompute the results of a finished run and print them.
 
     \b
     Example:
@@ -105,7 +109,9 @@ def analyze(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
-    """Re-check every hash of a run, its data included, and name the files that changed.
+    """Recompute every hash of a run and name changed files.
+
+    The data files are checked too, unless --no-inputs is given.
 
     \b
     Example:
@@ -119,7 +125,7 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
         show_error(problem)
     if checked.problems:
         raise typer.Exit(EXIT_CANNOT_RUN)
-    typer.echo(f"{checked.files} files are as they were written")
+    typer.echo(f"{checked.files} files match their recorded hashes")
 
 
 def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: bool = False) -> int:
@@ -140,7 +146,7 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
     if ran is not None and ran.problem is not None:
         show_error(ran.problem)
     if ran is None or ran.status == "interrupted":
-        watch.note(f"stopped; what is finished is kept in {out}. Run the same command to go on.")
+        watch.note(f"stopped; finished work is kept in {out}. Run the same command to resume.")
         return EXIT_INTERRUPTED
     if ran.status == "incomplete":
         return EXIT_INCOMPLETE

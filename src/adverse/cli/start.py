@@ -14,11 +14,15 @@ from adverse.cli.runs import run_and_show
 if TYPE_CHECKING:
     from adverse.types import Split
 
-Data = Annotated[Path, typer.Argument(help="The data set's folder, or its annotation file.")]
-Model = Annotated[Path | None, typer.Argument(help="An ONNX model. [default: OpenCV's HOG]")]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="The folder of the data set, or its annotation file.")
+]
+Model = Annotated[Path | None, typer.Argument(metavar="MODEL", help="An ONNX model. [default: OpenCV's HOG]")]
 StudyOut = Annotated[Path, typer.Option("--out", "-o", help="The study file to write.")]
-DemoFolder = Annotated[Path, typer.Option("--out", "-o", help="Where models, study and run are written.")]
-Full = Annotated[bool, typer.Option("--full", help="More logs, hog and riot-2018 too: over an hour.")]
+DemoFolder = Annotated[Path, typer.Option("--out", "-o", help="The folder for models, study and run.")]
+Full = Annotated[
+    bool, typer.Option("--full", help="More logs, the HOG detector, the battery riot-2018: over an hour.")
+]
 LOGS: dict[Split, int] = {"validation": 8, "test": 14}
 """Validation frames are shown as they are, test frames under every mutation: the first cost little."""
 FULL_LOGS: dict[Split, int] = {"validation": 12, "test": 40}
@@ -33,17 +37,19 @@ SLOW_MODELS = ("hog",)
 
 
 def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) -> None:
-    """Write a first study: the format, the decoder, the classes and what the data can support are guessed.
+    """Write a first study for a data set and a model.
+
+    Format, decoder, classes, and what the data supports are guessed; the study says what was assumed.
 
     \b
     Examples:
         adverse init data/coco models/ours.onnx
         adverse init data/VOC2007 --out voc.yaml
 
-    Where the model does not say how it wants to see images (letterboxed or stretched, RGB or BGR, which
+    Where the model does not say how images are preprocessed (letterboxed or stretched, RGB or BGR, which
     scale), the usual ways are tried on labelled images and the best is taken; the study lists their scores.
 
-    Look at the picture it draws: white is what is there, orange what the model finds.
+    Check the picture it draws: ground truth is white, detections are orange.
     """
     from adverse import plugins
     from adverse.study.starter import starter, write_starter
@@ -55,12 +61,14 @@ def init(data: Data, model: Model = None, out: StudyOut = Path("study.yaml")) ->
     for line in made.assumed:
         say(f"- {line}")
     if made.picture is not None:
-        say(f"look at {picture}: white is what is there, orange what the model finds")
+        say(f"check {picture}: ground truth is white, detections are orange")
     say(f"then:   adverse run {out}")
 
 
 def demo(out: DemoFolder = Path("demo"), workers: Workers = None, full: Full = False) -> None:  # noqa: FBT002
-    """Render an orchard, show it to the bundled detectors under field-2021, and print what came out.
+    """Run a whole study on a rendered orchard.
+
+    The bundled detectors are run under the battery field-2021, and the results are printed.
 
     \b
     Examples:
@@ -96,8 +104,8 @@ def demo(out: DemoFolder = Path("demo"), workers: Workers = None, full: Full = F
         with rendering(Console()) as watch:
             rendered("orchard", logs, SIZE, SEED, watch)
     code = run_and_show(read_study(study), run, workers)
-    typer.echo(f"look next:      adverse view {run}          frame by frame, in a browser")
-    typer.echo(f"change, go on:  adverse run {study} --out {run}")
+    typer.echo(f"explore it:     adverse view {run}          frame by frame, in a browser")
+    typer.echo(f"change and run: adverse run {study} --out {run}")
     raise typer.Exit(code)
 
 

@@ -29,16 +29,16 @@ FEW_LOGS = 20
 
 @dataclass(frozen=True)
 class Interval:
-    """A value between `low` and `high` at a confidence level, from so many independent logs.
+    """A value between `low` and `high` at a given confidence, from so many independent logs.
 
-    Refused: no interval can be given that is known to keep its level; `low` and `high` are None, `why` says
-    why. `value` is None when it is not defined at all. Few logs: given, but to be read with care.
+    Refused: no interval can be given that is known to keep its confidence; `low` and `high` are None, `why`
+    says why. `value` is None when it is not defined at all. Few logs: given, but to be read with care.
     """
 
     value: float | None
     low: float | None
     high: float | None
-    level: float
+    confidence: float
     method: str
     logs: int
     status: Status
@@ -47,7 +47,7 @@ class Interval:
     def plain(self) -> dict[str, Any]:
         """Return the interval as JSON holds it, beside its value; an infinite end is None.
 
-        >>> refused(0.5, "fewer than 3 logs", level=0.95, method="jackknife", logs=2).plain()["why"]
+        >>> refused(0.5, "fewer than 3 logs", confidence=0.95, method="jackknife", logs=2).plain()["why"]
         'fewer than 3 logs'
         """
         data = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "value"}
@@ -68,7 +68,7 @@ class Interval:
     def text(self, form: str = ".4g", between: str = " to ") -> str:
         """Return both ends in few characters; empty where the interval was refused.
 
-        >>> given(0.5, 0.25, 0.75, level=0.95, method="jackknife", logs=30).text()
+        >>> given(0.5, 0.25, 0.75, confidence=0.95, method="jackknife", logs=30).text()
         '0.25 to 0.75'
         """
         if self.low is None or self.high is None:
@@ -92,22 +92,22 @@ def _finite(end: float | None) -> float | None:
     return None if end is None or not math.isfinite(end) else float(end)
 
 
-def given(value: float, low: float, high: float, *, level: float, method: str, logs: int) -> Interval:
+def given(value: float, low: float, high: float, *, confidence: float, method: str, logs: int) -> Interval:
     """Return an interval, widened to hold its value; the status says whether it rests on few logs.
 
-    >>> given(0.5, 0.25, 0.75, level=0.95, method="studentized", logs=12).status
+    >>> given(0.5, 0.25, 0.75, confidence=0.95, method="studentized", logs=12).status
     'few logs'
     """
     few = logs < FEW_LOGS
     status: Status = "few logs" if few else "ok"
     why = f"fewer than {FEW_LOGS} logs" if few else ""
-    return Interval(value, min(low, value), max(high, value), level, method, logs, status, why)
+    return Interval(value, min(low, value), max(high, value), confidence, method, logs, status, why)
 
 
-def refused(value: float, why: str, *, level: float, method: str, logs: int) -> Interval:
+def refused(value: float, why: str, *, confidence: float, method: str, logs: int) -> Interval:
     """Return the value alone (None if it is NaN), and why it has no interval."""
     known = None if math.isnan(value) else value
-    return Interval(known, None, None, level, method, logs, "refused", why)
+    return Interval(known, None, None, confidence, method, logs, "refused", why)
 
 
 ICC_FLOOR = 0.05
@@ -116,7 +116,7 @@ ICC_FLOOR = 0.05
 METHOD = "Korn-Graubard"
 
 
-def clopper_pearson(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
+def clopper_pearson(hits: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:
     """Return the exact interval of a rate; `hits` and `trials` may be effective numbers, not whole.
 
     0 of n has the low end 0 and n of n the high end 1, exactly; 0 of 0 is (0, 1).
@@ -126,16 +126,16 @@ def clopper_pearson(hits: float, trials: float, level: float = 0.95) -> tuple[fl
     """
     if not 0 <= hits <= trials:
         raise ValueError(f"hits must lie between 0 and the trials, not {hits} of {trials}")
-    if not 0 < level < 1:
-        raise ValueError(f"a confidence level lies between 0 and 1, not {level}")
-    tail = (1 - level) / 2
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence lies between 0 and 1, not {confidence}")
+    tail = (1 - confidence) / 2
     low = float(special.betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
     high = float(special.betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
     return low, high
 
 
 def korn_graubard(
-    hits: ArrayLike, trials: ArrayLike, *, level: float = 0.95, icc_floor: float = ICC_FLOOR
+    hits: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95, icc_floor: float = ICC_FLOOR
 ) -> Interval:
     """Return the interval of sum(hits) / sum(trials) over logs: `hits` (L,) of `trials` (L,).
 
@@ -152,14 +152,18 @@ def korn_graubard(
     h, n = h[n > 0], n[n > 0]
     logs, total = len(n), float(n.sum())
     if logs == 0:
-        return refused(float("nan"), "there is nothing to take a rate of", level=level, method=METHOD, logs=0)
+        return refused(
+            float("nan"), "there is nothing to take a rate of", confidence=confidence, method=METHOD, logs=0
+        )
     rate = float(h.sum()) / total
     if logs == 1:
-        return refused(rate, "one log cannot say how logs differ", level=level, method=METHOD, logs=1)
+        return refused(
+            rate, "one log cannot say how logs differ", confidence=confidence, method=METHOD, logs=1
+        )
     effect = max(_design_effect(h, n, rate), _least_design_effect(n, icc_floor))
-    effective = _for_degrees_of_freedom(total / effect, total, logs, level)
-    low, high = clopper_pearson(min(rate * effective, effective), effective, level)
-    return given(rate, low, high, level=level, method=METHOD, logs=logs)
+    effective = _for_degrees_of_freedom(total / effect, total, logs, confidence)
+    low, high = clopper_pearson(min(rate * effective, effective), effective, confidence)
+    return given(rate, low, high, confidence=confidence, method=METHOD, logs=logs)
 
 
 def stratified(
@@ -167,7 +171,7 @@ def stratified(
     trials: ArrayLike,
     sizes: ArrayLike,
     *,
-    level: float = 0.95,
+    confidence: float = 0.95,
     icc_floor: float = ICC_FLOOR,
 ) -> Interval:
     """Return the interval of a rate over strata that were sampled to different degrees.
@@ -190,12 +194,14 @@ def stratified(
     logs, sampled = len(n), n.sum(axis=0)
     if not len(size) or not sampled.all():
         why = "part of it was not looked at" if sampled.any() else "there is nothing to take a rate of"
-        return refused(float("nan"), why, level=level, method=METHOD, logs=logs)
+        return refused(float("nan"), why, confidence=confidence, method=METHOD, logs=logs)
     weight = size / size.sum()
     rates = h.sum(axis=0) / sampled
     rate = float(weight @ rates)
     if logs == 1:
-        return refused(rate, "one log cannot say how logs differ", level=level, method=METHOD, logs=1)
+        return refused(
+            rate, "one log cannot say how logs differ", confidence=confidence, method=METHOD, logs=1
+        )
     total = float(sampled.sum())
     unequal = total * float(np.sum(weight**2 / sampled))
     effect = unequal * _least_design_effect(n.sum(axis=1), icc_floor)
@@ -203,9 +209,9 @@ def stratified(
         by_log = ((h - rates * n) / sampled) @ weight
         variance = logs / (logs - 1) * float(np.sum(by_log**2))
         effect = max(effect, variance / (rate * (1 - rate) / total))
-    effective = _for_degrees_of_freedom(total / effect, total, logs, level)
-    low, high = clopper_pearson(min(rate * effective, effective), effective, level)
-    return given(rate, low, high, level=level, method=METHOD, logs=logs)
+    effective = _for_degrees_of_freedom(total / effect, total, logs, confidence)
+    low, high = clopper_pearson(min(rate * effective, effective), effective, confidence)
+    return given(rate, low, high, confidence=confidence, method=METHOD, logs=logs)
 
 
 def none_seen(trials: ArrayLike, *, tail: float, icc_floor: float = ICC_FLOOR) -> float:
@@ -241,9 +247,9 @@ def _least_design_effect(trials: NDArray[np.float64], icc: float) -> float:
     return max(1.0, 1.0 + (size - 1.0) * icc)
 
 
-def _for_degrees_of_freedom(effective: float, total: float, logs: int, level: float) -> float:
+def _for_degrees_of_freedom(effective: float, total: float, logs: int, confidence: float) -> float:
     """Reduce the effective trials by (t of all trials / t of the logs) squared."""
-    upper = 1 - (1 - level) / 2
+    upper = 1 - (1 - confidence) / 2
     ratio = special.stdtrit(max(total - 1, 1), upper) / special.stdtrit(logs - 1, upper)
     return effective * float(ratio) ** 2
 

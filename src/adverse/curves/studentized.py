@@ -163,25 +163,29 @@ LEAST_P, PRECISION = 1e-9, 0.01
 
 
 def intervals(
-    quantities: Mapping[str, Quantity], resamples: Resamples, *, level: float = 0.95
+    quantities: Mapping[str, Quantity], resamples: Resamples, *, confidence: float = 0.95
 ) -> dict[str, Interval]:
     """Return the interval of each quantity from the same resamples of logs."""
-    return {name: interval(one, level=level) for name, one in estimate(quantities, resamples).items()}
+    return {
+        name: interval(one, confidence=confidence) for name, one in estimate(quantities, resamples).items()
+    }
 
 
-def interval(sample: Sample, *, level: float = 0.95) -> Interval:
+def interval(sample: Sample, *, confidence: float = 0.95) -> Interval:
     """Return the interval of one quantity, clipped to what it can be ([0, 1], a difference [-1, 1])."""
     logs = least_logs(sample.quantity)
     if math.isnan(sample.value):
-        return refused(sample.value, "not defined on these logs", level=level, method=METHOD, logs=logs)
+        return refused(
+            sample.value, "not defined on these logs", confidence=confidence, method=METHOD, logs=logs
+        )
     if logs < LEAST_LOGS:
         why = f"fewer than {LEAST_LOGS} logs behind safety or efficiency"
-        return refused(sample.value, why, level=level, method=METHOD, logs=logs)
+        return refused(sample.value, why, confidence=confidence, method=METHOD, logs=logs)
     undefined = float(np.mean(np.isnan(sample.values)))
     if undefined > UNDEFINED_SHARE:
         why = f"not defined in {undefined:.0%} of the resamples"
-        return refused(sample.value, why, level=level, method=METHOD, logs=logs)
-    tail = (1 - level) / 2
+        return refused(sample.value, why, confidence=confidence, method=METHOD, logs=logs)
+    tail = (1 - confidence) / 2
     if sample.error < NO_SPREAD:
         low, high = ends(sample.quantity, tail)
         method = AT_THE_END
@@ -196,7 +200,9 @@ def interval(sample: Sample, *, level: float = 0.95) -> Interval:
             low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
         method = METHOD
     floor = -1.0 if isinstance(sample.quantity, Difference) else 0.0
-    return given(sample.value, max(low, floor), min(high, 1.0), level=level, method=method, logs=logs)
+    return given(
+        sample.value, max(low, floor), min(high, 1.0), confidence=confidence, method=method, logs=logs
+    )
 
 
 def p_value(sample: Sample) -> float | None:
@@ -216,7 +222,7 @@ def p_value(sample: Sample) -> float | None:
 
 
 def _leaves_out_0(sample: Sample, doubt: float) -> bool:
-    found = interval(sample, level=1 - doubt)
+    found = interval(sample, confidence=1 - doubt)
     return found.low is not None and found.high is not None and (found.low > 0 or found.high < 0)
 
 

@@ -44,7 +44,7 @@ class Arm(NamedTuple):
 
 
 @dataclass
-class Tally:
+class FactorTally:
     """What became of one value of one factor."""
 
     failed: int = 0
@@ -67,7 +67,7 @@ class Bandit:
 
     classes: Mapping[str, Sequence[str]]
     seed: int
-    tallies: dict[Factor, Tally] = field(default_factory=dict)
+    tallies: dict[Factor, FactorTally] = field(default_factory=dict)
 
     def choose(self, draw: int) -> Arm:
         """Return the arm of a draw: the best of one sample of each posterior."""
@@ -89,7 +89,7 @@ class Bandit:
     def learn(self, arm: Arm, *, tested: bool, failed: bool = False) -> None:
         """Take in what became of a draw: no test at all, or one that passed or failed."""
         for factor in _factors(arm):
-            tally = self.tallies.setdefault(factor, Tally())
+            tally = self.tallies.setdefault(factor, FactorTally())
             if not tested:
                 tally.refused += 1
             elif failed:
@@ -100,7 +100,7 @@ class Bandit:
     def _best(self, rng: np.random.Generator, mutation: str, factor: str, values: Iterable[V]) -> V:
         scored = []
         for value in values:
-            tally = self.tallies.get((mutation, factor, value), Tally())
+            tally = self.tallies.get((mutation, factor, value), FactorTally())
             sample = float(rng.beta(1 + tally.failed, 1 + tally.passed))
             scored.append((-1.0 if tally.hopeless else sample, value))
         return max(scored, key=lambda pair: pair[0])[1]

@@ -9,55 +9,89 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from adverse.curves.interval import Interval, given, refused
+from adverse.curves.interval import Interval, given, interval_cells, refused
 from adverse.errors import StoreError
-from adverse.fuzz.outcome import CampaignOutcome, Case, rate
+from adverse.fuzz.outcome import CampaignOutcome, Case, per_1000
 
 METHOD = "linearised"
-SAME = ("key", "seed", "asked")
+SAME = {"key": "data, SUTs, options or seed", "seed": "seed", "requested": "number of tests"}
+"""What two campaigns must have in common, and what errors call it."""
 
 
-def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[dict[str, Any]]:
-    """Return for each SUT: rates per 1,000 tests, their difference with its interval, what is distinct."""
-    for name in SAME:
+@dataclass(frozen=True)
+class GuidedGain:
+    """What guiding was worth with one SUT: inconsistencies per 1,000 tests, distinct frames and objects."""
+
+    sut: str
+    tests: int
+    guided: Interval
+    unguided: Interval
+    difference: Interval
+    guided_bases: int
+    unguided_bases: int
+    guided_objects: int
+    unguided_objects: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the comparison as CSV and JSON hold it."""
+        return {
+            "sut": self.sut,
+            "tests": self.tests,
+            "guided_per_1000": self.guided.value,
+            **interval_cells("guided_per_1000", self.guided.plain()),
+            "unguided_per_1000": self.unguided.value,
+            **interval_cells("unguided_per_1000", self.unguided.plain()),
+            "difference": self.difference.value,
+            **interval_cells("difference", self.difference.plain()),
+            "guided_bases": self.guided_bases,
+            "unguided_bases": self.unguided_bases,
+            "guided_objects": self.guided_objects,
+            "unguided_objects": self.unguided_objects,
+        }
+
+
+def compare(guided: CampaignOutcome, unguided: CampaignOutcome) -> list[GuidedGain]:
+    """Compare two campaigns of the same study, seed and number of tests, SUT by SUT."""
+    for name, words in SAME.items():
         if getattr(guided.campaign, name) != getattr(unguided.campaign, name):
             raise StoreError(
                 "these two campaigns cannot be compared",
-                got=f"they differ in their {'data, SUTs, options or seed' if name == 'key' else name}",
+                got=f"they differ in their {words}",
                 fix="Compare campaigns of the same study, seed and number of tests.",
             )
     rows = []
     for sut in guided.suts:
         mine, other = _scored(guided.tests[sut]), _scored(unguided.tests[sut])
-        difference = _difference(mine, other)
         rows.append(
-            {
-                "sut": sut,
-                "tests": len(mine),
-                "guided_per_1000": _thousand(rate(mine).value),
-                "unguided_per_1000": _thousand(rate(other).value),
-                "difference": _thousand(difference.value),
-                "difference_low": _thousand(difference.low),
-                "difference_high": _thousand(difference.high),
-                "interval": difference.status,
-                "why": difference.why or None,
-                "guided_bases": _distinct(mine, "base"),
-                "unguided_bases": _distinct(other, "base"),
-                "guided_objects": _distinct(mine, "thing"),
-                "unguided_objects": _distinct(other, "thing"),
-            }
+            GuidedGain(
+                sut,
+                len(mine),
+                per_1000(mine),
+                per_1000(other),
+                _difference(mine, other).scaled(1000),
+                guided_bases=len({test.base for test in mine if test.bin}),
+                unguided_bases=len({test.base for test in other if test.bin}),
+                guided_objects=len({test.thing for test in mine if test.bin}),
+                unguided_objects=len({test.thing for test in other if test.bin}),
+            )
         )
     return rows
 
 
 def difference_of_ratios(
-    hits: ArrayLike, trials: ArrayLike, other_hits: ArrayLike, other_trials: ArrayLike, *, level: float = 0.95
+    hits: ArrayLike,
+    trials: ArrayLike,
+    other_hits: ArrayLike,
+    other_trials: ArrayLike,
+    *,
+    confidence: float = 0.95,
 ) -> Interval:
     """Return sum(hits)/sum(trials) - sum(other_hits)/sum(other_trials), all (L,) by log, with its interval.
 
@@ -73,18 +107,22 @@ def difference_of_ratios(
     logs = int(used.sum())
     totals = float(first[1].sum()), float(second[1].sum())
     if not all(totals):
-        return refused(float("nan"), "a campaign has no tests", level=level, method=METHOD, logs=logs)
+        return refused(
+            float("nan"), "a campaign has no tests", confidence=confidence, method=METHOD, logs=logs
+        )
     ratios = [float(h.sum()) / total for (h, _), total in zip((first, second), totals, strict=True)]
     value = ratios[0] - ratios[1]
     if logs < 2:
-        return refused(value, "one log cannot say how logs differ", level=level, method=METHOD, logs=logs)
+        return refused(
+            value, "one log cannot say how logs differ", confidence=confidence, method=METHOD, logs=logs
+        )
     parts = [
         (h - ratio * n)[used] / total
         for (h, n), ratio, total in zip((first, second), ratios, totals, strict=True)
     ]
     error = float(np.sqrt(logs / (logs - 1) * np.sum((parts[0] - parts[1]) ** 2)))
-    reach = float(special.stdtrit(logs - 1, 1 - (1 - level) / 2)) * error
-    return given(value, value - reach, value + reach, level=level, method=METHOD, logs=logs)
+    reach = float(special.stdtrit(logs - 1, 1 - (1 - confidence) / 2)) * error
+    return given(value, value - reach, value + reach, confidence=confidence, method=METHOD, logs=logs)
 
 
 def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
@@ -99,11 +137,3 @@ def _difference(mine: Sequence[Case], other: Sequence[Case]) -> Interval:
 
 def _scored(tests: Sequence[Case]) -> list[Case]:
     return [test for test in tests if test.drop is not None]
-
-
-def _distinct(tests: Sequence[Case], what: str) -> int:
-    return len({getattr(test, what) for test in tests if test.bin})
-
-
-def _thousand(value: float | None) -> float | None:
-    return None if value is None else 1000 * value

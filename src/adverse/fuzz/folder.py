@@ -109,7 +109,7 @@ class FinishedCampaign:
     guided: bool
     key: str
     status: str
-    asked: int
+    requested: int
     tests: int
     bases: tuple[int, ...]
     pruned: Mapping[str, Any]
@@ -136,12 +136,12 @@ class CampaignFolder(OwnedFolder):
 
     def own_files(self) -> dict[str, str]:
         """Return the names of the files that adverse writes; not the votes, which people gave."""
-        kept = {
+        stored = {
             f"{name}/{place.name}": KEPT
             for name in ("failures", "bases")
             for place in (self.path / name).glob("*")
         }
-        return {**OURS, "failures": "", "bases": "", **kept}
+        return {**OURS, "failures": "", "bases": "", **stored}
 
     def journal(self) -> CampaignJournal:
         """Return the finished units."""
@@ -155,7 +155,7 @@ class CampaignFolder(OwnedFolder):
                 "the campaign is not finished",
                 where=str(self.path),
                 got=f"status {manifest['status']}",
-                fix="Run the same adverse fuzz command again: it goes on where it stopped.",
+                fix="Run the same adverse fuzz command again: it resumes where it stopped.",
             )
         if manifest.get("version") != VERSION:
             raise other_version(self, manifest)
@@ -174,7 +174,7 @@ class CampaignFolder(OwnedFolder):
             guided=manifest["guided"],
             key=manifest["key"],
             status=manifest["status"],
-            asked=manifest["asked"],
+            requested=manifest["asked"],
             tests=manifest["tests"],
             bases=tuple(manifest["bases"]),
             pruned=manifest["pruned"],
@@ -186,16 +186,16 @@ class CampaignFolder(OwnedFolder):
     def kept_file(self, name: str) -> Path:
         """Return a file that a finished unit kept, by its path below the folder, as it was written."""
         path = self.path / name
-        kept = self._kept().get(name)
+        stored = self._kept().get(name)
         sha256 = content_hash(path)
-        if kept is None or sha256 != kept[1]:
+        if stored is None or sha256 != stored[1]:
             gone = sha256 == MISSING
             raise StoreError(
                 "a picture of the campaign is missing" if gone else "a file of the campaign was changed",
                 where=str(path),
                 got=None if gone else f"sha256 {sha256}",
-                wanted=None if kept is None else f"sha256 {kept[1]}",
-                fix="Delete it and run the campaign again in the same folder: what is missing is made anew.",
+                wanted=None if stored is None else f"sha256 {stored[1]}",
+                fix="Delete it and run the campaign again in the same folder: missing files are made again.",
             )
         return path
 
@@ -212,14 +212,14 @@ class CampaignFolder(OwnedFolder):
 
     def keep(self, journal: CampaignJournal, phase: str, name: str, records: FuzzRecords) -> FinishedUnit:
         """Make a finished unit durable: its files first, then the line that acknowledges them."""
-        kept = {file: (len(data), hashlib.sha256(data).hexdigest()) for file, data in records.files.items()}
+        stored = {file: (len(data), hashlib.sha256(data).hexdigest()) for file, data in records.files.items()}
         for file, data in records.files.items():
             path = self.path / file
             with storage_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            if content_hash(path) != kept[file][1]:
+            if content_hash(path) != stored[file][1]:
                 write_file(path, data)
-        unit = FinishedUnit(phase, name, records.rows, kept)
+        unit = FinishedUnit(phase, name, records.rows, stored)
         journal.append(unit)
         with storage_errors(self.times), self.times.open("a") as file_times:
             file_times.writelines(json.dumps(row) + "\n" for row in records.times)
@@ -244,7 +244,7 @@ def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreE
         where=str(folder.path),
         got=f"campaigns of version {manifest.get('version', 'fuzz-1')}",
         wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
-        fix="Run it again into another --out, or throw away what it found with --fresh.",
+        fix="Run it again into another --out, or discard its results with --fresh.",
     )
 
 

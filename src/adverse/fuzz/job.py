@@ -60,7 +60,7 @@ class BaseUnit:
 class TestUnit:
     """Draws, from `first` on, each with its arm; `bases` are the frames (by place) that they may change.
 
-    `known` are the recipes and the pictures of earlier rounds, packed: what is among them is a duplicate.
+    `drawn_before` are the recipes and pictures of earlier rounds, packed: what is among them is a duplicate.
     """
 
     id: str
@@ -68,7 +68,7 @@ class TestUnit:
     first: int
     arms: tuple[Arm, ...]
     bases: tuple[int, ...]
-    known: bytes
+    drawn_before: bytes
 
 
 def packed_keys(keys: Sequence[str]) -> bytes:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from adverse.curves.interval import Interval, korn_graubard
+from adverse.curves.interval import Interval, interval_cells, korn_graubard
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import CampaignFolder, FinishedCampaign
@@ -113,6 +113,41 @@ class Case:
 
 
 @dataclass(frozen=True)
+class MutationCounts:
+    """Tests of one SUT under one mutation, or under all: inconsistencies by bin and per 1,000 tests."""
+
+    sut: str
+    mutation: str
+    tests: int
+    scored: int
+    bins: Mapping[str, int]
+    faults: int
+    published_scorer: int | None
+    """How many tests the published scorer calls inconsistent; None where it says nothing."""
+    per_1000: Interval
+
+    @property
+    def inconsistencies(self) -> int:
+        """Inconsistencies of all bins."""
+        return sum(self.bins.values())
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as CSV and JSON hold them."""
+        return {
+            "sut": self.sut,
+            "mutation": self.mutation,
+            "tests": self.tests,
+            "scored": self.scored,
+            **self.bins,
+            "inconsistencies": self.inconsistencies,
+            "faults": self.faults,
+            "published_scorer": self.published_scorer,
+            "per_1000": self.per_1000.value,
+            **interval_cells("per_1000", self.per_1000.plain()),
+        }
+
+
+@dataclass(frozen=True)
 class CampaignOutcome:
     """The tests of a campaign by SUT, in their order, and what was refused on the way."""
 
@@ -144,27 +179,25 @@ class CampaignOutcome:
         drawn = self.count + self.duplicates
         return self.duplicates / drawn if drawn else None
 
-    def counts(self) -> list[dict[str, Any]]:
-        """Return for each SUT and mutation: tests, inconsistencies by bin, faults, rate with its interval."""
+    def counts(self) -> list[MutationCounts]:
+        """Return the counts of each SUT and mutation; those of all mutations come last."""
         rows = []
         for sut in self.suts:
             for mutation in (*self.campaign.mutations, ALL):
                 mine = [test for test in self.tests[sut] if mutation in (ALL, test.mutation)]
                 bins = Counter(test.bin for test in mine)
                 scored = [test for test in mine if test.drop is not None]
-                failed = sum(bins[name] for name in BINS)
                 rows.append(
-                    {
-                        "sut": sut,
-                        "mutation": mutation,
-                        "tests": len(mine),
-                        "scored": len(scored),
-                        **{name: bins[name] for name in BINS},
-                        "inconsistencies": failed,
-                        "faults": sum(test.fault is not None for test in mine),
-                        "published_scorer": _published(scored),
-                        **per_thousand(rate(scored)),
-                    }
+                    MutationCounts(
+                        sut,
+                        mutation,
+                        tests=len(mine),
+                        scored=len(scored),
+                        bins={name: bins[name] for name in BINS},
+                        faults=sum(test.fault is not None for test in mine),
+                        published_scorer=_published(scored),
+                        per_1000=per_1000(scored),
+                    )
                 )
         return rows
 
@@ -229,7 +262,7 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     rows = {(unit.phase, unit.id): unit.rows for unit in folder.journal().entries}
     bandit = Bandit(campaign.classes, campaign.seed) if campaign.guided else None
     rounds = Rounds(campaign.mutations, campaign.bases, campaign.seed, bandit)
-    wanted = campaign.asked
+    wanted = campaign.requested
     while len(rounds.tests) < wanted and not rounds.spent(wanted):
         names = [unit.id for unit in rounds.next_round()]
         rounds.take([rows["tests", name] for name in names if ("tests", name) in rows], wanted)
@@ -247,22 +280,13 @@ def read_outcome(folder: CampaignFolder) -> CampaignOutcome:
     )
 
 
-def rate(tests: Sequence[Case]) -> Interval:
-    """Return inconsistencies per test with its interval; tests of one log are alike, and taken as such."""
+def per_1000(tests: Sequence[Case]) -> Interval:
+    """Return inconsistencies per 1,000 tests, with logs as the independent units: tests of one are alike."""
     hits, trials = Counter[str](), Counter[str]()
     for test in tests:
         trials[test.log] += 1
         hits[test.log] += test.bin is not None
-    return korn_graubard([hits[log] for log in trials], list(trials.values()))
-
-
-def per_thousand(interval: Interval) -> dict[str, Any]:
-    """Return a rate per 1,000 tests and its interval as plain columns."""
-    scaled = [
-        None if value is None else 1000 * value for value in (interval.value, interval.low, interval.high)
-    ]
-    names = ("per_1000", "per_1000_low", "per_1000_high")
-    return {**dict(zip(names, scaled, strict=True)), "interval": interval.status, "why": interval.why or None}
+    return korn_graubard([hits[log] for log in trials], list(trials.values())).scaled(1000)
 
 
 def _published(scored: Sequence[Case]) -> int | None:

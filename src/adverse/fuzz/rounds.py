@@ -53,7 +53,7 @@ class Rounds:
     def next_round(self) -> list[TestUnit]:
         """Return the units of the next round, in order."""
         arms = [self._arm(draw) for draw in range(self.draws, self.draws + ROUND)]
-        known = packed_keys(self._known)
+        drawn_before = packed_keys(self._known)
         units = []
         for start in range(0, ROUND, UNIT):
             first = self.draws + start
@@ -61,7 +61,9 @@ class Rounds:
             chosen = rng.permutation(len(self.bases))[:BASES]
             places = tuple(self.bases[number] for number in chosen.tolist())
             name = f"{first:08d}"
-            units.append(TestUnit(name, self.seed, first, tuple(arms[start : start + UNIT]), places, known))
+            units.append(
+                TestUnit(name, self.seed, first, tuple(arms[start : start + UNIT]), places, drawn_before)
+            )
         return units
 
     def take(self, units: Sequence[Sequence[Row]], wanted: int) -> None:
@@ -113,8 +115,8 @@ def _failed(scores: Row) -> bool:
     return scores["fault"] is not None or (scores["drop"] is not None and scores["drop"] >= 1)
 
 
-def _tests(units: Sequence[Sequence[Row]], known: set[str]) -> Iterator[Row]:
-    seen = set(known)
+def _tests(units: Sequence[Sequence[Row]], pictures: set[str]) -> Iterator[Row]:
+    seen = set(pictures)
     for rows in units:
         for row in rows:
             if "picture" in row and row["picture"] not in seen:

@@ -13,10 +13,9 @@ import adverse
 from adverse.content import Changed, ChangedError, user_cache
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
-from adverse.fuzz.bases import PrunedBases, pruned
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
 from adverse.fuzz.job import BaseUnit, FuzzJob, TestUnit
-from adverse.fuzz.plan import CampaignPlan, plan_campaign
+from adverse.fuzz.plan import CampaignPlan, PrunedBases, plan_campaign, pruned
 from adverse.fuzz.rounds import UNIT, Rounds
 from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources
@@ -67,12 +66,12 @@ def run_campaign(
         status: Status = "interrupted"
         tests_made = 0
         try:
-            kept = progress.bases()
-            status, rounds = progress.tests(kept, tests, guided=guided)
+            bases = progress.bases()
+            status, rounds = progress.tests(bases, tests, guided=guided)
             tests_made = len(rounds.tests)
             facts = {
-                "pruned": kept.facts(),
-                "bases": list(kept.places),
+                "pruned": bases.facts(),
+                "bases": list(bases.places),
                 "resources": progress.resources_key,
                 "results": rounds.digest(),
             }
@@ -118,17 +117,17 @@ class _CampaignInProgress:
             finally:
                 self.watch.end()
         rows = [row for unit in units for row in self.done[BASELINE, unit.id].rows]
-        kept = pruned(rows, self.campaign)
-        for line in kept.words():
+        bases = pruned(rows, self.campaign)
+        for line in bases.words():
             self.watch.note(line)
-        return kept
+        return bases
 
-    def tests(self, kept: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
+    def tests(self, bases: PrunedBases, wanted: int, *, guided: bool) -> tuple[Status, Rounds]:
         """Do rounds of tests until there are as many as wanted."""
         campaign = self.campaign
-        job = self._with_resources(kept)
+        job = self._with_resources(bases)
         bandit = Bandit(campaign.classes, campaign.seed) if guided else None
-        rounds = Rounds(campaign.mutations, kept.places, campaign.seed, bandit)
+        rounds = Rounds(campaign.mutations, bases.places, campaign.seed, bandit)
         feed: deque[TestUnit] = deque()
         pump = self._pump(job, TESTS, feed)
         try:
@@ -171,10 +170,10 @@ class _CampaignInProgress:
         for unit, result in self.engine.run(work, feed, watch=self.watch, stop=self.stop):
             if isinstance(result, Changed):
                 raise ChangedError(result.files)
-            kept = self.folder.keep(self.journal, phase, unit.id, result)
-            self.done[phase, unit.id] = kept
-            self._advance(kept)
-            yield kept
+            finished = self.folder.keep(self.journal, phase, unit.id, result)
+            self.done[phase, unit.id] = finished
+            self._advance(finished)
+            yield finished
         raise _InterruptedError
 
     def _advance(self, unit: FinishedUnit) -> None:
@@ -185,23 +184,23 @@ class _CampaignInProgress:
         self._left -= len(tests)
         self.watch.advance(Counter(map(_status, tests)))
 
-    def _with_resources(self, kept: PrunedBases) -> FuzzJob:
+    def _with_resources(self, bases: PrunedBases) -> FuzzJob:
         campaign = self.campaign
-        chosen = {campaign.job.frames[place].id for place in kept.places}
+        chosen = {campaign.job.frames[place].id for place in bases.places}
         logs = tuple(
             replace(log, frames=tuple(frame for frame in log.frames if frame.id in chosen))
             for log in campaign.dataset.logs
         )
-        bases = replace(campaign.dataset, logs=tuple(log for log in logs if log.frames))
+        dataset = replace(campaign.dataset, logs=tuple(log for log in logs if log.frames))
         home = user_cache("resources")
         home.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
-        resources = Resources.build(bases, home, hashes=campaign.job.inputs, watch=_Building(self.watch))
+        resources = Resources.build(dataset, home, hashes=campaign.job.inputs, watch=_Building(self.watch))
         self.resources_key = resources.key
         counted = ", ".join(f"{count} {name}" for name, count in resources.classes.items())
         self.watch.note(f"resource set: {counted or 'no objects'} ({time.monotonic() - began:.1f} s)")
         path = home / f"resources-{resources.key}.arrow"
-        return replace(campaign.job, resources=path, before=kept.before)
+        return replace(campaign.job, resources=path, before=bases.before)
 
     def _read_journal(self) -> None:
         journal = self.journal
@@ -213,7 +212,7 @@ class _CampaignInProgress:
         journal.mend()
         self.done = {(unit.phase, unit.id): unit for unit in journal.entries}
         if self.done:
-            self.watch.note(f"{len(journal.entries)} units were done before; going on from there")
+            self.watch.note(f"{len(journal.entries)} units were done before; resuming")
 
 
 def _status(row: Mapping[str, Any]) -> str:
@@ -229,11 +228,11 @@ class _Building:
 
     def __init__(self, watch: RunWatcher) -> None:
         self.watch = watch
-        self.said = time.monotonic()
+        self.last_note_s = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        if time.monotonic() - self.said > TELL_EVERY_S:
-            self.said = time.monotonic()
+        if time.monotonic() - self.last_note_s > TELL_EVERY_S:
+            self.last_note_s = time.monotonic()
             self.watch.note(f"cutting out objects: {done} of {total} frames")
 
 
@@ -264,12 +263,12 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
             raise other_version(folder, before)
         differ = [name for name in ("key", "guided") if before.get(name) != manifest[name]]
         if differ:
-            what = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
+            difference = "guided or not" if differ == ["guided"] else "data, SUTs, options or seed"
             raise StoreError(
                 "the folder holds another campaign",
                 where=str(folder.path),
-                got=f"a campaign of {before.get('study')!r} that differs in {what}",
-                fix="Give another --out, or throw away what it found with --fresh.",
+                got=f"a campaign of {before.get('study')!r} that differs in {difference}",
+                fix="Give another --out, or discard its results with --fresh.",
             )
     write_file(folder.study, to_yaml(study).encode())
     folder.write_manifest(manifest | {"status": "running"})

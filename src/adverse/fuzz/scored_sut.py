@@ -85,16 +85,18 @@ class ScoredSut:
         targets = job.study.targets
         wanted = {label: targets.index(name) for label, name in self.names.items() if name in targets}
         wanted_rows = [row for row, label in enumerate(answer.labels.tolist()) if label in wanted]
-        kept = Detections(answer.boxes[wanted_rows], answer.scores[wanted_rows], answer.labels[wanted_rows])
+        on_targets = Detections(
+            answer.boxes[wanted_rows], answer.scores[wanted_rows], answer.labels[wanted_rows]
+        )
         score = score_boxes(
             scene.truth(targets),
-            kept,
-            [wanted[label] for label in kept.labels.tolist()],
+            on_targets,
+            [wanted[label] for label in on_targets.labels.tolist()],
             len(targets),
             by="recall" if job.scorer == "recall" else "ap",
             threshold=job.threshold,
         )
-        return SceneScore(score, None, None, kept)
+        return SceneScore(score, None, None, on_targets)
 
 
 def _unreachable(outage: SutError) -> IncompleteError:

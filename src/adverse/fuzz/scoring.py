@@ -73,11 +73,11 @@ class Score(NamedTuple):
 class Judge:
     """Turns label maps of the data set and of one SUT into a common numbering, and counts.
 
-    `truth` (65536,) and `said` (65536,) map labels to judged classes, VOID or NOTHING.
+    `truth` (65536,) and `answer` (65536,) map labels to judged classes, VOID or NOTHING.
     """
 
     truth: NDArray[np.uint8]
-    said: NDArray[np.uint8]
+    answer: NDArray[np.uint8]
 
     def score(self, true: NDArray[Any], answer: NDArray[Any]) -> Score:
         """Return right and judged pixels of an answer (H,W) to a true map (H,W).
@@ -88,7 +88,7 @@ class Judge:
         """
         wanted = self.truth[true]
         judged = int(np.count_nonzero(wanted != VOID))
-        return Score(int(np.count_nonzero(wanted == self.said[answer])), judged)
+        return Score(int(np.count_nonzero(wanted == self.answer[answer])), judged)
 
 
 def judge_of(
@@ -99,12 +99,12 @@ def judge_of(
     judged = [name for name in dict.fromkeys(pixel_classes.values()) if name not in left_out]
     number = {name: place for place, name in enumerate(judged)}
     truth = np.full(2**16, VOID, np.uint8)
-    said = np.full(2**16, NOTHING, np.uint8)
+    answer = np.full(2**16, NOTHING, np.uint8)
     for label, name in pixel_classes.items():
         truth[label] = number.get(name, VOID)
     for label, name in names.items():
-        said[label] = number.get(name, NOTHING)
-    return Judge(truth, said)
+        answer[label] = number.get(name, NOTHING)
+    return Judge(truth, answer)
 
 
 def drop_of(before: Score, after: Score) -> float | None:
@@ -146,7 +146,7 @@ def score_boxes(
     `labels` are the data set's class of each detection. AP looks at all detections, recall at those at or
     above the threshold.
     """
-    kept = np.ones(len(detections), np.bool_) if by == "ap" else detections.scores >= threshold
+    counts_as = np.ones(len(detections), np.bool_) if by == "ap" else detections.scores >= threshold
     true = TrueObjects(
         np.zeros(len(truth.boxes), np.int64),
         truth.boxes,
@@ -156,10 +156,10 @@ def score_boxes(
         np.zeros(len(truth.boxes), np.bool_),
     )
     answer = FoundObjects(
-        np.zeros(int(kept.sum()), np.int64),
-        detections.boxes[kept].astype(np.float64),
-        np.asarray(labels, np.int64)[kept],
-        detections.scores[kept].astype(np.float64),
+        np.zeros(int(counts_as.sum()), np.int64),
+        detections.boxes[counts_as].astype(np.float64),
+        np.asarray(labels, np.int64)[counts_as],
+        detections.scores[counts_as].astype(np.float64),
     ).ordered()
     family = coco_family(true, answer, images=1, classes=classes)
     value = family.value("AP50") if by == "ap" else family.at(Variant("recall", overlap=OVERLAP))

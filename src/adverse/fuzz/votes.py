@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from adverse.curves.interval import stratified
+from adverse.curves.interval import Interval, interval_cells, stratified
 from adverse.errors import StoreError
 from adverse.fuzz.outcome import CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
@@ -79,11 +79,35 @@ def verdict(votes: Mapping[str, Says]) -> Says | None:
     >>> verdict({"a": "true", "b": "false"}), verdict({"a": "true", "b": "unsure"}), verdict({})
     ('false', 'true', None)
     """
-    said = set(votes.values())
-    return next((word for word in ("false", "true", "unsure") if word in said), None)
+    opinions = set(votes.values())
+    return next((word for word in ("false", "true", "unsure") if word in opinions), None)
 
 
-def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class ReviewedBin:
+    """What reviewers say about the failures of one SUT in one bin, or in all."""
+
+    sut: str
+    bin: str
+    failures: int
+    votes: Mapping[Says | None, int]
+    """Failures by what reviewers together say; None: not reviewed."""
+    false_positive_rate: Interval
+
+    def record(self) -> dict[str, Any]:
+        """Return the review as CSV and JSON hold it."""
+        return {
+            "sut": self.sut,
+            "bin": self.bin,
+            "failures": self.failures,
+            **{says: self.votes[says] for says in SAYS},
+            "not_reviewed": self.votes[None],
+            "false_positive_rate": self.false_positive_rate.value,
+            **interval_cells("false_positive_rate", self.false_positive_rate.plain()),
+        }
+
+
+def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[ReviewedBin]:
     """Return the false-positive rate for each SUT and bin, among the failures that somebody was sure about.
 
     Reviewers see the worst failures first, so a sample of all failures has too many extreme ones. The rate is
@@ -97,11 +121,11 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, An
     for sut in outcome.suts:
         for name in (*BINS, "all"):
             failed = [test for test in outcome.tests[sut] if test.bin and name in ("all", test.bin)]
-            said = {test.key: verdict(latest.get(test.key, {})) for test in failed}
-            words = Counter(said.values())
-            sure = [test for test in failed if said[test.key] in ("true", "false")]
+            verdicts = {test.key: verdict(latest.get(test.key, {})) for test in failed}
+            counts = Counter(verdicts.values())
+            sure = [test for test in failed if verdicts[test.key] in ("true", "false")]
             trials = Counter((test.log, worst[test.key]) for test in sure)
-            wrong = Counter((test.log, worst[test.key]) for test in sure if said[test.key] == "false")
+            wrong = Counter((test.log, worst[test.key]) for test in sure if verdicts[test.key] == "false")
             logs = sorted({test.log for test in failed})
             sizes = Counter(worst[test.key] for test in failed)
             interval = stratified(
@@ -109,22 +133,7 @@ def false_positives(outcome: CampaignOutcome, votes: Votes) -> list[dict[str, An
                 np.array([[trials[log, part] for part in BINS] for log in logs]).reshape(-1, len(BINS)),
                 [sizes[part] for part in BINS],
             )
-            rows.append(
-                {
-                    "sut": sut,
-                    "bin": name,
-                    "failures": len(failed),
-                    "true": words["true"],
-                    "false": words["false"],
-                    "unsure": words["unsure"],
-                    "not_reviewed": words[None],
-                    "false_positive_rate": interval.value,
-                    "low": interval.low,
-                    "high": interval.high,
-                    "interval": interval.status,
-                    "why": interval.why or None,
-                }
-            )
+            rows.append(ReviewedBin(sut, name, len(failed), counts, interval))
     return rows
 
 

@@ -186,7 +186,7 @@ class FuzzWorker:
         files: dict[str, bytes] = {}
         scenes = {place: self.scenes.get(place, avoid) for place in unit.frames}
         usable = {place: scene for place, scene in scenes.items() if isinstance(scene, Scene)}
-        said: dict[int, dict[str, Any]] = {place: {} for place in usable}
+        scores: dict[int, dict[str, Any]] = {place: {} for place in usable}
         for sut in suts:
             name = sut.loaded.task.name
             names = {str(label): meaning for label, meaning in sorted(sut.names.items())}
@@ -195,20 +195,21 @@ class FuzzWorker:
             for place, (scored, _) in zip(
                 usable, sut.ask(list(usable.values()), settings, self.tell, avoid), strict=True
             ):
-                said[place][name] = _scores(scored)
+                scores[place][name] = _scores(scored)
                 if scored.answer is not None:
                     ending, data = answer_file(scored.answer)
                     files[base_file(self.job.frames[place].id, sut_stem(name) + ending)] = data
         for place, scene in scenes.items():
             unusable = None if isinstance(scene, Scene) else scene
-            row = {"frame": self.job.frames[place].id, "unusable": unusable, "suts": said.get(place, {})}
+            row = {"frame": self.job.frames[place].id, "unusable": unusable, "suts": scores.get(place, {})}
             rows.append(row)
         return FuzzRecords(rows, files)
 
     def _tests(self, unit: TestUnit, suts: Sequence[ScoredSut], avoid: Avoid) -> FuzzRecords:
-        known = set(unpacked_keys(unit.known))
+        drawn_before = set(unpacked_keys(unit.drawn_before))
         attempts = [
-            self._draw(unit, unit.first + number, arm, known, avoid) for number, arm in enumerate(unit.arms)
+            self._draw(unit, unit.first + number, arm, drawn_before, avoid)
+            for number, arm in enumerate(unit.arms)
         ]
         shown = [attempt for attempt in attempts if attempt.mutated is not None]
         scenes = [attempt.mutated.scene for attempt in shown if attempt.mutated is not None]
@@ -236,7 +237,7 @@ class FuzzWorker:
             rows.append(row)
         return FuzzRecords(rows, files, times)
 
-    def _draw(self, unit: TestUnit, draw: int, arm: Arm, known: set[int], avoid: Avoid) -> FuzzDraw:
+    def _draw(self, unit: TestUnit, draw: int, arm: Arm, drawn_before: set[int], avoid: Avoid) -> FuzzDraw:
         """Try the unit's bases, a different attempt first for each draw, until one takes the mutation."""
         began = time.perf_counter()
         rng = generator(unit.seed, "fuzz", str(draw))
@@ -252,7 +253,7 @@ class FuzzWorker:
             if recipe is None:
                 continue
             number = key_number(recipe.key())
-            if number in known:
+            if number in drawn_before:
                 refused[DUPLICATE] += 1
                 continue
             try:
@@ -264,10 +265,10 @@ class FuzzWorker:
             if picture == scene.picture:
                 refused[UNCHANGED] += 1
                 continue
-            if key_number(picture) in known:
+            if key_number(picture) in drawn_before:
                 refused[DUPLICATE] += 1
                 continue
-            known |= {number, key_number(picture)}
+            drawn_before |= {number, key_number(picture)}
             return FuzzDraw(draw, arm, refused, recipe, scene, mutated, time.perf_counter() - began)
         return FuzzDraw(draw, arm, refused, None, None, None, time.perf_counter() - began)
 
@@ -332,8 +333,8 @@ def _failure(attempt: FuzzDraw, scored: dict[str, SceneScore]) -> dict[str, byte
         files[failure_file(key, name)] = data
     for name, data in _scene_files(attempt.base):
         files[base_file(attempt.base.id, name)] = data
-    for name, said in scored.items():
-        if said.answer is not None:
-            ending, data = answer_file(said.answer)
+    for name, result in scored.items():
+        if result.answer is not None:
+            ending, data = answer_file(result.answer)
             files[failure_file(key, sut_stem(name) + ending)] = data
     return files

@@ -123,7 +123,7 @@ def read_judgments(path: Path) -> Judgments:
             where=str(path),
             got="a header at most",
             wanted="a row for each answer",
-            fix="Let people answer first, or make answers up: adverse humans simulate.",
+            fix="Collect answers first, or simulate some: adverse humans simulate.",
         )
     _refuse_repeats(rows, path)
     _refuse_two_backends(rows, path)
@@ -160,7 +160,7 @@ def _order(header: Sequence[str], path: Path) -> list[int]:
     for number, name in enumerate(names, start=1):
         if name not in COLUMNS or names.count(name) > 1:
             raise DataError(
-                "the answers have a column twice"
+                "the answers have a duplicate column"
                 if name in COLUMNS
                 else "the answers have an unknown column",
                 where=f"{path}, row 1, column {number}",
@@ -183,11 +183,11 @@ def _order(header: Sequence[str], path: Path) -> list[int]:
 def _row(cells: Sequence[str], order: Sequence[int], path: Path, number: int) -> Row:
     if len(cells) != len(order):
         raise DataError(
-            "a row of the answers is not complete",
+            "a row of the answers is incomplete",
             where=f"{path}, row {number}",
             got=f"{len(cells)} cells",
             wanted=f"{len(order)}, as in the header",
-            fix="Mend the row, or leave it out.",
+            fix="Correct the row, or remove it.",
         )
     values = [cells[place].strip() for place in order]
     for name, value in zip(COLUMNS, values, strict=True):
@@ -215,7 +215,7 @@ def _bad(path: Path, number: int, column: str, got: str, wanted: str) -> DataErr
         where=f"{path}, row {number}, column {column}",
         got=got,
         wanted=wanted,
-        fix="Mend the cell, or leave the row out.",
+        fix="Correct the cell, or remove the row.",
     )
 
 
@@ -226,7 +226,7 @@ def _refuse_repeats(rows: Sequence[Row], path: Path) -> None:
         first = seen.setdefault(row[:4], number)
         if first != number:
             raise DataError(
-                "an answer stands in the file twice",
+                "an answer is in the file twice",
                 where=f"{path}, answers {first} and {number}",
                 got=f"participant {row[0]}, image {row[1]}, {row[2]}, dv {row[3]:g}",
                 wanted="one row for each image that a participant judged",
@@ -239,7 +239,7 @@ def _refuse_two_backends(rows: Sequence[Row], path: Path) -> None:
     for number, row in enumerate(rows, start=1):
         if row[4] != rows[0][4]:
             raise DataError(
-                "visual change was measured in two ways",
+                "visual change was measured with two backends",
                 where=f"{path}, answers 1 and {number}",
                 got=f"{rows[0][4]} and {row[4]}",
                 wanted="one backend for the whole file",
@@ -300,10 +300,10 @@ def majorities(originals: Judgments) -> dict[str, str]:
 
     More than any other answer is most: 2 of 4 with two single others is. One answer is a majority of one.
     """
-    said: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for image, answer in zip(originals.image.tolist(), originals.answer.tolist(), strict=True):
-        said[image][answer] += 1
-    return {image: _most(answers) for image, answers in said.items()}
+        counts[image][answer] += 1
+    return {image: _most(answers) for image, answers in counts.items()}
 
 
 def _most(answers: Counter[str]) -> str:
@@ -328,13 +328,13 @@ def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) ->
     most = majorities(originals)
     on_original = np.array([most.get(image, "") for image in changed.image.tolist()], np.str_)
     unseen = sum(image not in most for image in changed.image.tolist())
-    known = on_original != ""
-    used, on_original = changed.where(known), on_original[known]
+    has_majority = on_original != ""
+    used, on_original = changed.where(has_majority), on_original[has_majority]
     success = used.answer == on_original
     cut = np.quantile(used.dv, baseline_quantile, method="inverted_cdf") if len(used) else 0.0
     barely = used.dv <= cut
-    found = _counted(used, success, used.where(barely), success[barely], base_apart=False)
-    return replace(found, tied=len(changed) - len(used) - unseen, unseen=unseen)
+    counts = _counted(used, success, used.where(barely), success[barely], base_apart=False)
+    return replace(counts, tied=len(changed) - len(used) - unseen, unseen=unseen)
 
 
 def _counted(
@@ -346,12 +346,12 @@ def _counted(
     base_apart: bool,
 ) -> AnswerCounts:
     people = np.unique(np.concatenate([used.participant, base.participant]))
-    person, base_person = (np.searchsorted(people, one.participant) for one in (used, base))
+    person, base_person = (np.searchsorted(people, judgments.participant) for judgments in (used, base))
     places = person * BINS + bin_of(used.dv)
 
     def by_bin(counted: NDArray[np.bool_]) -> Array:
-        found = np.bincount(places, counted, len(people) * BINS).astype(np.float64)
-        return found.reshape(len(people), BINS)
+        flat = np.bincount(places, counted, len(people) * BINS).astype(np.float64)
+        return flat.reshape(len(people), BINS)
 
     def by_person(counted: NDArray[np.bool_]) -> Array:
         return np.bincount(base_person, counted, len(people)).astype(np.float64)

@@ -19,6 +19,7 @@ interval of 90%).
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr
 from scipy.stats import chi2
 
+from adverse.curves.interval import Interval, refused
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
 from adverse.humans.smoothing import LEAST_POINTS, smooth
@@ -48,18 +50,18 @@ FLAT = 1e-9
 
 def drop_interval(
     counted: AnswerCounts, draws: Array, fitted: Array, threshold_bin: int, confidence: float
-) -> tuple[float, float | None]:
-    """Return the interval of the drop point; an upper end of None is beyond the data.
+) -> tuple[float, float]:
+    """Return the interval of the drop point; an infinite upper end is beyond the data.
 
     `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
     bin, NaN where a bin is not populated.
     """
     draws = np.vstack([np.ones(len(counted.answers)), draws])
-    known = np.isfinite(fitted)
-    rate = np.clip(np.where(known, fitted, 0.5), SURE, 1 - SURE)
+    populated = np.isfinite(fitted)
+    rate = np.clip(np.where(populated, fitted, 0.5), SURE, 1 - SURE)
     noise = rate * (1 - rate)
     base = min(max(counted.base_rate, SURE), 1 - SURE)
-    used = _onset(counted.answers.sum(axis=0), rate, noise, known, base, threshold_bin)
+    used = _onset(counted.answers.sum(axis=0), rate, noise, populated, base, threshold_bin)
     weight = used / noise
     base_weight = float(counted.base_apart) / (base * (1 - base))
     loss = _losses(
@@ -74,18 +76,18 @@ def drop_interval(
     inside = np.flatnonzero(loss[0] - loss[0].min() <= bound)
     low, high = int(inside[0]), int(inside[-1])
     beyond = high >= np.flatnonzero(used)[-1]
-    return float(EDGES[max(low - 1, 0)]), None if beyond else float(EDGES[high + 1])
+    return float(EDGES[max(low - 1, 0)]), math.inf if beyond else float(EDGES[high + 1])
 
 
-def _onset(answers: Array, rate: Array, noise: Array, known: Array, base: float, start: int) -> Array:
+def _onset(answers: Array, rate: Array, noise: Array, populated: Array, base: float, start: int) -> Array:
     """Return which bins to fit (1 or 0): up to where, from the threshold on, the drop is beyond doubt."""
-    fall = np.where(known, np.clip(base - rate, 0, None), 0)
-    evidence = np.cumsum(np.where(known, answers * fall**2 / noise, 0))
-    done = known & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
+    fall = np.where(populated, np.clip(base - rate, 0, None), 0)
+    evidence = np.cumsum(np.where(populated, answers * fall**2 / noise, 0))
+    done = populated & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
     if not done.any():
-        return known.astype(np.float64)
-    place = np.cumsum(known)
-    near: Array = (known & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
+        return populated.astype(np.float64)
+    place = np.cumsum(populated)
+    near: Array = (populated & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
     return near
 
 
@@ -121,12 +123,14 @@ FEW = 10
 """A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
 LEFT = 0.5
 """Share of the draws that must be left with enough bins."""
+PROFILE, PERCENTILE = "profile over participants", "percentile over participants"
+"""Methods of intervals; their independent units are participants."""
 FEWEST_PEOPLE = 10
 """Fewer participants cannot be drawn anew in enough ways to tell how much people differ."""
 
 
 @dataclass(frozen=True)
-class Options:
+class EstimateOptions:
     """How thresholds are estimated; the defaults are the paper's.
 
     `weight`: whether the spline counts every bin alike or by its answers. `consecutive`: how many significant
@@ -168,9 +172,10 @@ class Bin:
 class Estimate:
     """A threshold with all that led to it; `status` is found, not found or insufficient.
 
-    `interval` is that of the point where the drop begins, widened to hold `value`. `spread` is where the
-    estimate itself lands for other participants, `found_share` how often it is found at all. `tied` and
-    `unseen` count answers that say nothing about t_p: on the original people are tied, or nobody saw it.
+    `interval` is that of the point where the drop begins, widened to hold `value`; None where there is no
+    value. `spread` is where the estimate itself lands for other participants, `found_share` how often it is
+    found at all. An infinite end is beyond the data. `tied` and `unseen` count answers that say nothing about
+    t_p: on the original people are tied, or nobody saw it.
     """
 
     transformation: str
@@ -180,9 +185,8 @@ class Estimate:
     why: str = ""
     value: float | None = None
     tolerated_to: float | None = None
-    interval: tuple[float, float | None] | None = None
-    confidence: float | None = None
-    spread: tuple[float | None, float | None] | None = None
+    interval: Interval | None = None
+    spread: Interval | None = None
     found_share: float | None = None
     base: float | None = None
     base_answers: int = 0
@@ -199,8 +203,11 @@ class Estimate:
         return SYMBOLS[self.kind]
 
     def plain(self) -> dict[str, Any]:
-        """Return the estimate as plain data."""
-        return asdict(self)
+        """Return the estimate as JSON holds it."""
+        return asdict(self) | {
+            "interval": None if self.interval is None else self.interval.plain(),
+            "spread": None if self.spread is None else self.spread.plain(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +224,9 @@ class Fit:
     lam: Array
 
 
-def estimate(judgments: Judgments, options: Options | None = None) -> list[Estimate]:
+def estimate(judgments: Judgments, options: EstimateOptions | None = None) -> list[Estimate]:
     """Estimate t_c and t_p of every transformation in the answers."""
-    chosen = options or Options()
+    chosen = options or EstimateOptions()
     return [
         estimate_one(judgments.of(name), name, kind, chosen)
         for name in judgments.transformations
@@ -227,7 +234,7 @@ def estimate(judgments: Judgments, options: Options | None = None) -> list[Estim
     ]
 
 
-def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Estimate:
+def estimate_one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) -> Estimate:
     """Estimate one threshold from the answers on one transformation and on all originals."""
     counted = count_answers(judgments, kind, options.baseline_quantile)
     backend = judgments.measured_by
@@ -247,37 +254,40 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         )
     successes = counted.successes.sum(axis=0)
     base = counted.base_rate
-    found = fit(answers[None], successes[None], np.array([base]), options)
-    first = int(found.first[0])
-    populated = np.flatnonzero(np.isfinite(found.fitted[0]))
+    spline = fit(answers[None], successes[None], np.array([base]), options)
+    first = int(spline.first[0])
+    populated = np.flatnonzero(np.isfinite(spline.fitted[0]))
     value = None if first < 0 else float(EDGES[first])
     interval = spread = share = bands = None
+    people = counted.participants
     if counted.participants >= FEWEST_PEOPLE:
         draws = draws_of(len(counted.answers), options, name, kind)
-        again = _again(counted, draws, found, options)
+        again = _again(counted, draws, spline, options)
         if again is not None:
             share = float((again.first >= 0).mean())
-            spread = None if value is None else _spread(again.first, options.confidence)
+            spread = None if value is None else _spread(value, again.first, options.confidence, people)
             bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None:
-            low, high = drop_interval(counted, draws, found.fitted[0], first, options.confidence)
-            interval = (min(low, value), None if high is None else max(high, value))
+            low, high = drop_interval(counted, draws, spline.fitted[0], first, options.confidence)
+            ends = min(low, value), max(high, value)
+            interval = Interval(value, *ends, options.confidence, PROFILE, people, "ok")
             if value < low:
                 why = (
                     f"the drop seems to begin at {low:g} or later; the first significant bin may be an "
                     "accident of the spline: see whether two bins in a row agree"
                 )
-    else:
-        why = f"no interval: {counted.participants} participants, where {FEWEST_PEOPLE} are needed"
+    elif value is not None:
+        few = f"{people} participants, where {FEWEST_PEOPLE} are needed"
+        interval = refused(value, few, confidence=options.confidence, method=PROFILE, logs=people)
     bins = tuple(
         Bin(
             float(EDGES[b]),
             float(EDGES[b + 1]),
             int(answers[b]),
             float(successes[b] / answers[b]),
-            float(found.fitted[0, b]),
+            float(spline.fitted[0, b]),
             None if bands is None else bands[i],
-            float(bdtr(found.hits[0, b], int(answers[b]), base)),
+            float(bdtr(spline.hits[0, b], int(answers[b]), base)),
         )
         for i, b in enumerate(populated)
     )
@@ -290,7 +300,6 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         value,
         float(EDGES[populated[-1] + 1]) if value is None else value,
         interval,
-        None if interval is None else options.confidence,
         spread,
         share,
         base,
@@ -299,12 +308,14 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: Options) 
         counted.participants,
         counted.tied,
         counted.unseen,
-        float(found.lam[0]),
+        float(spline.lam[0]),
         bins,
     )
 
 
-def fit(answers: Array, successes: Array, base: Array, options: Options, lam: Array | None = None) -> Fit:
+def fit(
+    answers: Array, successes: Array, base: Array, options: EstimateOptions, lam: Array | None = None
+) -> Fit:
     """Fit and test B rows of counts (B, BINS) against B rates; `lam` (B,) fixes the smoothing."""
     keep = answers > FEW
     counts = keep.sum(axis=1)
@@ -322,7 +333,7 @@ def fit(answers: Array, successes: Array, base: Array, options: Options, lam: Ar
 
 
 def _first_proven(
-    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: Options
+    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: EstimateOptions
 ) -> NDArray[np.int64]:
     """Return in each row the column where the first significant test, or pair of them, is; -1 if nowhere.
 
@@ -343,7 +354,7 @@ def _first_proven(
     return first
 
 
-def draws_of(people: int, options: Options, *key: str) -> Array:
+def draws_of(people: int, options: EstimateOptions, *key: str) -> Array:
     """Return how often each participant is drawn in each resample (R, P)."""
     rng = generator(options.seed, "human thresholds", *key)
     return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
@@ -361,12 +372,12 @@ def lacking(counted: AnswerCounts) -> str:
     return ""
 
 
-def _again(counted: AnswerCounts, draws: Array, found: Fit, options: Options) -> Fit | None:
+def _again(counted: AnswerCounts, draws: Array, spline: Fit, options: EstimateOptions) -> Fit | None:
     """Fit once more for participants drawn anew, in the bins and with the smoothing of the data.
 
     None where hardly any draw has enough bins left: then nothing can be said about other participants.
     """
-    populated = np.isfinite(found.fitted[0])
+    populated = np.isfinite(spline.fitted[0])
     answers = (draws @ counted.answers) * populated
     base_answers = draws @ counted.base_answers
     base = np.where(
@@ -380,23 +391,24 @@ def _again(counted: AnswerCounts, draws: Array, found: Fit, options: Options) ->
         (draws @ counted.successes)[enough],
         base[enough],
         options,
-        np.full(int(enough.sum()), found.lam[0]),
+        np.full(int(enough.sum()), spline.lam[0]),
     )
 
 
-def _spread(first: NDArray[np.int64], confidence: float) -> tuple[float | None, float | None]:
+def _spread(value: float, first: NDArray[np.int64], confidence: float, people: int) -> Interval:
     """Return between which thresholds the middle resamples lie; none found counts as beyond all."""
     places = np.where(first < 0, BINS, first)
     low, high = np.quantile(places, _ends(confidence), method="inverted_cdf").astype(int)
-    return tuple(None if end == BINS else float(EDGES[end]) for end in (low, high))  # type: ignore[return-value]
+    low, high = (math.inf if end == BINS else float(EDGES[end]) for end in (low, high))
+    return Interval(value, low, high, confidence, PERCENTILE, people, "ok")
 
 
 def _bands(fitted: Array, confidence: float) -> list[tuple[float, float] | None]:
     """Return between which values the curves of the draws lie in each bin; None where too few have it."""
-    told = np.isfinite(fitted).mean(axis=0) >= LEFT
-    ends = np.nanquantile(fitted[:, told], _ends(confidence), axis=0)
-    bands: list[tuple[float, float] | None] = [None] * len(told)
-    for place, low, high in zip(np.flatnonzero(told), *ends, strict=True):
+    common = np.isfinite(fitted).mean(axis=0) >= LEFT
+    ends = np.nanquantile(fitted[:, common], _ends(confidence), axis=0)
+    bands: list[tuple[float, float] | None] = [None] * len(common)
+    for place, low, high in zip(np.flatnonzero(common), *ends, strict=True):
         bands[int(place)] = (float(low), float(high))
     return bands
 
@@ -412,6 +424,4 @@ def _spread_out(values: Array, order: NDArray[np.int64], live: NDArray[np.bool_]
 
 
 def _refuse(name: str, got: object, wanted: str) -> None:
-    raise StudyError(
-        f"{name} has a value it cannot take", got=repr(got), wanted=wanted, fix=f"Change {name}."
-    )
+    raise StudyError(f"{name} has an invalid value", got=repr(got), wanted=wanted, fix=f"Change {name}.")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from adverse.humans.answers import Judgments
-from adverse.humans.estimate import Estimate, Options, estimate_one
+from adverse.humans.estimate import Estimate, EstimateOptions, estimate_one
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
 from adverse.seeds import generator
 
@@ -57,15 +57,15 @@ class Reuse:
         return asdict(self)
 
 
-def reuse(judgments: Judgments, options: Options | None = None) -> list[Reuse]:
+def reuse(judgments: Judgments, options: EstimateOptions | None = None) -> list[Reuse]:
     """Compare two random parts of the images, for t_c and t_p of every transformation."""
-    chosen = replace(options or Options(), confidence=BAND)
+    chosen = replace(options or EstimateOptions(), confidence=BAND)
     return [
         _one(judgments.of(name), name, kind, chosen) for name in judgments.transformations for kind in KINDS
     ]
 
 
-def _one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Reuse:
+def _one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) -> Reuse:
     images = np.unique(judgments.image)
     rng = generator(options.seed, "reuse", name, kind)
     size = round(PART * len(images))
@@ -87,12 +87,12 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: Options) -> Reuse
     return Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds)
 
 
-def _bands(found: Estimate) -> dict[float, tuple[float, float]]:
-    return {b.low: b.band for b in found.bins if b.band is not None}
+def _bands(estimate: Estimate) -> dict[float, tuple[float, float]]:
+    return {b.low: b.band for b in estimate.bins if b.band is not None}
 
 
 def as_data(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: Options
+    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
 ) -> dict[str, Any]:
     """Return the findings of a study as plain data; `thresholds.threshold` reads them from JSON."""
     return {
@@ -105,13 +105,13 @@ def as_data(
         "images": len(set(judgments.image.tolist())),
         "seen_before": judgments.seen_before,
         "options": asdict(options),
-        "thresholds": [found.plain() for found in estimates],
-        "reuse": [found.plain() for found in agreement],
+        "thresholds": [finding.plain() for finding in estimates],
+        "reuse": [finding.plain() for finding in agreement],
     }
 
 
 def as_json(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: Options
+    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
 ) -> str:
     """Return the findings of a study as the text of an estimates file."""
     return json.dumps(as_data(judgments, estimates, agreement, options), indent=1, allow_nan=False) + "\n"

@@ -17,7 +17,7 @@ from adverse.content import digest
 from adverse.errors import AdverseError, DataError
 from adverse.humans.records import (
     Answer,
-    Person,
+    Participant,
     Record,
     Records,
     State,
@@ -26,8 +26,7 @@ from adverse.humans.records import (
     refuse_another_backend,
     without,
 )
-from adverse.humans.sampling import PlannedTrial, plan_batch
-from adverse.humans.stimuli import Stimuli, Stimulus, trial_id
+from adverse.humans.stimuli import PlannedTrial, Stimuli, Stimulus, plan_batch, trial_id
 from adverse.humans.study_file import HumanStudyFile
 
 Stage = Literal["ready", "running", "break", "failed", "finished"]
@@ -56,10 +55,10 @@ class Experiment:
         self.stimuli = stimuli or Stimuli(file)
         self._lock = threading.Lock()
 
-    def person(self, secret: str) -> Person | None:
+    def person(self, secret: str) -> Participant | None:
         """Return the participant whose browser holds this secret, if they agreed to the present text."""
-        found = self.state.people.get(participant_of(secret)) if secret else None
-        return found if found and found.consent == self.study.consent.version else None
+        person = self.state.people.get(participant_of(secret)) if secret else None
+        return person if person and person.consent == self.study.consent.version else None
 
     def join(self, secret: str) -> str:
         """Let somebody take part who agreed; return the secret that their browser keeps."""
@@ -69,7 +68,7 @@ class Experiment:
             self._write({"kind": "joined", "participant": participant_of(secret), "consent": consent})
         return secret
 
-    def progress(self, person: Person) -> Progress:
+    def progress(self, person: Participant) -> Progress:
         """Say where a participant stands."""
         last = person.batches[-1] if person.batches else []
         left = sum(trial.id not in self.state.started for trial in last)
@@ -80,7 +79,7 @@ class Experiment:
         """How many batches a participant is given at most, the first one that qualifies included."""
         return self.study.batches + bool(self.study.qualification.items)
 
-    def next_batch(self, person: Person) -> Progress:
+    def next_batch(self, person: Participant) -> Progress:
         """Give a participant the next batch, unless the last one is not done or they are finished."""
         with self._lock:
             person = self._still_there(person)
@@ -96,53 +95,53 @@ class Experiment:
                 self._write({"kind": "batch", "participant": person.id, "trials": plain})
             return self.progress(person)
 
-    def start(self, person: Person, request: str) -> Trial | None:
+    def start(self, person: Participant, request: str) -> Trial | None:
         """Return the trial to show now, never to be shown again; the same one for a repeated request."""
         with self._lock:
             person = self._still_there(person)
             for trial in person.batches[-1] if person.batches else []:
                 if self.state.started.get(trial.id) == request:
                     return trial
-            found = self.state.open_trial(person)
-            if found is not None:
+            next_trial = self.state.open_trial(person)
+            if next_trial is not None:
                 self._write(
-                    {"kind": "started", "participant": person.id, "trial": found.id, "request": request}
+                    {"kind": "started", "participant": person.id, "trial": next_trial.id, "request": request}
                 )
-            return found
+            return next_trial
 
-    def answer(self, person: Person, trial: str, answer: Answer) -> None:
+    def answer(self, person: Participant, trial: str, answer: Answer) -> None:
         """Keep an answer; on the disk when this returns. A second one to the same trial changes nothing."""
         with self._lock:
             if self.state.owner.get(trial) != person.id or trial not in self.state.started:
                 raise DataError("that image was not shown to you", where=f"trial {trial[:20]!r}")
             if trial not in self.state.answers:
-                told = {
+                fields = {
                     "answer": answer.answer,
                     "shown_ms": answer.shown_ms,
                     "frame_ms": answer.frame_ms,
                     "response_ms": answer.response_ms,
                 }
-                self._write({"kind": "answered", "participant": person.id, "trial": trial, **told})
+                self._write({"kind": "answered", "participant": person.id, "trial": trial, **fields})
 
-    def stimulus(self, person: Person, trial: str, *, mask: bool) -> Stimulus | None:
+    def stimulus(self, person: Participant, trial: str, *, mask: bool) -> Stimulus | None:
         """Return the picture or the mask of a trial that is on its way to this participant's screen."""
-        found = self.state.trials.get(trial)
-        if found is None or self.state.owner[trial] != person.id or trial not in self.state.started:
+        shown_trial = self.state.trials.get(trial)
+        if shown_trial is None or self.state.owner[trial] != person.id or trial not in self.state.started:
             return None
-        made = self._picture(found)
+        made = self._picture(shown_trial)
         return self.stimuli.mask(trial, made.width, made.height) if mask else made
 
     def erase(self, participant: str) -> int:
         """Forget a participant and all they did, on the disk too; return how many answers that were."""
         with self._lock:
-            kept = without(self.records, participant)
+            others = without(self.records, participant)
             count = sum(
                 owner == participant
                 for trial, owner in self.state.owner.items()
                 if trial in self.state.answers
             )
-            self.records.replace(kept)
-            self.state = State(kept)
+            self.records.replace(others)
+            self.state = State(others)
             return count
 
     def _picture(self, trial: Trial) -> Stimulus:
@@ -150,31 +149,31 @@ class Experiment:
             return self.stimuli.changed(trial.image, trial.transformation, trial.wanted)
         return self.stimuli.original(trial.image)
 
-    def _made(self, person: Person, number: int, planned: list[PlannedTrial]) -> list[Trial]:
+    def _made(self, person: Participant, number: int, planned: list[PlannedTrial]) -> list[Trial]:
         """Make the pictures of a batch; one that cannot be made is left out and told in the terminal."""
         trials = []
-        for place, one in enumerate(planned):
-            sane = one.role == "sanity"
+        for place, plan in enumerate(planned):
+            sane = plan.role == "sanity"
             trial = Trial(
                 trial_id(person.id, number, place),
-                one.image.id,
-                one.role,
-                one.image.truth,
+                plan.image.id,
+                plan.role,
+                plan.image.truth,
                 self.study.sanity.exposure_ms if sane else self.study.exposure_ms,
-                one.transformation,
-                one.wanted,
+                plan.transformation,
+                plan.wanted,
             )
             try:
                 dv = round(self._picture(trial).dv, 6)
                 backend = self.study.visual_change if trial.role == "changed" else ""
                 trials.append(replace(trial, dv=dv, backend=backend))
             except AdverseError as error:
-                print(f"image {one.image.id!a} is left out: {error}", file=sys.stderr)  # noqa: T201
+                print(f"image {plan.image.id!a} is left out: {error}", file=sys.stderr)  # noqa: T201
         if not trials:
             raise DataError("no image of the next batch can be shown", fix="The terminal says why.")
         return trials
 
-    def _stage(self, person: Person, left: int) -> Stage:
+    def _stage(self, person: Participant, left: int) -> Stage:
         if left:
             return "running"
         if qualified(self.state, person, self.study) is False:
@@ -184,7 +183,7 @@ class Experiment:
             return "finished"
         return "break" if person.batches else "ready"
 
-    def _still_there(self, person: Person) -> Person:
+    def _still_there(self, person: Participant) -> Participant:
         """Return a participant as they are now; they may have been erased since the request came in."""
         if person.id not in self.state.people:
             raise DataError("your answers are erased; reload the page to take part anew")

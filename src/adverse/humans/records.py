@@ -1,24 +1,33 @@
-"""The records of a human study: who takes part, what they saw and what they answered.
+"""The records of a human study: who takes part, what they saw and answered; and the answers that count.
 
 On disk there is one line for each event, flushed before anybody is told that it happened. A last line that a
 crash left unfinished was never acknowledged and does not count; damage anywhere else is an error. Erasing a
 participant writes the file anew without them. Nothing in it identifies anybody: no address, no browser, no
 name, no time of day.
+
+Every answer that counts is exported as a row, those on originals too: changed versions are compared with all
+that people say of originals. That comes from others, since nobody sees two versions of an image. What is left
+out is exported with its reason.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from adverse.errors import DataError, StoreError, StudyError
+from adverse.humans.answers import COLUMNS, ORIGINAL
 from adverse.humans.study_file import HumanStudy
 from adverse.store.durable import append_line, storage_errors, write_file
 from adverse.store.journal import checked, read_checked
+from adverse.text import cell
 
 FILE = "answers.jsonl"
 Record = Mapping[str, Any]
@@ -36,10 +45,10 @@ class Records:
 
     def mend(self) -> list[Record]:
         """Return all that happened, having cut off a last line that was never finished."""
-        found, torn = self._read()
+        records, torn = self._read()
         if torn:
-            self.replace(found)
-        return found
+            self.replace(records)
+        return records
 
     def add(self, record: Record) -> None:
         """Write a line and wait until it is on the disk; where that fails, nothing of it stays behind."""
@@ -71,16 +80,16 @@ def _line(record: Record) -> bytes:
 
 def without(records: Records, participant: str) -> list[Record]:
     """Return all that happened but for one participant, or raise DataError where there is no such one."""
-    found = records.read()
-    kept = [record for record in found if record["participant"] != participant]
-    if len(kept) == len(found):
+    everyone = records.read()
+    others = [record for record in everyone if record["participant"] != participant]
+    if len(others) == len(everyone):
         raise DataError(
             "there is no such participant",
             where=str(records.path),
             got=repr(participant[:40]),
-            fix="Give the number that their page showed; it stands in the export, too.",
+            fix="Give the number that their page showed; the export lists it too.",
         )
-    return kept
+    return others
 
 
 Role = Literal["qualification", "sanity", "original", "changed"]
@@ -121,7 +130,7 @@ class Answer:
 
 
 @dataclass
-class Person:
+class Participant:
     """A participant: what they agreed to, and the batches they were given."""
 
     id: str
@@ -138,7 +147,7 @@ class State:
     """Everything that the records say."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        self.people: dict[str, Person] = {}
+        self.people: dict[str, Participant] = {}
         self.trials: dict[str, Trial] = {}
         self.owner: dict[str, str] = {}
         self.started: dict[str, str] = {}
@@ -151,8 +160,8 @@ class State:
         """Follow one record."""
         kind, person = record["kind"], str(record["participant"])
         if kind == "joined":
-            known = self.people.setdefault(person, Person(person, record["consent"]))
-            known.consent = record["consent"]
+            participant = self.people.setdefault(person, Participant(person, record["consent"]))
+            participant.consent = record["consent"]
         elif kind == "batch":
             trials = [Trial(**plain) for plain in record["trials"]]
             self.people[person].batches.append(trials)
@@ -161,10 +170,10 @@ class State:
         elif kind == "started":
             self.started[record["trial"]] = record["request"]
         elif kind == "answered":
-            told = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
-            self.answers[record["trial"]] = Answer(**told)
+            fields = {name: record[name] for name in ("answer", "shown_ms", "frame_ms", "response_ms")}
+            self.answers[record["trial"]] = Answer(**fields)
 
-    def open_trial(self, person: Person) -> Trial | None:
+    def open_trial(self, person: Participant) -> Trial | None:
         """Return the next trial of the participant's last batch that was never shown."""
         last = person.batches[-1] if person.batches else []
         return next((trial for trial in last if trial.id not in self.started), None)
@@ -191,7 +200,7 @@ def refuse_another_backend(state: State, study: HumanStudy) -> None:
             )
 
 
-def qualified(state: State, person: Person, study: HumanStudy) -> bool | None:
+def qualified(state: State, person: Participant, study: HumanStudy) -> bool | None:
     """Tell whether a participant passed the first batch; None while it is not done."""
     if not study.qualification.items:
         return True
@@ -214,3 +223,124 @@ def _judged(state: State, batch: Iterable[Trial], role: Role) -> list[bool]:
         for trial in batch
         if trial.role == role and trial.id in state.answers
     ]
+
+
+REASONS = {
+    "unanswered": "shown, but never answered",
+    "off time": "visible for longer or shorter than planned, by more than a frame of the screen",
+    "not qualified": "by somebody who did not pass the first batch",
+    "failed sanity": "in a batch in which an easy image was answered wrongly",
+}
+
+
+class Excluded(NamedTuple):
+    """A trial that does not count, and why."""
+
+    participant: str
+    trial: Trial
+    reason: str
+    shown_ms: float | None
+
+
+class ExportedAnswers(NamedTuple):
+    """The rows of the answers file, and the trials that were left out of it."""
+
+    rows: tuple[tuple[Any, ...], ...]
+    excluded: tuple[Excluded, ...]
+
+    def csv(self) -> str:
+        """Return the answers as the CSV that `adverse humans estimate` reads."""
+        return _csv(COLUMNS, self.rows)
+
+    def excluded_csv(self) -> str:
+        """Return what was left out as CSV."""
+        names = ("participant", "image", "transformation", "dv", "reason", "wanted_ms", "shown_ms")
+        return _csv(
+            names,
+            (
+                (
+                    skipped.participant,
+                    skipped.trial.image,
+                    skipped.trial.transformation or ORIGINAL,
+                    skipped.trial.dv,
+                    skipped.reason,
+                    skipped.trial.exposure_ms,
+                    skipped.shown_ms,
+                )
+                for skipped in self.excluded
+            ),
+        )
+
+    def words(self) -> list[str]:
+        """Say how much there is and what was left out."""
+        counts = Counter(skipped.reason for skipped in self.excluded)
+        originals = [row for row in self.rows if row[2] == ORIGINAL]
+        seen = {row[1] for row in originals}
+        unpaired = sum(row[1] not in seen for row in self.rows)
+        changed, left_out = len(self.rows) - len(originals), len(self.excluded)
+        lines = [
+            f"{changed} answers on changed images, {len(originals)} on originals, {left_out} trials left out"
+        ]
+        lines += [
+            f"left out: {counts[reason]} {words}" for reason, words in REASONS.items() if counts[reason]
+        ]
+        if unpaired:
+            lines.append(f"{unpaired} answers are on images whose original nobody has seen yet")
+        return lines
+
+
+def export(state: State, study: HumanStudy) -> ExportedAnswers:
+    """Return the answers that count, and all others with the reason."""
+    refuse_another_backend(state, study)
+    counted: list[tuple[str, Trial, str]] = []
+    excluded = []
+    for person, trial, reason in _answers_with_reason(state, study):
+        answer = state.answers.get(trial.id)
+        if reason or answer is None:
+            shown_ms = None if answer is None else answer.shown_ms
+            excluded.append(Excluded(person.id, trial, reason, shown_ms))
+        else:
+            counted.append((person.id, trial, answer.answer))
+    rows = [
+        (
+            participant,
+            trial.image,
+            trial.transformation or ORIGINAL,
+            trial.dv,
+            study.visual_change,
+            category,
+            trial.truth,
+        )
+        for participant, trial, category in counted
+    ]
+    return ExportedAnswers(tuple(rows), tuple(excluded))
+
+
+def _answers_with_reason(state: State, study: HumanStudy) -> Iterator[tuple[Participant, Trial, str]]:
+    """Yield every original and changed image that was shown, with why it does not count, if it does not."""
+    for person in state.people.values():
+        passed = qualified(state, person, study)
+        for batch in person.batches:
+            attentive = looked(state, batch)
+            for trial in batch:
+                if trial.role in ("original", "changed") and trial.id in state.started:
+                    yield person, trial, _reason(state, trial, passed=passed is True, attentive=attentive)
+
+
+def _reason(state: State, trial: Trial, *, passed: bool, attentive: bool) -> str:
+    answer = state.answers.get(trial.id)
+    if answer is None:
+        return "unanswered"
+    if off_time(trial, answer):
+        return "off time"
+    if not passed:
+        return "not qualified"
+    return "" if attentive else "failed sanity"
+
+
+def _csv(names: tuple[str, ...], rows: Any) -> str:
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([cell(value) for value in row] for row in rows)
+    return sink.getvalue()

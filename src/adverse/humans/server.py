@@ -26,7 +26,7 @@ from starlette.routing import BaseRoute, Route
 
 from adverse.errors import AdverseError, IncompleteError, LockedError, StoreError
 from adverse.humans.experiment import Experiment
-from adverse.humans.records import Answer, Person, Records, State, without
+from adverse.humans.records import Answer, Participant, Records, State, without
 from adverse.humans.study_file import HumanStudyFile
 from adverse.serving import Door, assets, json_answer, open_door, templates_of
 from adverse.store.durable import storage_errors, write_file
@@ -39,7 +39,7 @@ KEYS = "1234567890abcdef"
 MOST_MS = 3_600_000.0
 LONG_S = 180 * 24 * 3600
 NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
-Told = dict[str, Any]
+Message = dict[str, Any]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -50,9 +50,9 @@ def routes(experiment: Experiment, door: Door) -> list[BaseRoute]:
         Route("/", pages.page),
         Route("/join", pages.join, methods=["POST"]),
         Route("/erase", pages.erase, methods=["POST"]),
-        Route("/batch.json", pages.asked(pages.batch), methods=["POST"]),
-        Route("/trial.json", pages.asked(pages.trial), methods=["POST"]),
-        Route("/answer.json", pages.asked(pages.answer), methods=["POST"]),
+        Route("/batch.json", pages.from_participant(pages.batch), methods=["POST"]),
+        Route("/trial.json", pages.from_participant(pages.trial), methods=["POST"]),
+        Route("/answer.json", pages.from_participant(pages.answer), methods=["POST"]),
         Route("/{what}/{trial}.png", pages.picture),
         assets(PACKAGE, ("humans.css", "humans.js")),
     ]
@@ -98,60 +98,60 @@ class _Pages:
 
     def picture(self, request: Request) -> Response:
         """Send the image or the mask of a trial that was just started."""
-        what, trial = request.path_params["what"], request.path_params["trial"]
+        kind, trial = request.path_params["what"], request.path_params["trial"]
         person = self.who(request)
-        found = self.experiment.stimulus(person, trial, mask=what == "mask")
-        if found is None or what not in ("image", "mask"):
+        stimulus = self.experiment.stimulus(person, trial, mask=kind == "mask")
+        if stimulus is None or kind not in ("image", "mask"):
             raise HTTPException(404)
-        return Response(found.png, media_type="image/png")
+        return Response(stimulus.png, media_type="image/png")
 
-    def batch(self, person: Person, _: Told) -> Response:
+    def batch(self, person: Participant, _: Message) -> Response:
         """Give out the next batch."""
         return json_answer(asdict(self.experiment.next_batch(person)))
 
-    def trial(self, person: Person, told: Told) -> Response:
+    def trial(self, person: Participant, message: Message) -> Response:
         """Start the next trial."""
-        request = told.get("request")
+        request = message.get("request")
         if not isinstance(request, str) or not NONCE.fullmatch(request):
-            raise HTTPException(400, "A trial is asked for with a number of its own.")
-        found = self.experiment.start(person, request)
-        answer: Told = {"trial": None, "progress": asdict(self.experiment.progress(person))}
-        if found is not None:
+            raise HTTPException(400, "A request for a trial needs its own id.")
+        next_trial = self.experiment.start(person, request)
+        answer: Message = {"trial": None, "progress": asdict(self.experiment.progress(person))}
+        if next_trial is not None:
             times = {"fixation_ms": self.study.fixation_ms, "mask_ms": self.study.mask_ms}
-            answer |= {"trial": found.id, "exposure_ms": found.exposure_ms, **times}
+            answer |= {"trial": next_trial.id, "exposure_ms": next_trial.exposure_ms, **times}
         return json_answer(answer)
 
-    def answer(self, person: Person, told: Told) -> Response:
+    def answer(self, person: Participant, message: Message) -> Response:
         """Keep an answer; when this is sent, it is on the disk."""
-        number = told.get("answer")
+        number = message.get("answer")
         if not isinstance(number, int) or isinstance(number, bool):
             raise HTTPException(400, "An answer is the number of a category.")
         if not 0 <= number < len(self.study.categories):
-            raise HTTPException(400, "That is none of the categories.")
-        times = {name: _time(told.get(name)) for name in ("shown_ms", "frame_ms", "response_ms")}
-        said = Answer(self.study.categories[number], **times)
-        self.experiment.answer(person, str(told.get("trial")), said)
+            raise HTTPException(400, "There is no such category.")
+        times = {name: _time(message.get(name)) for name in ("shown_ms", "frame_ms", "response_ms")}
+        choice = Answer(self.study.categories[number], **times)
+        self.experiment.answer(person, str(message.get("trial")), choice)
         return json_answer({"kept": True})
 
-    def asked(self, work: Callable[[Person, Told], Response]) -> Endpoint:
+    def from_participant(self, work: Callable[[Participant, Message], Response]) -> Endpoint:
         """Return an endpoint that takes JSON from a participant."""
 
         async def endpoint(request: Request) -> Response:
             person = self.who(request)
             body = await request.body()
             try:
-                told = json.loads(body or b"{}")
+                message = json.loads(body or b"{}")
             except (ValueError, RecursionError):
                 raise HTTPException(400, "That is not JSON.") from None
             try:
-                return await run_in_threadpool(work, person, told if isinstance(told, dict) else {})
+                return await run_in_threadpool(work, person, message if isinstance(message, dict) else {})
             except (IncompleteError, StoreError) as error:
                 print(f"{request.url.path}: {error}", file=sys.stderr)  # noqa: T201
-                raise HTTPException(503, "That cannot be kept at the moment.") from error
+                raise HTTPException(503, "The answer cannot be saved at the moment.") from error
 
         return endpoint
 
-    def who(self, request: Request) -> Person:
+    def who(self, request: Request) -> Participant:
         """Return the participant who asks, or refuse."""
         person = self.experiment.person(request.cookies.get(self.cookie, ""))
         if person is None:
@@ -196,10 +196,10 @@ def lock_study(file: HumanStudyFile) -> Iterator[None]:
 
 def reopen_door(file: HumanStudyFile, host: str, port: int) -> tuple[Door, socket.socket]:
     """Open the door that the study had before; at another port where that one is taken and none was given."""
-    kept = _kept(file.folder / DOOR)
-    token = kept.get("token")
+    previous = _stored_door(file.folder / DOOR)
+    token = previous.get("token")
     token = token if isinstance(token, str) else None
-    before = kept.get("port")
+    before = previous.get("port")
     try:
         door, bound = open_door(host, port or (before if isinstance(before, int) else 0), token=token)
     except AdverseError:
@@ -233,9 +233,9 @@ def erase(file: HumanStudyFile, participant: str) -> None:
         records.replace(without(records, participant))
 
 
-def _kept(path: Path) -> dict[str, object]:
+def _stored_door(path: Path) -> dict[str, object]:
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads(path.read_text())
-        if isinstance(found, dict) and path.stat().st_mode & 0o077 == 0:
-            return found
+        stored = json.loads(path.read_text())
+        if isinstance(stored, dict) and path.stat().st_mode & 0o077 == 0:
+            return stored
     return {}

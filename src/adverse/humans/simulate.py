@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from adverse.curves.interval import Interval
 from adverse.errors import StudyError
 from adverse.humans.answers import ORIGINAL, Judgments
-from adverse.humans.estimate import Options, estimate_one
+from adverse.humans.estimate import EstimateOptions, estimate_one
 from adverse.humans.thresholds import FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
 from adverse.visual import Backend
@@ -61,7 +62,7 @@ class People:
         for name, good in wanted.items():
             if not good:
                 raise StudyError(
-                    f"{name} has a value it cannot take",
+                    f"{name} has an invalid value",
                     where="simulated people",
                     got=repr(getattr(self, name)),
                     fix=f"Change {name}; adverse humans simulate --help says what it means.",
@@ -95,7 +96,7 @@ def simulate(people: People, seed: int) -> Judgments:
     dv = np.where(original, 0.0, np.round(rng.random(count), 4))
     truth = rng.integers(0, people.categories, image[-1] + 1)[image]
     right = np.where(original, people.base, rate(people, dv))
-    said = _answers(truth, _shifted(right, ability[person]), people, rng)
+    answered = _answers(truth, _shifted(right, ability[person]), people, rng)
     names = np.array([f"category {number + 1}" for number in range(people.categories)])
     return Judgments(
         np.char.add("person ", person.astype(np.str_)),
@@ -103,7 +104,7 @@ def simulate(people: People, seed: int) -> Judgments:
         np.where(original, ORIGINAL, people.transformation),
         dv,
         np.full(count, people.backend),
-        names[said],
+        names[answered],
         names[truth],
     )
 
@@ -152,30 +153,30 @@ class SampleSizePlan:
         )
 
 
-def plan_sample_size(people: People, studies: int, kind: Kind, options: Options) -> SampleSizePlan:
+def plan_sample_size(people: People, studies: int, kind: Kind, options: EstimateOptions) -> SampleSizePlan:
     """Simulate studies with seeds 0, 1, 2 ... and estimate each."""
     results = [
         estimate_one(simulate(people, seed), people.transformation, kind, options) for seed in range(studies)
     ]
-    found = [result for result in results if result.status == FOUND]
-    spans = _spans(result.interval for result in found)
-    spreads = _spans(result.spread for result in found)
+    with_drop = [result for result in results if result.status == FOUND]
+    spans = _spans(result.interval for result in with_drop)
+    spreads = _spans(result.spread for result in with_drop)
     return SampleSizePlan(
         kind,
         studies,
-        len(found) / studies,
+        len(with_drop) / studies,
         _covered(spans, people.drop, studies),
         _covered(spreads, people.drop, studies),
-        float(np.median([r.value for r in found if r.value is not None])) if found else None,
+        float(np.median([r.value for r in with_drop if r.value is not None])) if with_drop else None,
         float(np.median([high - low for low, high in spans])) if spans else None,
     )
 
 
-def _spans(intervals: Iterable[tuple[float | None, float | None] | None]) -> list[tuple[float, float]]:
+def _spans(intervals: Iterable[Interval | None]) -> list[tuple[float, float]]:
     return [
-        tuple(1.0 if end is None else end for end in interval)  # type: ignore[misc]
+        (min(interval.low, 1.0), min(interval.high, 1.0))
         for interval in intervals
-        if interval is not None
+        if interval is not None and interval.low is not None and interval.high is not None
     ]
 
 

@@ -97,25 +97,25 @@ def _five_bands(
     """
     size, shape = len(diagonal), diagonal.shape[1:]
     pivot = np.empty(diagonal.shape)
-    one, two, solution = (np.zeros((size + 2, *shape)) for _ in range(3))
+    first, second, solution = (np.zeros((size + 2, *shape)) for _ in range(3))
     for i in range(size):
         pivot[i] = diagonal[i]
         solution[i] = right[i]
         if i >= 1:
-            pivot[i] -= pivot[i - 1] * one[i - 1] ** 2
-            solution[i] -= one[i - 1] * solution[i - 1]
+            pivot[i] -= pivot[i - 1] * first[i - 1] ** 2
+            solution[i] -= first[i - 1] * solution[i - 1]
         if i >= 2:
-            pivot[i] -= pivot[i - 2] * two[i - 2] ** 2
-            solution[i] -= two[i - 2] * solution[i - 2]
+            pivot[i] -= pivot[i - 2] * second[i - 2] ** 2
+            solution[i] -= second[i - 2] * solution[i - 2]
         if i < size - 1:
-            link = beside[i] - (pivot[i - 1] * one[i - 1] * two[i - 1] if i >= 1 else 0)
-            one[i] = link / pivot[i]
+            link = beside[i] - (pivot[i - 1] * first[i - 1] * second[i - 1] if i >= 1 else 0)
+            first[i] = link / pivot[i]
         if i < size - 2:
-            two[i] = beyond[i] / pivot[i]
+            second[i] = beyond[i] / pivot[i]
     own, near, far = (np.zeros((size + 2, *shape)) for _ in range(3))
     for i in range(size - 1, -1, -1):
-        solution[i] = solution[i] / pivot[i] - one[i] * solution[i + 1] - two[i] * solution[i + 2]
-        near[i] = -one[i] * own[i + 1] - two[i] * near[i + 1]
-        far[i] = -one[i] * near[i + 1] - two[i] * own[i + 2]
-        own[i] = 1 / pivot[i] - one[i] * near[i] - two[i] * far[i]
+        solution[i] = solution[i] / pivot[i] - first[i] * solution[i + 1] - second[i] * solution[i + 2]
+        near[i] = -first[i] * own[i + 1] - second[i] * near[i + 1]
+        far[i] = -first[i] * near[i + 1] - second[i] * own[i + 2]
+        own[i] = 1 / pivot[i] - first[i] * near[i] - second[i] * far[i]
     return solution[:size], (own[:size], near[:size], far[:size])

@@ -1,30 +1,132 @@
-"""The pictures of the experiment: originals, changed versions of a wanted visual change, and noise masks.
+"""The pictures of the experiment, and which of them a participant sees next.
 
-Everything is made when it is needed, from the study's seed, and is the same whenever it is made again; the
-last ones are kept in memory. Nothing is written to disk.
+Originals, changed versions of a wanted visual change, and noise masks are made when they are needed, from the
+study's seed, and are the same whenever they are made again; the last ones are kept in memory. Nothing is
+written to disk.
+
+In the end every visual change is to be judged equally often. Nobody sees two versions of one image, not even
+its original and a changed one. Changed images go to the transformation with the fewest answers and there into
+the emptiest bin of visual change; originals go where changed versions still lack an answer on the original.
+All that is drawn comes from the seed, the participant and the number of the batch.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from adverse.content import digest
 from adverse.data.reading import read_format
 from adverse.data.write import image_bytes
 from adverse.errors import StudyError
-from adverse.humans.sampling import Picture
-from adverse.humans.study_file import HumanStudyFile
+from adverse.humans.answers import BINS, bin_of
+from adverse.humans.records import Participant, Role, State, off_time
+from adverse.humans.study_file import HumanStudy, HumanStudyFile
 from adverse.plugins import bind
 from adverse.seeds import generator
 from adverse.types import Dataset, Frame, Image
 from adverse.visual.strength import find_strength
+
+OPEN = 0.5
+"""What a trial counts that is given out but not answered: it may never be."""
+
+
+class StudyImage(NamedTuple):
+    """An image that can be shown: its id, and which category it is; empty where nobody knows."""
+
+    id: str
+    truth: str
+
+
+class PlannedTrial(NamedTuple):
+    """A trial to be made; `wanted` is the visual change to look for."""
+
+    image: StudyImage
+    role: Role
+    transformation: str = ""
+    wanted: float = 0.0
+
+
+def plan_batch(
+    state: State, person: Participant, pictures: Sequence[StudyImage], study: HumanStudy
+) -> list[PlannedTrial]:
+    """Choose the trials of the participant's next batch; empty where no unseen image is left."""
+    number = len(person.batches)
+    rng = generator(study.seed, "batch", person.id, str(number))
+    seen = {trial.image for trial in person.trials}
+    unseen = [pictures[k] for k in rng.permutation(len(pictures)) if pictures[k].id not in seen]
+    labelled = [picture for picture in unseen if picture.truth]
+    if number == 0 and study.qualification.items:
+        return [PlannedTrial(picture, "qualification") for picture in labelled[: study.qualification.items]]
+    size = min(study.batch, len(unseen))
+    sanity = labelled[: min(study.sanity.items, size)]
+    rest = [picture for picture in unseen if picture not in sanity]
+    originals = round((size - len(sanity)) * study.originals)
+    as_original, as_changed = _uses(state)
+    rest.sort(key=lambda picture: as_original[picture.id] - as_changed[picture.id])  # stable: ties stay drawn
+    first = rest[:originals]
+    others = sorted(rest[originals:], key=lambda picture: as_changed[picture.id])
+    chosen = others[: size - len(sanity) - len(first)]
+    planned = [
+        *(PlannedTrial(picture, "sanity") for picture in sanity),
+        *(PlannedTrial(picture, "original") for picture in first),
+        *_changes(state, chosen, study, rng),
+    ]
+    return [planned[k] for k in rng.permutation(len(planned))]
+
+
+def population(state: State, transformation: str) -> NDArray[np.float64]:
+    """Return how well each bin of visual change is populated for a transformation.
+
+    A bin that was aimed at and missed counts as tried, so that what cannot be reached is not tried for ever.
+    """
+    filled = np.zeros(BINS)
+    for trial in state.trials.values():
+        if trial.role != "changed" or trial.transformation != transformation:
+            continue
+        answer = state.answers.get(trial.id)
+        if answer is not None and off_time(trial, answer):
+            continue
+        weight = OPEN if answer is None else 1.0
+        got, aimed = bin_of(np.array([trial.dv, trial.wanted]))
+        filled[got] += weight
+        if aimed != got:
+            filled[aimed] += weight
+    return filled
+
+
+def _changes(
+    state: State, pictures: Sequence[StudyImage], study: HumanStudy, rng: np.random.Generator
+) -> list[PlannedTrial]:
+    filled = {name: population(state, name) for name in study.transformations}
+    planned = []
+    for picture in pictures:
+        name = min(study.transformations, key=lambda transformation: float(filled[transformation].sum()))
+        emptiest = np.flatnonzero(filled[name] == filled[name].min())
+        chosen = int(rng.choice(emptiest))
+        filled[name][chosen] += OPEN
+        planned.append(PlannedTrial(picture, "changed", name, round(float(chosen + rng.random()) / BINS, 6)))
+    return planned
+
+
+def _uses(state: State) -> tuple[Counter[str], Counter[str]]:
+    """Count how often each image was given out, as it is and changed."""
+    as_original: Counter[str] = Counter()
+    as_changed: Counter[str] = Counter()
+    for trial in state.trials.values():
+        if trial.role == "original":
+            as_original[trial.image] += 1
+        elif trial.role == "changed":
+            as_changed[trial.image] += 1
+    return as_original, as_changed
+
 
 MOST_BYTES = 128 * 2**20
 """PNG files kept in memory."""
@@ -61,7 +163,7 @@ class Stimuli:
         """Return an image changed by as near to the wanted visual change as can be."""
 
         def make() -> Stimulus:
-            found = find_strength(
+            search = find_strength(
                 self._fitted(image),
                 transformation,
                 wanted,
@@ -70,7 +172,7 @@ class Stimuli:
                 backend=self.study.visual_change,
                 registry=self.file.registry,
             )
-            return _stimulus(found.image, found.visual_change)
+            return _stimulus(search.image, search.visual_change)
 
         return self._cached(("changed", image, transformation, repr(wanted)), make)
 
@@ -104,7 +206,7 @@ class Stimuli:
         return made
 
 
-def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[Picture]]:
+def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]:
     study = file.study
     where = file.where("data")
     plugin = file.registry.get("dataset", study.data.format, where=file.where("data", "format"))
@@ -118,21 +220,21 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[Picture]]:
         for frame in log.frames
         if frame.fault is None and _category(frame, dataset, file) is not None
     }
-    pictures = [Picture(name, _category(frame, dataset, file) or "") for name, frame in frames.items()]
+    pictures = [StudyImage(name, _category(frame, dataset, file) or "") for name, frame in frames.items()]
     needed = study.qualification.items + study.sanity.items
-    known = sum(bool(picture.truth) for picture in pictures)
-    if needed and known < needed + 1:
+    labelled = sum(bool(picture.truth) for picture in pictures)
+    if needed and labelled < needed + 1:
         raise StudyError(
-            "too few images whose category is known",
+            "too few images have a known category",
             where=where,
-            got=f"{known} of {len(pictures)} images",
+            got=f"{labelled} of {len(pictures)} images",
             wanted=f"more than {needed}, for qualification and sanity items",
             fix="Say under truth: which classes of the data belong to which category, or set "
             "qualification: {items: 0, right: 0} and sanity: {items: 0}.",
         )
     if len(pictures) < study.batch:
         raise StudyError(
-            "there are fewer images than a batch has",
+            "there are fewer images than one batch needs",
             where=where,
             got=f"{len(pictures)} images",
             wanted=f"at least {study.batch}: nobody sees two versions of one image",

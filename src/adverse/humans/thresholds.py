@@ -10,11 +10,14 @@ another image than 0.91 by pixel VIF. So every threshold carries its backend.
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Self, cast, get_args
 
+from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.strict_json import parse_json
 from adverse.visual import BACKENDS, Backend
@@ -33,7 +36,7 @@ DEFAULT_BACKEND: Backend = "vif"
 """By which a bare number is meant: the paper's."""
 FILE = "human_thresholds_2022.csv"
 FORMAT = "adverse human thresholds"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 FOUND, NOT_FOUND, INSUFFICIENT = "found", "not found", "insufficient"
 
 
@@ -43,7 +46,7 @@ class Threshold:
 
     `value` is None where no drop was found: then people tolerate it at least up to `tolerated_to`, the end
     of the last populated bin, and how much further nobody knows. Otherwise the two are equal. `interval` is
-    that of the drop, where it is known, at `confidence`; an upper end of None is beyond the data.
+    that of the drop, where people were asked; an infinite upper end is beyond the data.
     """
 
     transformation: str
@@ -52,9 +55,17 @@ class Threshold:
     tolerated_to: float
     backend: Backend
     source: str
-    interval: tuple[float, float | None] | None = None
-    confidence: float | None = None
+    interval: Interval | None = None
     note: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the threshold as JSON holds it."""
+        return asdict(self) | {"interval": None if self.interval is None else self.interval.plain()}
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the threshold that `plain` wrote."""
+        return cls(**{**plain, "interval": _interval(plain["value"], plain["interval"])})
 
     @property
     def symbol(self) -> str:
@@ -94,20 +105,20 @@ def threshold(
     """
     number = _number(name)
     if isinstance(name, str) and name == PUBLISHED:
-        found = _published(transformation, kind, where)
+        limit = _published(transformation, kind, where)
     elif number is None:
-        found = _from_file((base or Path()) / str(name), transformation, kind, where)
+        limit = _from_file((base or Path()) / str(name), transformation, kind, where)
     else:
         return _given(number, transformation, kind, backend or DEFAULT_BACKEND, where)
-    if backend is not None and backend != found.backend:
+    if backend is not None and backend != limit.backend:
         raise StudyError(
-            f"the threshold was measured with {found.backend}, the check is to measure with {backend}",
+            f"the threshold was measured with {limit.backend}, but the check measures with {backend}",
             where=where,
-            got=f"{found.words} of {found.transformation} by {found.backend} ({found.source})",
-            wanted=f"a threshold by {backend}, or visual change by {found.backend}",
-            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {found.backend}.",
+            got=f"{limit.words} of {limit.transformation} by {limit.backend} ({limit.source})",
+            wanted=f"a threshold by {backend}, or visual change by {limit.backend}",
+            fix=f"Leave backend: out, which takes the threshold's own, or set backend: {limit.backend}.",
         )
-    return found
+    return limit
 
 
 def _given(number: float, transformation: str, kind: Kind, backend: Backend, where: str) -> Threshold:
@@ -139,20 +150,22 @@ def published() -> list[Threshold]:
     ]
 
 
-def same_transformation(one: str, other: str) -> bool:
+def same_transformation(first: str, second: str) -> bool:
     """Tell whether two names mean one transformation: `t.jpeg` and `jpeg`, `defocus blur` and `defocus_blur`.
 
     >>> same_transformation("t.defocus_blur", "Defocus blur")
     True
     """
-    return _plain(one) == _plain(other)
+    return _plain(first) == _plain(second)
 
 
 def _published(transformation: str, kind: Kind, where: str) -> Threshold:
     for row in _rows():
         if _plain(transformation) in (_plain(row["name"]), _plain(row["mutation"])):
-            (found,) = [t for t in published() if (t.transformation, t.kind) == (row["mutation"], kind)]
-            return found
+            (published_one,) = [
+                t for t in published() if (t.transformation, t.kind) == (row["mutation"], kind)
+            ]
+            return published_one
     raise StudyError(
         f"no threshold is published for {transformation!r}",
         where=where,
@@ -172,11 +185,11 @@ def _from_file(path: Path, transformation: str, kind: Kind, where: str) -> Thres
     for entry in entries:
         if entry["kind"] == kind and same_transformation(entry["transformation"], transformation):
             return _estimated(entry, path)
-    known = sorted({entry["transformation"] for entry in entries if entry["kind"] == kind})
+    shown_names = sorted({entry["transformation"] for entry in entries if entry["kind"] == kind})
     raise StudyError(
         f"the human study has no {SYMBOLS[kind]} of {transformation!r}",
         where=f"{where}, {path}",
-        fix=f"{suggestion(transformation, known)} Give one that was shown to people, or a number.",
+        fix=f"{suggestion(transformation, shown_names)} Give one that was shown to people, or a number.",
     )
 
 
@@ -186,15 +199,17 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
         raw = path.read_bytes()
     except OSError as error:
         raise StudyError(
-            "the threshold is not a number, not 'published', and no file that can be read",
+            "the threshold is neither a number, nor 'published', nor a readable file",
             where=where,
             got=f"{path}: {error.strerror or error}",
             wanted="published, a number above 0 and at most 1, or the file of adverse humans estimate --out",
             fix="Correct the name.",
         ) from error
     data = parse_json(raw, path, "estimates")
-    known = isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == FORMAT_VERSION
-    entries = data.get("thresholds") if known else None
+    readable = (
+        isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == FORMAT_VERSION
+    )
+    entries = data.get("thresholds") if readable else None
     if not isinstance(entries, list) or not all(_valid(entry) for entry in entries):
         raise StudyError(
             "the file holds no thresholds of a human study",
@@ -208,21 +223,20 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
 def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
     if entry["status"] == INSUFFICIENT:
         raise StudyError(
-            f"the human study could not tell {SYMBOLS[entry['kind']]} of {entry['transformation']}",
+            f"the human study could not estimate {SYMBOLS[entry['kind']]} of {entry['transformation']}",
             where=str(path),
             got=str(entry.get("why", "too few answers")),
             fix="Collect more answers, or give a number.",
         )
-    interval = entry.get("interval")
+    value = None if entry["status"] == NOT_FOUND else float(entry["value"])
     return Threshold(
         entry["transformation"],
         entry["kind"],
-        None if entry["status"] == NOT_FOUND else float(entry["value"]),
+        value,
         float(entry["tolerated_to"]),
         entry["backend"],
         f"estimated from human answers: {path.name}",
-        interval=None if interval is None else (interval[0], interval[1]),
-        confidence=entry.get("confidence"),
+        interval=_interval(value, entry.get("interval")),
         note=str(entry.get("why", "")),
     )
 
@@ -239,12 +253,22 @@ def _valid(entry: object) -> bool:
     return status in (FOUND, NOT_FOUND) and fits and _is_interval(entry.get("interval"))
 
 
-def _is_interval(ends: object) -> bool:
-    if ends is None:
+def _is_interval(plain: object) -> bool:
+    if plain is None:
         return True
-    if not isinstance(ends, list) or len(ends) != 2:
+    if not isinstance(plain, dict) or set(plain) != {field.name for field in fields(Interval)} - {"value"}:
         return False
-    return _is_change(ends[0]) and (ends[1] is None or _is_change(ends[1]))
+    if plain["status"] == "refused":
+        return plain["low"] is None and plain["high"] is None
+    return _is_change(plain["low"]) and (plain["high"] is None or _is_change(plain["high"]))
+
+
+def _interval(value: float | None, plain: Mapping[str, Any] | None) -> Interval | None:
+    """Return the interval of a drop as a file holds it: an upper end that is missing is beyond the data."""
+    if plain is None:
+        return None
+    beyond = plain["status"] != "refused" and plain["high"] is None
+    return Interval.read(value, {**plain, "high": math.inf} if beyond else plain)
 
 
 def _is_change(value: object) -> bool:

@@ -57,12 +57,12 @@ def export_coco(
     ids = Ids(image_ids(test), _category_ids(store))
     _start_over(out)
     written = [_write_results(store, sut, setting, ids, out) for sut in chosen[0] for setting in chosen[1]]
-    unusable = set.intersection(*(set(one.quarantined) for one in written))
+    unusable = set.intersection(*(set(results.quarantined) for results in written))
     usable = Ids(
         {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
     )
     _write(out / ANNOTATIONS, _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable))
-    _write(out / INDEX, {"run": store.run.name, "results": [one._asdict() for one in written]})
+    _write(out / INDEX, {"run": store.run.name, "results": [results._asdict() for results in written]})
     return written
 
 
@@ -70,7 +70,7 @@ def _start_over(out: Path) -> None:
     """Make the folder ours, and delete the files of an earlier export: they are of another run, or state."""
     claim(out, KIND)
     try:
-        before = [Path(one["file"]) for one in json.loads((out / INDEX).read_bytes())["results"]]
+        before = [Path(results["file"]) for results in json.loads((out / INDEX).read_bytes())["results"]]
     except (OSError, ValueError, KeyError, TypeError):
         before = []
     names: dict[str, list[str]] = {".": [ANNOTATIONS, INDEX]}
@@ -101,7 +101,7 @@ def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) ->
     entries = [entry for row in rows for entry in _entries(row, ids)]
     file = f"{sut.replace('/', '_')}/{setting.replace('/', '_')}.json"
     if sut in (".", ".."):
-        raise StudyError("a SUT cannot be called so", where=str(store.folder.manifest), got=repr(sut))
+        raise StudyError("a SUT cannot have this name", where=str(store.folder.manifest), got=repr(sut))
     _write(out / file, entries)
     failed = {
         status: sorted(ids.images[row["frame"]] for row in rows if row["status"] == status)
@@ -159,7 +159,7 @@ def _category_ids(store: Store) -> dict[str, int]:
 def _check(store: Store, run: Path) -> None:
     if store.task != "detection":
         raise StudyError(
-            "COCO results are for boxes, and this run has none",
+            "COCO results hold boxes, and this run has none",
             where=str(run),
             got=f"a run of task {store.task}",
             wanted="a run of detectors",
@@ -167,11 +167,11 @@ def _check(store: Store, run: Path) -> None:
         )
 
 
-def _chosen(noun: str, wanted: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+def _chosen(noun: str, wanted: Sequence[str], available: Sequence[str]) -> Sequence[str]:
     for name in wanted:
-        if name not in known:
-            raise StudyError(f"the run has no {noun} {name!r}", fix=suggestion(name, known))
-    return wanted or known
+        if name not in available:
+            raise StudyError(f"the run has no {noun} {name!r}", fix=suggestion(name, available))
+    return wanted or available
 
 
 def _write(path: Path, content: Any) -> None:

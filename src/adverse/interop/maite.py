@@ -49,7 +49,7 @@ def image_of(planes: Any, *, scale: float | None = None, where: str | None = Non
     array = np.asarray(planes)
     if array.ndim != 3 or array.shape[0] not in (1, 3) or array.size == 0:
         raise SutError(
-            "this is not an image as MAITE has them",
+            "this is not a MAITE image",
             where=where,
             got=f"shape {array.shape}",
             wanted="(channel, row, column) with 3 or 1 channels",
@@ -117,14 +117,14 @@ def _write_classes(theirs: Any, folder: Path, scale: float | None) -> Dataset:
     """Write one folder for each class, named by its number; class_names.json says what it is."""
     names = names_of(theirs)
     folders = [f"{number:04d}" for number in range(len(names))]
-    for one in folders:
-        (folder / one).mkdir(parents=True, exist_ok=True)
+    for name in folders:
+        (folder / name).mkdir(parents=True, exist_ok=True)
     for number in range(len(theirs)):
         planes, target, metadata = theirs[number]
         scores = np.asarray(target)
         if scores.shape != (len(names),):
             raise DataError(
-                "a target is not one number for each class",
+                "a target does not hold one score for each class",
                 where=f"datum {number}",
                 got=f"shape {scores.shape}",
                 wanted=f"({len(names)},)",
@@ -221,13 +221,16 @@ class MaiteDataset:
         return target
 
     def _told(self, frame: Frame) -> dict[str, Any]:
-        told: dict[str, Any] = {"id": frame.id, "log": frame.log_id}
+        metadata: dict[str, Any] = {"id": frame.id, "log": frame.log_id}
         if self._task == "detection":
             aside = frame.truth.ignore
-            told |= {"ignored_boxes": frame.truth.boxes[aside], "ignored_labels": frame.truth.labels[aside]}
+            metadata |= {
+                "ignored_boxes": frame.truth.boxes[aside],
+                "ignored_labels": frame.truth.labels[aside],
+            }
         if self._depth and frame.depth_m is not None:
-            told["depth_m"] = frame.depth_m()
-        return told
+            metadata["depth_m"] = frame.depth_m()
+        return metadata
 
 
 class MaiteModel:
@@ -236,7 +239,7 @@ class MaiteModel:
     def __init__(self, system: System, *, name: str = "adverse") -> None:
         if task_of(system) not in ("detection", "classification"):
             raise SutError(
-                "MAITE has no protocol for such a system",
+                "MAITE has no protocol for this task",
                 where=name,
                 got=task_of(system) or type(system).__name__,
                 wanted="a detector or a classifier",
@@ -268,8 +271,8 @@ class MaiteAugmentation:
     ) -> tuple[list[Image], list[Any], list[Any]]:
         """Return the batch with changed images; targets stay, the metadata say what was done."""
         inputs, targets, metadata = batch
-        changed = [self._changed(planes, one) for planes, one in zip(inputs, metadata, strict=True)]
-        return changed, list(targets), [{**one, "mutation": self._setting.id} for one in metadata]
+        changed = [self._changed(planes, datum) for planes, datum in zip(inputs, metadata, strict=True)]
+        return changed, list(targets), [{**datum, "mutation": self._setting.id} for datum in metadata]
 
     def _changed(self, planes: Any, metadata: Mapping[str, Any]) -> Image:
         coherent = self._setting.coherent and "log" in metadata

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from adverse.curves.interval import Interval
+from adverse.fuzz.compare import GuidedGain
 from adverse.fuzz.folder import CampaignFolder
 from adverse.fuzz.outcome import ALL, CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
-from adverse.fuzz.votes import Votes, false_positives
+from adverse.fuzz.votes import SAYS, ReviewedBin, Votes, false_positives
 from adverse.report.chart import Chart, Line, time_panel
-from adverse.report.fuzz_pictures import VIEWS, FailurePictures, View
-from adverse.report.intervals import interval_text
+from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
 from adverse.report.layout import rendered
-from adverse.report.table import Cell, Column, Row, Table, columns
+from adverse.report.table import Cell, Column, Table, columns
 from adverse.store.durable import write_file
 from adverse.text import shown
 
@@ -26,7 +27,7 @@ REASONS = 12
 DISCOVERED = {"inconsistencies": "failing tests", "bases": "failing frames", "objects": "failing objects"}
 
 
-def tables_of(outcome: CampaignOutcome, comparison: Sequence[Row] | None = None) -> list[Table]:
+def tables_of(outcome: CampaignOutcome, comparison: Sequence[GuidedGain] | None = None) -> list[Table]:
     """Return the tables that are a pure function of the campaign."""
     made = [counts_table(outcome), discovery_table(outcome), refusals_table(outcome)]
     if len(outcome.suts) > 1:
@@ -38,19 +39,19 @@ def tables_of(outcome: CampaignOutcome, comparison: Sequence[Row] | None = None)
 
 def counts_table(outcome: CampaignOutcome) -> Table:
     """Return counts for each SUT x mutation x bin, and the rate."""
-    records = outcome.counts()
+    counts = outcome.counts()
     rows = tuple(
         (
-            Cell(row["sut"]),
-            Cell(row["mutation"], tone="strong" if row["mutation"] == ALL else ""),
-            Cell(row["tests"]),
-            *(Cell(row[name]) for name in BINS),
-            Cell(row["inconsistencies"]),
-            Cell(row["per_1000"], details=(interval_text(row["per_1000_low"], row["per_1000_high"], ".1f"),)),
-            Cell(row["published_scorer"]),
-            Cell(row["faults"]),
+            Cell(row.sut),
+            Cell(row.mutation, tone="strong" if row.mutation == ALL else ""),
+            Cell(row.tests),
+            *(Cell(row.bins[name]) for name in BINS),
+            Cell(row.inconsistencies),
+            _interval_cell(row.per_1000, ".1f"),
+            Cell(row.published_scorer),
+            Cell(row.faults),
         )
-        for row in records
+        for row in counts
     )
     headings = (
         *columns("SUT", "mutation", "tests", left=2),
@@ -60,9 +61,14 @@ def counts_table(outcome: CampaignOutcome) -> Table:
         Column(PUBLISHED, brief="paper"),
         Column("faults"),
     )
-    groups = {number: "" for number, row in enumerate(records) if row["mutation"] == ALL}
+    groups = {number: "" for number, row in enumerate(counts) if row.mutation == ALL}
     title = "Inconsistencies: tests whose score falls by 1 percentage point or more"
-    return Table("counts", title, headings, rows, tuple(records), groups)
+    return Table("counts", title, headings, rows, tuple(row.record() for row in counts), groups)
+
+
+def _interval_cell(interval: Interval, spec: str) -> Cell:
+    """Return a value with its interval below it; why it has none, or a doubtful one, on a closer look."""
+    return Cell(interval.value, details=(interval.text(spec),), note=interval.why)
 
 
 def counts_tables(outcome: CampaignOutcome) -> Iterator[Table]:
@@ -130,25 +136,24 @@ def overlap_table(outcome: CampaignOutcome) -> Table:
     return Table("overlap", "Failures that SUTs share", headings, rows, tuple(records))
 
 
-def guiding_table(comparison: Sequence[Row]) -> Table:
+def guiding_table(comparison: Sequence[GuidedGain]) -> Table:
     """Return guided beside unguided."""
     rows = tuple(
         (
-            Cell(row["sut"]),
-            Cell(row["guided_per_1000"]),
-            Cell(row["unguided_per_1000"]),
-            Cell(
-                row["difference"],
-                details=(interval_text(row["difference_low"], row["difference_high"], ".1f"),),
-            ),
-            Cell(f"{row['guided_bases']} / {row['unguided_bases']}"),
-            Cell(f"{row['guided_objects']} / {row['unguided_objects']}"),
+            Cell(row.sut),
+            Cell(row.guided.value),
+            Cell(row.unguided.value),
+            _interval_cell(row.difference, ".1f"),
+            Cell(f"{row.guided_bases} / {row.unguided_bases}"),
+            Cell(f"{row.guided_objects} / {row.unguided_objects}"),
         )
         for row in comparison
     )
     headings = ("SUT", "guided", "unguided", "difference", "failing frames", "failing objects")
     title = "Inconsistencies per 1,000 tests, guided beside unguided (same tests, same seed)"
-    return Table("guided", title, columns(*headings, format=".1f"), rows, tuple(comparison))
+    return Table(
+        "guided", title, columns(*headings, format=".1f"), rows, tuple(row.record() for row in comparison)
+    )
 
 
 def times_of(folder: CampaignFolder) -> dict[str, dict[str, float]]:
@@ -199,8 +204,8 @@ def tests_table(outcome: CampaignOutcome) -> Table:
     for row in outcome.rows:
         flat = {"test": len(data) + 1, "key": row["key"], "mutation": row["arm"][0], "base": row["base"]}
         flat["picture"] = row["picture"]
-        for sut, said in row["suts"].items():
-            flat |= {f"drop.{sut}": said["drop"], f"fault.{sut}": said["fault"]}
+        for sut, result in row["suts"].items():
+            flat |= {f"drop.{sut}": result["drop"], f"fault.{sut}": result["fault"]}
         data.append(flat | {"recipe": row["recipe"]})
     return Table("tests", "Every test", (), (), tuple(data))
 
@@ -229,14 +234,14 @@ class PicturedFailure:
 
     sut: str
     test: Case
-    views: tuple[View, ...]
+    views: tuple[FailureView, ...]
 
 
 def write_fuzz_page(
     folder: CampaignFolder,
     outcome: CampaignOutcome,
     *,
-    comparison: Sequence[Row] | None = None,
+    comparison: Sequence[GuidedGain] | None = None,
     reviewed: Table | None = None,
 ) -> Path:
     """Write the page and the tables beside it; return the page's path."""
@@ -281,41 +286,43 @@ def reviewed_table(folder: CampaignFolder, outcome: CampaignOutcome) -> Table | 
     votes = Votes(folder.votes)
     if not votes.entries:
         return None
-    records = false_positives(outcome, votes)
+    reviewed = false_positives(outcome, votes)
     rows = tuple(
         (
-            Cell(row["sut"]),
-            Cell(row["bin"]),
-            Cell(row["failures"]),
-            *(Cell(row[name]) for name in ("true", "false", "unsure", "not_reviewed")),
+            Cell(row.sut),
+            Cell(row.bin),
+            Cell(row.failures),
+            *(Cell(row.votes[says]) for says in (*SAYS, None)),
             Cell(
-                row["false_positive_rate"],
-                details=(interval_text(row["low"], row["high"], ".0%") or _not_seen(row),),
+                row.false_positive_rate.value,
+                details=(row.false_positive_rate.text(".0%") or _not_rated(row),),
+                note=row.false_positive_rate.why,
             ),
         )
-        for row in records
+        for row in reviewed
     )
     headings = (
         *columns("SUT", "bin", "failures", "true", "false", "unsure", "not reviewed", left=2),
         Column("false-positive rate", ".0%"),
     )
     title = "What reviewers say; one vote for false makes a failure a false positive"
-    return Table("review", title, headings, rows, tuple(records))
+    return Table("review", title, headings, rows, tuple(row.record() for row in reviewed))
 
 
-def _not_seen(row: Mapping[str, Any]) -> str:
+def _not_rated(row: ReviewedBin) -> str:
     """Say why failures that were reviewed have no rate."""
-    return str(row["why"]) if row["false_positive_rate"] is None and row["true"] + row["false"] else ""
+    rate = row.false_positive_rate
+    return rate.why if rate.value is None and row.votes["true"] + row.votes["false"] else ""
 
 
 def summary_words(outcome: CampaignOutcome) -> list[str]:
     """Return the campaign in a few sentences."""
     campaign, count = outcome.campaign, outcome.count
-    kept = campaign.pruned
-    why = f"where {shown(kept['best'])} scores below {kept['below']:g} % on the clean image"
-    dropped = f"{kept['too_hard']} more were dropped" if kept["too_hard"] else "there are none"
-    empty = f" {kept['not_scored']} have no ground truth to score against." if kept["not_scored"] else ""
-    lines = [f"{count} tests on {kept['kept']} base frames; {dropped} {why}.{empty}"]
+    pruned = campaign.pruned
+    why = f"where {shown(pruned['best'])} scores below {pruned['below']:g} % on the clean image"
+    dropped = f"{pruned['too_hard']} more were dropped" if pruned["too_hard"] else "there are none"
+    empty = f" {pruned['not_scored']} have no ground truth to score against." if pruned["not_scored"] else ""
+    lines = [f"{count} tests on {pruned['kept']} base frames; {dropped} {why}.{empty}"]
     for sut in outcome.suts:
         failed = [test for test in outcome.tests[sut] if test.bin]
         frames = len({test.base for test in failed})
@@ -330,7 +337,7 @@ def summary_words(outcome: CampaignOutcome) -> list[str]:
     )
     if campaign.status == "saturated":
         lines.append(
-            f"No more than {count} of the {campaign.asked} requested tests could be made: the checks "
+            f"No more than {count} of the {campaign.requested} requested tests could be made: the checks "
             "refuse the rest, or everything was drawn before."
         )
     return lines
@@ -377,19 +384,21 @@ def _facts(outcome: CampaignOutcome) -> list[tuple[str, str]]:
     return [(shown(name), shown(value)) for name, value in facts]
 
 
-def guiding_lines(comparison: Sequence[Row]) -> list[str]:
+def guiding_lines(comparison: Sequence[GuidedGain]) -> list[str]:
     """Return what guiding was worth, in words."""
     lines = []
     for row in comparison:
-        interval = interval_text(row["difference_low"], row["difference_high"], ".1f")
-        rates = [_rate(row[name]) for name in ("guided_per_1000", "unguided_per_1000", "difference")]
+        interval = row.difference.text(".1f")
+        rates = [_rate(rate.value) for rate in (row.guided, row.unguided, row.difference)]
         lines.append(
-            f"{row['sut']}: guided {rates[0]}, unguided {rates[1]} inconsistencies per 1,000 tests; "
-            f"difference {rates[2]}" + (f" ({interval})" if interval else "") + f": {_meaning(row)}"
+            f"{row.sut}: guided {rates[0]}, unguided {rates[1]} inconsistencies per 1,000 tests; "
+            f"difference {rates[2]}"
+            + (f" ({interval})" if interval else "")
+            + f": {_meaning(row.difference)}"
         )
         lines.append(
-            f"  distinct failing frames {row['guided_bases']} guided, {row['unguided_bases']} unguided; "
-            f"objects {row['guided_objects']} and {row['unguided_objects']}"
+            f"  distinct failing frames {row.guided_bases} guided, {row.unguided_bases} unguided; "
+            f"objects {row.guided_objects} and {row.unguided_objects}"
         )
     return lines
 
@@ -398,10 +407,9 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def _meaning(row: Row) -> str:
-    low, high = row["difference_low"], row["difference_high"]
-    if low is None or high is None:
-        return "no interval, so nothing is claimed"
-    if low > 0:
+def _meaning(difference: Interval) -> str:
+    if difference.low is None or difference.high is None:
+        return f"no interval ({difference.why}), so nothing is claimed"
+    if difference.low > 0:
         return "guiding finds more"
-    return "guiding finds fewer" if high < 0 else "no difference that these logs could show"
+    return "guiding finds fewer" if difference.high < 0 else "no difference that these logs could show"

@@ -50,7 +50,7 @@ FOUND, TRUE = (255, 176, 0), (255, 255, 255)
 
 
 @dataclass(frozen=True)
-class View:
+class FailureView:
     """One picture of a failure, as a data URI."""
 
     name: str
@@ -82,13 +82,13 @@ class FailurePictures:
         folder = before if view == "before" else mine
         return self._answer(folder, sut)
 
-    def view(self, key: str, base: str, sut: str, view: str) -> View:
+    def view(self, key: str, base: str, sut: str, view: str) -> FailureView:
         """Return one of VIEWS of a failure to put into a page."""
         image = _small(self.image(key, base, sut, view))
         flat = self.task == "segmentation" and view in ("truth", "before", "after")
         media, data = ("png", _png(image)) if flat else ("jpeg", _jpeg(image))
         source = f"data:image/{media};base64,{base64.b64encode(data).decode()}"
-        return View(view, source, image.shape[1], image.shape[0])
+        return FailureView(view, source, image.shape[1], image.shape[0])
 
     def png(self, key: str, base: str, sut: str, view: str) -> bytes:
         """Return one of VIEWS of a failure as PNG."""
@@ -102,8 +102,8 @@ class FailurePictures:
         for key, sut in failures:
             for file, meant in (("labels", self.classes), (sut_stem(sut), self._labels(sut))):
                 name = failure_file(key, f"{file}.png")
-                found = np.unique(self._map(name)).tolist() if self.folder.keeps(name) else []
-                names |= dict.fromkeys(meant[number] for number in found if number in meant)
+                labels = np.unique(self._map(name)).tolist() if self.folder.keeps(name) else []
+                names |= dict.fromkeys(meant[number] for number in labels if number in meant)
         return [(name, "#{:02x}{:02x}{:02x}".format(*colour_of(name))) for name in names]
 
     def _truth(self, folder: str) -> Image:
@@ -124,10 +124,10 @@ class FailurePictures:
     def _answer(self, folder: str, sut: str) -> Image:
         stem = sut_stem(sut)
         if self.task == "detection":
-            found = json.loads(self.folder.kept_file(f"{folder}{stem}.json").read_text())
+            boxes = json.loads(self.folder.kept_file(f"{folder}{stem}.json").read_text())
             sure = [
                 box
-                for box, score in zip(found["boxes"], found["scores"], strict=True)
+                for box, score in zip(boxes["boxes"], boxes["scores"], strict=True)
                 if score >= self.threshold
             ]
             return _with_boxes(self._read(f"{folder}image.png"), sure, FOUND)
@@ -138,8 +138,8 @@ class FailurePictures:
 
     def _labels(self, sut: str) -> dict[int, str]:
         if sut not in self._names:
-            told = json.loads(self.folder.kept_file(names_file(sut)).read_text())
-            self._names[sut] = {int(label): name for label, name in told["names"].items()}
+            stored = json.loads(self.folder.kept_file(names_file(sut)).read_text())
+            self._names[sut] = {int(label): name for label, name in stored["names"].items()}
         return self._names[sut]
 
     def _read(self, name: str) -> Image:

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.curves.interval import interval_cells
 from adverse.humans.answers import Judgments
-from adverse.humans.estimate import Estimate, Options
+from adverse.humans.estimate import Estimate, EstimateOptions
 from adverse.humans.estimates_file import Reuse, counts_in_words
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, Kind
 from adverse.report.chart import Axis, Band, Chart, Dots, Line, Mark, Panel, PanelSize
-from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Table, columns
 from adverse.text import shown
@@ -43,12 +43,12 @@ def in_words(estimate: Estimate) -> str:
             "the last populated bin. "
             f"Nowhere are people significantly {WORSE[estimate.kind]} {compared}, so there is no number."
         )
-    if estimate.interval is None:
-        sure = f"No interval: {estimate.why.removeprefix('no interval: ')}."
+    interval = estimate.interval
+    if interval is None or interval.low is None or interval.high is None:
+        sure = f"No interval: {interval.why}." if interval else ""
     else:
-        low, high = estimate.interval
-        end = "beyond the data" if high is None else f"{high:g}"
-        sure = f"{estimate.confidence:.0%} interval of where the drop begins: {low:g} to {end}."
+        end = "beyond the data" if math.isinf(interval.high) else f"{interval.high:g}"
+        sure = f"{interval.confidence:.0%} interval of where the drop begins: {interval.low:g} to {end}."
         sure += f" Note: {estimate.why}." if estimate.why else ""
     return (
         f"{head} = {estimate.value:g} by {estimate.backend}: from that visual change on people are "
@@ -81,18 +81,17 @@ def _threshold(estimate: Estimate) -> str:
 
 
 def _drop_begins(estimate: Estimate) -> str:
-    if estimate.interval is None:
+    interval = estimate.interval
+    if interval is None or interval.low is None or interval.high is None:
         return "-"
-    low, high = estimate.interval
-    return interval_text(low, high) or f"{low:.2f} or later"
+    return f"{interval.low:.2f} or later" if math.isinf(interval.high) else interval.text(".2f")
 
 
 def _plain(estimate: Estimate) -> dict[str, Any]:
     row = estimate.plain()
     del row["bins"]
-    for name in ("interval", "spread"):
-        row[f"{name}_low"], row[f"{name}_high"] = row.pop(name) or (None, None)
-    return row
+    interval, spread = row.pop("interval"), row.pop("spread")
+    return row | interval_cells("drop", interval) | interval_cells("spread", spread)
 
 
 PANEL_SIZE = PanelSize(760, 306, 58, 16, 24, 46)
@@ -108,8 +107,8 @@ NEAR_THE_END = 0.85
 def threshold_chart(estimate: Estimate, alpha: float) -> Chart:
     """Return one threshold: dots are bins, their area the answers, orange where significantly worse."""
     title = f"{estimate.symbol} of {shown(estimate.transformation)}: {_outcome(estimate)}"
-    what = "share right" if estimate.kind == "correctness" else "share as before"
-    axes = (Axis("visual change", (0.0, 1.0), TICKS), Axis(what, (0.0, 1.0), TICKS))
+    quantity = "share right" if estimate.kind == "correctness" else "share as before"
+    axes = (Axis("visual change", (0.0, 1.0), TICKS), Axis(quantity, (0.0, 1.0), TICKS))
     lines: list[Line] = []
     dots: list[Dots] = []
     marks: list[Mark] = []
@@ -162,18 +161,18 @@ def _dots(estimate: Estimate, name: str, chosen: NDArray[np.intp], colour: str) 
 
 
 def _bands(estimate: Estimate) -> Iterator[Band]:
-    if estimate.interval is not None:
-        low, high = estimate.interval
-        name = f"where the drop begins ({estimate.confidence:.0%})"
-        yield Band(name, [low, 1.0 if high is None else high], [0.0, 0.0], [1.0, 1.0], DROP)
-    known = [((b.low + b.high) / 2, *map(_shown_rate, b.band)) for b in estimate.bins if b.band is not None]
-    if known:
-        x, low_band, high_band = zip(*known, strict=True)
+    interval = estimate.interval
+    if interval is not None and interval.low is not None and interval.high is not None:
+        name = f"where the drop begins ({interval.confidence:.0%})"
+        yield Band(name, [interval.low, min(interval.high, 1.0)], [0.0, 0.0], [1.0, 1.0], DROP)
+    bands = [((b.low + b.high) / 2, *map(_shown_rate, b.band)) for b in estimate.bins if b.band is not None]
+    if bands:
+        x, low_band, high_band = zip(*bands, strict=True)
         yield Band("", x, low_band, high_band, SPLINE)
 
 
 def thresholds_page(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: Options
+    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
 ) -> str:
     """Return one self-contained HTML page."""
     return rendered(

@@ -18,6 +18,7 @@ from adverse.report.galleries import failures, mutation_gallery
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.remarks import quality
+from adverse.report.requirements import verdict_answers, verdict_tables
 from adverse.report.run_tables import (
     hazard_table,
     level_tables,
@@ -29,7 +30,6 @@ from adverse.report.run_tables import (
 from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.table import Table
 from adverse.report.tradeoffs import figures
-from adverse.report.verdicts import verdict_answers, verdict_tables
 from adverse.requirements.verdicts import Verdict, read_verdicts
 from adverse.store.folder import BENCHMARK, read_seals
 from adverse.store.read import Store, finished

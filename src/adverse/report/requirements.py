@@ -1,4 +1,4 @@
-"""The verdicts of a requirements check, for the terminal and as a page: one file that opens from disk."""
+"""Verdicts on a run: as tables, in sentences, for pull requests; and the page of a requirements check."""
 
 from __future__ import annotations
 
@@ -8,15 +8,114 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from adverse.curves.interval import Interval, interval_cells
 from adverse.report.chart import interval_bar
-from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
-from adverse.report.table import Cell, Column, Row, Table, columns
-from adverse.report.verdicts import TONES
+from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
 from adverse.requirements.results import NAME, read
+from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
 from adverse.store.read import finished
 from adverse.store.run import Run
 from adverse.text import shown
+
+MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.INCONCLUSIVE: "?"}
+"""Shapes besides words, for those who see no colours."""
+TONES: dict[str, Tone] = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.INCONCLUSIVE: "doubt"}
+NAMED = 4
+"""Verdicts that a sentence names; the rest are counted."""
+ALONE = (
+    "Each rule stands alone, at 95 % where it is judged by an interval. The gate passes only if all do, "
+    "so more rules never make passing easier; but of many true rules one may fail by chance."
+)
+
+
+def verdict_table(source: str, verdicts: Sequence[Verdict]) -> Table:
+    """Return the verdicts as a table, in the order given."""
+    rows = tuple(
+        (
+            Cell(
+                str(verdict.outcome),
+                f"{MARKS[verdict.outcome]} {verdict.outcome}",
+                tone=TONES[verdict.outcome],
+            ),
+            Cell(
+                verdict.name,
+                shown(verdict.name, longest=300),
+                details=(
+                    "" if verdict.requirement == verdict.name else shown(verdict.requirement, longest=400),
+                ),
+            ),
+            Cell(verdict.required),
+            Cell(verdict.measured, details=(_interval(verdict),)),
+            Cell(verdict.reason, shown(verdict.reason, longest=400)),
+        )
+        for verdict in verdicts
+    )
+    records = tuple(
+        {
+            "outcome": str(verdict.outcome),
+            "name": verdict.name,
+            "requirement": verdict.requirement,
+            "required": verdict.required,
+            "measured": verdict.measured,
+            **interval_cells("measured", verdict.interval.plain() if verdict.interval else None),
+            "reason": verdict.reason,
+        }
+        for verdict in verdicts
+    )
+    columns = (
+        Column("verdict", align="left", no_wrap=True),
+        Column(source.removesuffix("s"), align="left"),
+        Column("required", ".4g"),
+        Column("measured", ".4g"),
+        Column("why", align="left"),
+    )
+    return Table(f"verdicts {source}", shown(source).capitalize(), columns, rows, records)
+
+
+def verdict_tables(verdicts: Mapping[str, Sequence[Verdict]]) -> list[Table]:
+    """Return what each command said of a run as a table, the worst first."""
+    return [verdict_table(source, worst_first(judged)) for source, judged in verdicts.items() if judged]
+
+
+def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Return the verdicts, failures before those that are open before those that pass."""
+    return sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return what came out of all rules, and how to read it."""
+    return [f"{outcome_counts(verdicts)}.", ALONE]
+
+
+def verdict_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
+    """Return one sentence for each command that judged the run, naming what does not pass."""
+    lines = []
+    for source, judged in verdicts.items():
+        not_passed = [verdict for verdict in worst_first(judged) if verdict.outcome is not Outcome.PASS]
+        named = "; ".join(f"{verdict.outcome}: {shown(verdict.name)}" for verdict in not_passed[:NAMED])
+        more = f"; and {len(not_passed) - NAMED} more" if len(not_passed) > NAMED else ""
+        rest = f" {named}{more}." if named else ""
+        lines.append(f"{shown(source).capitalize()}: {outcome_counts(judged) or 'none'}.{rest}")
+    return lines
+
+
+def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
+    """Return a Markdown summary, worst first, as a pull request shows it."""
+    head = f"## {markdown_text(title)}\n\n{outcome_counts(verdicts) or 'No rule was checked.'}\n"
+    table = verdict_table("rules", worst_first(verdicts))
+    return f"{head}\n{table.markdown()}" if verdicts else head
+
+
+def _interval(verdict: Verdict) -> str:
+    return verdict.interval.text() if verdict.interval else ""
+
+
+def outcome_counts(verdicts: Sequence[Verdict]) -> str:
+    """Say how many rules came out how."""
+    count = Counter(verdict.outcome for verdict in verdicts)
+    return ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
+
 
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 CHANCE = "distances whose bounds overlap may change places by chance; the orders are those of the numbers"
@@ -94,7 +193,11 @@ def results_table(name: str, rows: Sequence[Row], span: tuple[float, float] | No
         (
             Cell(row["sut"]),
             Cell(row["outcome"], details=(shown(row["reason"], longest=300),), tone=TONES[row["outcome"]]),
-            Cell(row["distance"], details=(interval_text(row["low"], row["high"], "+.3f"),)),
+            Cell(
+                row["distance"],
+                details=(_bounds(row).text("+.3f"),),
+                note=_bounds(row).why,
+            ),
             Cell(row["required"]),
             Cell(row["measured"]),
             Cell(row["detectable"]),
@@ -165,7 +268,12 @@ def _percent(data: Mapping[str, Any]) -> str:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if not isinstance(value, list | dict)}
+    flat = {name: value for name, value in row.items() if not isinstance(value, list | dict)}
+    return flat | interval_cells("distance", row["distance_interval"])
+
+
+def _bounds(row: Row) -> Interval:
+    return Interval.read(row["distance"], row["distance_interval"])
 
 
 @dataclass(frozen=True)
@@ -248,15 +356,16 @@ def _facts(data: dict[str, Any], run: Run) -> list[tuple[str, str]]:
 
 def _span(data: dict[str, Any]) -> tuple[float, float]:
     """Return from where to where all distances are drawn: all bounds, 0 and the margins."""
-    ends = [row[end] for row in data["results"] for end in ("low", "high") if row[end] is not None]
-    values = [0.0, *(row["margin"] for row in data["results"]), *ends]
+    ends = [end for row in data["results"] for end in (_bounds(row).low, _bounds(row).high)]
+    values = [0.0, *(row["margin"] for row in data["results"]), *(end for end in ends if end is not None)]
     return min(values), max(values) + 1e-6
 
 
 def _bar(row: Row, span: tuple[float, float] | None) -> str:
     """Draw the bounds of a distance with 0 and the margin; nothing where there are none."""
-    if span is None or row["low"] is None:
+    bounds = _bounds(row)
+    if span is None or bounds.low is None or bounds.value is None or bounds.high is None:
         return ""
     return interval_bar(
-        row["low"], row["distance"], row["high"], span=span, lines=(0.0,), dashed=(row["margin"],)
+        bounds.low, bounds.value, bounds.high, span=span, lines=(0.0,), dashed=(row["margin"],)
     )

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from adverse.curves.interval import holm
+from adverse.curves.interval import Interval, holm, refused
 from adverse.requirements.measures import Array, Evidence, Side
 from adverse.requirements.verdicts import Outcome
 from adverse.seeds import generator
@@ -118,6 +118,7 @@ def _joined(parts: list[list[Array]]) -> Batches:
 
 
 IntervalRule = Literal["paired", "paper"]
+METHOD = "two one-sided bounds"
 POWER = 0.9
 """How often the minimum detectable effect is detected."""
 FEWEST_IMAGES, FEWEST_LOGS = 20, 5
@@ -144,64 +145,64 @@ class SamplingPlan:
 
 
 @dataclass(frozen=True)
-class Finding:
+class DistanceFinding:
     """What the evidence says about one requirement; numbers are None where they are not defined.
 
-    `low` and `high` are the two one-sided bounds of the distance, each at the plan's confidence. A miss of
-    the margin by `detectable` or more is found in 9 of 10 checks, and where `detectable` is no larger than
-    the margin, a SUT that does not fall at all passes in 9 of 10. `p_met` and `p_missed` are the p-values of
-    the claims that the requirement is met and that it is missed.
+    `interval` holds the two one-sided bounds of the distance, each at the plan's confidence, or why there are
+    none. A miss of the margin by `detectable` or more is found in 9 of 10 checks, and where `detectable` is
+    no larger than the margin, a SUT that does not fall at all passes in 9 of 10. `p_met` and `p_missed` are
+    the p-values of the claims that the requirement is met and that it is missed.
     """
 
     images: int
-    logs: int
+    interval: Interval
     required: float | None = None
     measured: float | None = None
     error: float | None = None
-    low: float | None = None
-    high: float | None = None
     detectable: float | None = None
     p_met: float = 1.0
     p_missed: float = 1.0
-    refused: str = ""
 
     @property
     def distance(self) -> float | None:
         """Required less measured; at most 0 is good."""
-        if self.required is None or self.measured is None:
-            return None
-        return self.required - self.measured
+        return self.interval.value
+
+    @property
+    def logs(self) -> int:
+        """How many logs the images are from."""
+        return self.interval.logs
 
 
-def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> Finding:
+def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFinding:
     """Return what the evidence says; `run` counts repetitions with other random numbers."""
     images, logs = evidence.images, evidence.logs
+
+    def unbounded(why: str, distance: float = math.nan) -> Interval:
+        return refused(distance, why, confidence=plan.confidence, method=METHOD, logs=logs)
+
     if not images:
-        return Finding(0, 0, refused="no image is informative")
+        return DistanceFinding(0, unbounded("no image is informative"))
     required, measured = whole(evidence)
     if not math.isfinite(required) or not math.isfinite(measured):
-        return Finding(images, logs, refused="the measure is not defined on these images")
-    estimate = Finding(images, logs, required, measured)
+        return DistanceFinding(images, unbounded("the measure is not defined on these images"))
+    distance = required - measured
     independent = logs if plan.rule == "paired" else images
     if images < FEWEST_IMAGES or independent < FEWEST_LOGS:
         have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
-        return replace(
-            estimate, refused=f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
-        )
+        why = f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+        return DistanceFinding(images, unbounded(why, distance), required, measured)
     drawn = len(evidence.log) if plan.images is None else min(plan.images, len(evidence.log))
     draw = batches_of_logs if plan.rule == "paired" else batches_of_images
     values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
     undefined = int((~np.isfinite(values.required) | ~np.isfinite(values.measured)).sum())
     if undefined:
-        return replace(
-            estimate, refused=f"too few images: not defined in {undefined} of {plan.batches} batches"
-        )
+        why = f"too few images: not defined in {undefined} of {plan.batches} batches"
+        return DistanceFinding(images, unbounded(why, distance), required, measured)
     if plan.rule == "paper":
-        means = replace(
-            estimate, required=float(values.required.mean()), measured=float(values.measured.mean())
-        )
+        required, measured = float(values.required.mean()), float(values.measured.mean())
         error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
-        return _bounded(means, error, plan, lambda risk: _normal(risk) * error)
+        return _bounded(evidence, (required, measured), error, plan, lambda risk: _normal(risk) * error)
     error = float((values.required - values.measured).std(ddof=1)) * math.sqrt(logs / (logs - 1))
     worth = float(min(images, drawn))
     if logs < images:
@@ -214,7 +215,7 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> Finding:
         spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
         return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
 
-    return _bounded(estimate, error, plan, reach)
+    return _bounded(evidence, (required, measured), error, plan, reach)
 
 
 def unseen(images: float, risk: float) -> float:
@@ -228,7 +229,7 @@ def unseen(images: float, risk: float) -> float:
     return float(1 - risk ** (1 / images))
 
 
-def decide(findings: Sequence[Finding], risk: float) -> list[Outcome]:
+def decide(findings: Sequence[DistanceFinding], risk: float) -> list[Outcome]:
     """Return the outcome of each requirement of one SUT, corrected by Holm for how many there are.
 
     Claims that requirements are met and claims that they are missed are corrected each among themselves, so
@@ -260,15 +261,22 @@ def _alike(together: Batches, singly: Batches, *, at_most: float) -> float:
     return min(max(1.0, *effects), at_most) if effects else at_most
 
 
-def _bounded(estimate: Finding, error: float, plan: SamplingPlan, reach: Callable[[float], float]) -> Finding:
-    """Add the bounds and p-values that follow from half the interval at any risk."""
-    distance = estimate.distance or 0.0
+def _bounded(
+    evidence: Evidence,
+    sides: tuple[float, float],
+    error: float,
+    plan: SamplingPlan,
+    reach: Callable[[float], float],
+) -> DistanceFinding:
+    """Return the bounds and p-values of what is required and measured, from half the interval at any risk."""
+    distance = sides[0] - sides[1]
     half = reach(plan.risk)
-    return replace(
-        estimate,
+    ends = distance - half, distance + half
+    return DistanceFinding(
+        evidence.images,
+        Interval(distance, *ends, plan.confidence, METHOD, evidence.logs, "ok"),
+        *sides,
         error=error,
-        low=distance - half,
-        high=distance + half,
         detectable=half + _normal(1 - POWER) * error,
         p_met=_p_value(plan.margin - distance, reach) if distance <= plan.margin else NO_EVIDENCE,
         p_missed=_p_value(distance - plan.margin, reach) if distance > plan.margin else NO_EVIDENCE,
@@ -301,7 +309,7 @@ RUNS = (0, 1)
 class Decision:
     """The finding about a requirement, its outcome, and the reason for it."""
 
-    finding: Finding
+    finding: DistanceFinding
     outcome: Outcome
     reason: str = ""
 
@@ -317,20 +325,20 @@ def decisions(evidence: Sequence[Evidence], plans: Sequence[SamplingPlan]) -> li
     ]
 
 
-def images_needed(finding: Finding, plan: SamplingPlan) -> int | None:
+def images_needed(finding: DistanceFinding, plan: SamplingPlan) -> int | None:
     """Return about how many images would settle it, if the distance stays what it is; None: too many."""
-    if finding.distance is None or finding.high is None:
+    if finding.distance is None or finding.interval.high is None:
         return None
     gap = abs(plan.margin - finding.distance)
-    reach = finding.high - finding.distance
+    reach = finding.interval.high - finding.distance
     return None if gap < reach / TOO_NEAR else math.ceil(finding.images * (reach / gap) ** 2)
 
 
 def _decision(
-    finding: Finding, plan: SamplingPlan, first: Outcome, second: Outcome, *, among: int
+    finding: DistanceFinding, plan: SamplingPlan, first: Outcome, second: Outcome, *, among: int
 ) -> Decision:
-    if finding.refused:
-        return Decision(finding, Outcome.INCONCLUSIVE, finding.refused)
+    if finding.interval.status == "refused":
+        return Decision(finding, Outcome.INCONCLUSIVE, finding.interval.why)
     if first != second:
         words = f"n too small: of two sets of {plan.batches} random batches one says {first}, one {second}"
         return Decision(finding, Outcome.INCONCLUSIVE, words)

@@ -30,7 +30,7 @@ PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
 
 
 @dataclass(frozen=True)
-class Figure:
+class RunFigure:
     """A measured number and its interval; `doubt` says why it must not decide anything, empty if it may."""
 
     of: str
@@ -53,16 +53,16 @@ class RunFigures:
         """The results, computed when a rule first needs them."""
         return run_results(self.store, registry=self.registry).summary
 
-    def figures(self, rule: Rule) -> Iterator[Figure]:
+    def figures(self, rule: Rule) -> Iterator[RunFigure]:
         """Yield one figure for each SUT and level that a rule covers, none left out."""
         for sut in rule.sut or self.store.suts:
             if sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
-                yield Figure(sut, None, doubt=why)
+                yield RunFigure(sut, None, doubt=why)
             elif rule.measure in (*COUNTS, *RATES):
                 yield self._count(rule, sut)
             elif sut in self.summary.failed_everywhere:
-                yield Figure(
+                yield RunFigure(
                     sut, None, doubt=f"it failed on every image: {self.summary.failed_everywhere[sut]}"
                 )
             elif rule.measure in PERCENT:
@@ -72,20 +72,20 @@ class RunFigures:
             else:
                 yield from self._levels(rule, sut)
 
-    def _levels(self, rule: Rule, sut: str) -> Iterator[Figure]:
+    def _levels(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         rows = self._rows(rule.measure, sut)
         if rows and rule.setting is not None:
             setting = self._setting(rule.setting)
             rows = [row for row in rows if row["setting"] == setting]
             if not rows:
                 of = self._of(sut, rule.level, rule.setting)
-                yield Figure(of, None, doubt=self._no_setting(rule.setting))
+                yield RunFigure(of, None, doubt=self._no_setting(rule.setting))
                 return
         if rule.level is not None:
             rows = [row for row in rows if rule.level in (row["level"], row["level"].split("/")[0])]
         if not rows:
             why = f"the run did not evaluate {'level ' + rule.level if rule.level else rule.words}"
-            yield Figure(self._of(sut, rule.level, rule.setting), None, doubt=why)
+            yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=why)
         for row in rows:
             yield _figure(row, _column(rule.measure), self._of(sut, row.get("level"), row.get("setting")))
 
@@ -94,49 +94,49 @@ class RunFigures:
         column = _column(measure)
         return [row for row in rows if row["sut"] == sut and column in row]
 
-    def _score(self, rule: Rule, sut: str) -> Figure:
+    def _score(self, rule: Rule, sut: str) -> RunFigure:
         """Return a score of a segmenter or classifier."""
         of = self._of(sut, None, rule.setting)
         rows = [row for row in self.summary.rows if row["sut"] == sut]
         if rule.setting is None or rule.level is not None:
-            return Figure(of, None, doubt=f"a run of {self.store.task} has no {rule.measure}")
+            return RunFigure(of, None, doubt=f"a run of {self.store.task} has no {rule.measure}")
         setting = self._setting(rule.setting)
         row = next((row for row in rows if row["setting"] == setting), None)
         if row is None:
-            return Figure(of, None, doubt=self._no_setting(rule.setting))
+            return RunFigure(of, None, doubt=self._no_setting(rule.setting))
         flat = {**row, **row["scores"]}
         if rule.measure not in flat:
-            return Figure(of, None, doubt=f"a run of {self.store.task} has no {rule.words}")
+            return RunFigure(of, None, doubt=f"a run of {self.store.task} has no {rule.words}")
         return _figure(flat, rule.measure, of)
 
-    def _count(self, rule: Rule, sut: str) -> Figure:
+    def _count(self, rule: Rule, sut: str) -> RunFigure:
         counts = self.summary.data["counts"][sut]
         if rule.measure == "faults":
             retried = f"{counts['retried']} of {counts['attempts']} attempts failed and were retried"
             note = f"flaky: {retried}; a rule of fault_rate counts them" if counts["retried"] else ""
-            return Figure(sut, float(counts["fault"]), note=note)
+            return RunFigure(sut, float(counts["fault"]), note=note)
         if rule.measure == "fault_rate":
             if not counts["attempts"]:
-                return Figure(sut, None, doubt="no image was sent to it")
-            return Figure(sut, counts["failed_attempts"] / counts["attempts"])
+                return RunFigure(sut, None, doubt="no image was sent to it")
+            return RunFigure(sut, counts["failed_attempts"] / counts["attempts"])
         refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
-        return Figure("", float(len({row["frame"] for row in refused})))
+        return RunFigure("", float(len({row["frame"] for row in refused})))
 
-    def _benchmarked(self, rule: Rule, sut: str) -> Figure:
+    def _benchmarked(self, rule: Rule, sut: str) -> RunFigure:
         try:
             table = self.benchmark(rule.metric)
         except AdverseError as error:
-            return Figure(sut, None, doubt=error.what)
+            return RunFigure(sut, None, doubt=error.what)
         row = next(row for row in table.rows if row.sut == sut)
         of = f"{sut} by {table.metric.short}"
         value = getattr(row.whole, PARTS[rule.measure])
         interval: Interval | None = getattr(row.intervals, PARTS[rule.measure]) if row.intervals else None
         if value is None:
-            return Figure(of, None, doubt="P is 0, so nothing can be a share of it")
+            return RunFigure(of, None, doubt="P is 0, so nothing can be a share of it")
         doubt = "" if table.status == "ok" else f"{table.status}: {TOO_FEW}"
         if interval is None:
-            return Figure(of, 100 * value, None, doubt, "this metric has no interval")
-        return Figure(of, 100 * value, interval.scaled(100), doubt, interval.why)
+            return RunFigure(of, 100 * value, None, doubt, "this metric has no interval")
+        return RunFigure(of, 100 * value, interval.scaled(100), doubt, interval.why)
 
     def _benchmark(self, metric: str | None) -> BenchTable:
         return bench_table(self.store, metric=metric)
@@ -158,17 +158,17 @@ def _column(measure: str) -> str:
     return measure.removeprefix("mean_").removeprefix("expected_") if measure in TABLES else measure
 
 
-def _figure(row: Mapping[str, Any], name: str, of: str) -> Figure:
+def _figure(row: Mapping[str, Any], name: str, of: str) -> RunFigure:
     """Return a figure from a row of the results, and why it may not decide."""
     plain = row.get(f"{name}_interval")
     interval = None if plain is None else Interval.read(row[name], plain)
     if row[name] is None:
-        return Figure(of, None, interval, doubt="insufficient: too little data for this figure")
+        return RunFigure(of, None, interval, doubt="insufficient: too little data for this figure")
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
     if interval is None:
-        return Figure(of, row[name], None, doubt, "the run has no intervals")
+        return RunFigure(of, row[name], None, doubt, "the run has no intervals")
     few = f"rests on {interval.why}" if interval.status == "few logs" else ""
-    return Figure(of, row[name], interval, doubt, interval.why if interval.status == "refused" else few)
+    return RunFigure(of, row[name], interval, doubt, interval.why if interval.status == "refused" else few)
 
 
 RULES = "rules"
@@ -193,33 +193,33 @@ def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
         return
     figures = list(dict.fromkeys(run.figures(rule)))
     for figure in figures:
-        what = f"{rule.words} of {figure.of}" if figure.of else rule.words
+        subject = f"{rule.words} of {figure.of}" if figure.of else rule.words
         limit = f"at least {rule.at_least:g}" if rule.at_least is not None else f"at most {rule.at_most:g}"
-        words = f"{BOUNDS[rule.judged_by]}{what} is {limit}"
+        words = f"{BOUNDS[rule.judged_by]}{subject} is {limit}"
         name = words
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
         yield Verdict(name, words, rule.limit, figure.value, figure.interval, *outcome_of(rule, figure))
 
 
-def outcome_of(rule: Rule, figure: Figure) -> tuple[Outcome, str]:
+def outcome_of(rule: Rule, figure: RunFigure) -> tuple[Outcome, str]:
     """Decide by the cautious end of the interval, or by the figure itself; doubt makes it INCONCLUSIVE."""
     if figure.doubt or figure.value is None or rule.limit is None:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
-        return _kept(rule, figure.value), figure.note if rule.measure in COUNTS else ""
+        return _outcome_at(rule, figure.value), figure.note if rule.measure in COUNTS else ""
     if figure.interval is None or figure.interval.low is None or figure.interval.high is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
-    at_ends = {_kept(rule, figure.interval.low), _kept(rule, figure.interval.high)}
+    at_ends = {_outcome_at(rule, figure.interval.low), _outcome_at(rule, figure.interval.high)}
     if len(at_ends) == 1:
         return at_ends.pop(), figure.note
     more = f"; {figure.note}" if figure.note else ""
     return Outcome.INCONCLUSIVE, f"the limit lies within the interval{more}"
 
 
-def _kept(rule: Rule, value: float) -> Outcome:
-    kept = value >= rule.at_least if rule.at_least is not None else value <= (rule.at_most or 0.0)
-    return Outcome.PASS if kept else Outcome.FAIL
+def _outcome_at(rule: Rule, value: float) -> Outcome:
+    within_limit = value >= rule.at_least if rule.at_least is not None else value <= (rule.at_most or 0.0)
+    return Outcome.PASS if within_limit else Outcome.FAIL
 
 
 def _requirements(store: Store, rule: Rule) -> Sequence[Verdict]:

@@ -27,7 +27,7 @@ from adverse.store.read import FAULT, OK, Answers, Store, TruthTable
 Array = NDArray[np.float64]
 
 
-class Tally(Protocol):
+class MeasureTally(Protocol):
     """A measure from 0 to 1 of weighted rows."""
 
     @property
@@ -104,7 +104,7 @@ class AveragePrecision:
 class Side:
     """One side of a requirement: its tally, and which image (an index) each row belongs to."""
 
-    tally: Tally
+    tally: MeasureTally
     image: NDArray[np.int64]
 
 
@@ -151,10 +151,10 @@ class TaskAnswers(Protocol):
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""
 
-    def correct(self, measure: str, rows: Rows) -> Tally:
+    def correct(self, measure: str, rows: Rows) -> MeasureTally:
         """Return how right the answers are."""
 
-    def alike(self, rows: Rows) -> Tally:
+    def alike(self, rows: Rows) -> MeasureTally:
         """Return how alike the answers are to those on the frames as they are."""
 
 
@@ -175,7 +175,7 @@ class DetectorAnswers:
         """Return the frames that were planned under a setting, and how each ended."""
         return self.answers[setting].frame, self.answers[setting].status
 
-    def correct(self, measure: str, rows: Rows) -> Tally:
+    def correct(self, measure: str, rows: Rows) -> MeasureTally:
         """Return recall, F1 or average precision."""
         if measure in ("ap", "ap50"):
             return AveragePrecision(self._matched(rows, OVERLAPS if measure == "ap" else np.array([0.5])))
@@ -195,7 +195,7 @@ class DetectorAnswers:
             return Ratio(hits, real[rows.frame])
         return Ratio(2 * hits, real[rows.frame] + hits + false)
 
-    def alike(self, rows: Rows) -> Tally:
+    def alike(self, rows: Rows) -> MeasureTally:
         """Return the F1 of the boxes that match those found on the frame as it is."""
         frames = len(self.store.frames.ids)
         plain = self._counting[self.baseline]
@@ -261,14 +261,14 @@ class ClassifierAnswers:
         """Return the frames that were planned under a setting, and how each ended."""
         return self.ranked[setting].frame, self.ranked[setting].status
 
-    def correct(self, measure: str, rows: Rows) -> Tally:
+    def correct(self, measure: str, rows: Rows) -> MeasureTally:
         """Return top-1 or top-5 accuracy."""
         best = [self._best[rows.settings[s]].get(f, []) for f, s in _pairs(rows)]
         truth = [self.store.categories_shown[f] or "" for f in rows.frame.tolist()]
         right = hits(best, truth, {"top1": 1, "top5": 5}[measure])
         return Ratio(right.astype(np.float64), np.ones(len(best)))
 
-    def alike(self, rows: Rows) -> Tally:
+    def alike(self, rows: Rows) -> MeasureTally:
         """Return the share of equal first answers."""
         plain = self._best[self.baseline]
         same = [
@@ -298,7 +298,7 @@ class SegmenterAnswers:
         """Return the frames that were planned under a setting, and how each ended."""
         return self.counts[setting].frame, self.counts[setting].status
 
-    def correct(self, measure: str, rows: Rows) -> Tally:
+    def correct(self, measure: str, rows: Rows) -> MeasureTally:
         """Return mean IoU or pixel accuracy."""
         classes = len(self.store.pixel_classes)
         counts = np.zeros((len(rows.frame), classes, classes + 1), np.int64)
@@ -311,7 +311,7 @@ class SegmenterAnswers:
             return MeanRatio(right, union)
         return Ratio(right.sum(axis=1), counts.sum(axis=(1, 2)).astype(np.float64))
 
-    def alike(self, rows: Rows) -> Tally:
+    def alike(self, rows: Rows) -> MeasureTally:
         """Return the share of pixels that are given the same class as on the frame as it is."""
         same, whole = np.zeros(len(rows.frame)), np.zeros(len(rows.frame))
         order = np.argsort(rows.frame, kind="stable")
@@ -346,17 +346,17 @@ def task_answers(store: Store, sut: str, *, sensitivity: float | None, score: fl
 
 def _above(answers: Answers, threshold: np.float32) -> Answers:
     """Return the answers with the detections that count."""
-    kept = answers.scores >= threshold
-    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))[kept]
+    counts_as = answers.scores >= threshold
+    row = np.repeat(np.arange(len(answers.frame)), np.diff(answers.offsets))[counts_as]
     counts = np.bincount(row, minlength=len(answers.frame))
     return Answers(
         answers.frame,
         answers.status,
         np.concatenate([[0], np.cumsum(counts)]),
-        answers.boxes[kept],
-        answers.scores[kept],
-        answers.labels[kept],
-        answers.depths_m[kept],
+        answers.boxes[counts_as],
+        answers.scores[counts_as],
+        answers.labels[counts_as],
+        answers.depths_m[counts_as],
     )
 
 

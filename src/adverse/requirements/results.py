@@ -11,14 +11,13 @@ import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from adverse.curves.interval import Interval, refused
 from adverse.errors import StoreError, StudyError
 from adverse.humans.thresholds import Threshold
 from adverse.requirements.file import Requirements, RequirementsFile
@@ -69,11 +68,11 @@ class RankingGap:
             f"{swap.by_accuracy} before {swap.by_distance} by accuracy, after it by reliability"
             for swap in self.swaps
         )
-        said = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
+        sentence = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
         if lower:
             verb = "is" if len(lower) == 1 else "are"
-            said += f" {_listed(lower)} {verb} less reliable than the battery's mean accuracy suggests."
-        return said
+            sentence += f" {_listed(lower)} {verb} less reliable than the battery's mean accuracy suggests."
+        return sentence
 
 
 def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> RankingGap:
@@ -111,7 +110,7 @@ def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Se
 def _check(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> None:
     if not len(names) == len(distances) == len(accuracies) or len(set(names)) != len(names):
         raise StudyError(
-            "a ranking needs one distance and one accuracy for each of some different names",
+            "a ranking needs one distance and one accuracy for each of several distinct names",
             got=f"{len(set(names))} names, {len(distances)} distances, {len(accuracies)} accuracies",
         )
     for name, distance, accuracy in zip(names, distances, accuracies, strict=True):
@@ -120,7 +119,7 @@ def _check(names: Sequence[str], distances: Sequence[float], accuracies: Sequenc
                 "a system without a score cannot be ranked",
                 where=name,
                 got=f"distance {distance:g}, accuracy {accuracy:g}",
-                fix="Leave it out, and say so.",
+                fix="Exclude it, and report that you did.",
             )
 
 
@@ -139,7 +138,7 @@ def _listed(names: list[str]) -> str:
 
 
 NAME = "requirements"
-FORMAT = 3
+FORMAT = 4
 KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
@@ -148,18 +147,12 @@ QUANTILES = (0, 0.25, 0.5, 0.75, 1)
 def as_verdict(result: RequirementResult) -> Verdict:
     """Return the verdict: the margin is what is required, the distance what is measured."""
     finding = result.decision.finding
-    method, confidence = "two one-sided bounds", result.plan.confidence
-    interval = (
-        refused(math.nan, finding.refused, level=confidence, method=method, logs=finding.logs)
-        if finding.low is None or finding.high is None
-        else Interval(finding.distance, finding.low, finding.high, confidence, method, finding.logs, "ok")
-    )
     return Verdict(
         name=f"{result.sut}: {result.name}",
         requirement=result.words,
         required=result.plan.margin,
         measured=finding.distance,
-        interval=replace(interval, value=finding.distance),
+        interval=finding.interval,
         outcome=result.decision.outcome,
         reason=result.decision.reason,
     )
@@ -185,7 +178,9 @@ def as_data(check: RequirementsCheck) -> dict[str, Any]:
         "results": [as_row(result) for result in check.results],
         "rankings": _rankings(check),
         "requirements": requirements.model_dump(mode="json"),
-        "versions": [asdict(versions) for versions in check.versions],
+        "versions": [
+            asdict(versions) | {"threshold": versions.threshold.plain()} for versions in check.versions
+        ],
     }
 
 
@@ -242,8 +237,7 @@ def as_row(result: RequirementResult) -> dict[str, Any]:
         "required": finding.required,
         "measured": finding.measured,
         "distance": finding.distance,
-        "low": finding.low,
-        "high": finding.high,
+        "distance_interval": finding.interval.plain(),
         "margin": result.plan.margin,
         "detectable": finding.detectable,
         "standard_error": finding.error,
@@ -283,7 +277,7 @@ def recheck(store: Store) -> list[Verdict]:
     try:
         requirements = Requirements.model_validate_json(json.dumps(data["requirements"]))
         versions = [
-            Versions(Threshold(**row["threshold"]), *(tuple(row[kind]) for kind in KINDS_OF_VERSIONS))
+            Versions(Threshold.read(row["threshold"]), *(tuple(row[kind]) for kind in KINDS_OF_VERSIONS))
             for row in data["versions"]
         ]
     except (ValueError, KeyError, TypeError) as error:

@@ -184,7 +184,7 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
     end = {"at_least": "lower", "at_most": "upper"}[limits[0]]
     if rule.bound not in (None, "point", end):
         raise StudyError(
-            f"bound {rule.bound} does not go with {limits[0]}",
+            f"bound {rule.bound} does not fit {limits[0]}",
             where=source.where(("rules", number, "bound")),
             wanted=f"{end} or point",
             fix=f"Write bound: {end}, or leave it out.",
@@ -196,7 +196,7 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
         high, unit = 1e12, "a number of them, as 0"
     if not low <= (rule.limit or 0.0) <= high:
         raise StudyError(
-            f"{limits[0]} is not a limit that {rule.measure} can have",
+            f"{limits[0]} is not a valid limit for {rule.measure}",
             where=source.where(("rules", number, limits[0])),
             got=f"{rule.limit:g}",
             wanted=unit,

@@ -33,9 +33,9 @@ from adverse.requirements.file import (
 from adverse.requirements.measures import (
     DetectorAnswers,
     Evidence,
+    MeasureTally,
     Rows,
     Side,
-    Tally,
     TaskAnswers,
     task_answers,
 )
@@ -75,6 +75,10 @@ class SutEvidence:
         """The test frames (a mask over all) that could be used as they are."""
         return self.store.frames.test & self._ran(self.baseline)
 
+    def family(self, setting: str) -> str:
+        """Return the mutation of a setting of the run."""
+        return next(entry.family for entry in self.store.run.settings if entry.id == setting)
+
     def evidence(self, kind: str, measure: str, versions: Versions) -> Evidence:
         """Return what is required and what is measured, row by row."""
         within = self._rows(versions.within)
@@ -112,7 +116,7 @@ class SutEvidence:
         frame, setting = np.nonzero(ran.T)
         return Rows(frame, setting, settings)
 
-    def _paired(self, required: Tally, first: Rows, measured: Tally, second: Rows) -> Evidence:
+    def _paired(self, required: MeasureTally, first: Rows, measured: MeasureTally, second: Rows) -> Evidence:
         """Number the frames that take part from 0."""
         frames = np.unique(np.concatenate([first.frame, second.frame]))
         return Evidence(
@@ -136,9 +140,9 @@ def _kind_of(reason: str) -> str:
     >>> _kind_of("the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it.")
     'the mutation up_to failed: ValueError: no'
     """
-    what, *details = reason.partition(". Fix: ")[0].split("; ")
+    summary, *details = reason.partition(". Fix: ")[0].split("; ")
     got = next((text.removeprefix("got: ") for text in details if text.startswith("got: ")), "")
-    return f"{what}: {got}" if "failed" in what else what
+    return f"{summary}: {got}" if "failed" in summary else summary
 
 
 SENSITIVITY = 0.1
@@ -263,7 +267,7 @@ def _result(
         decision=decision,
         within=evidence.version_stats(versions.within),
         barely=evidence.version_stats(versions.barely) if versions.barely else None,
-        battery=versions.battery[0].partition("(")[0] if versions.battery else None,
+        battery=evidence.family(versions.battery[0]) if versions.battery else None,
         battery_mean=evidence.mean(accuracy, versions.battery),
         words=_words(file, number, versions, evidence.sut),
     )

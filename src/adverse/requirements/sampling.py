@@ -93,8 +93,8 @@ class VersionSampler:
             reason = search.reason or ""
             if not searchable.random:
                 break
-        what = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)
-        raise self._unreached(what, reason)
+        summary = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)
+        raise self._unreached(summary, reason)
 
     def _redrawn(self, given: VersionInput) -> Image:
         image, rng, told = given.image, given.rng, given.told
@@ -120,9 +120,9 @@ class VersionSampler:
                 return changed
         raise self._unreached(OUTSIDE, f"{self.tries} draws from {min(seen):.3f} to {max(seen):.3f}")
 
-    def _unreached(self, what: str, got: str) -> MutationError:
+    def _unreached(self, summary: str, got: str) -> MutationError:
         return MutationError(
-            what,
+            summary,
             got=got,
             wanted=f"{self.wanted[0]:.3f} to {self.wanted[1]:.3f} by {self.transformation.name}",
             fix="Raise tries:, or lower the threshold.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -188,16 +189,18 @@ def read_study(path: Path) -> StudyFile:
     return StudyFile(read_yaml(path))
 
 
-def study_from(
-    data: Mapping[str, Any], folder: Path, detectors: Mapping[str, Any] | None = None
-) -> StudyFile:
-    """Check a study given as plain data; its paths are relative to `folder`.
+def study_from(data: Mapping[str, Any], folder: Path) -> StudyFile:
+    """Check a study given as plain data; its paths are relative to `folder`."""
+    return StudyFile(YamlFile(folder / "study.yaml", dict(data), {}))
 
-    `detectors` are Python objects that are further SUTs, by name.
-    """
-    given = [{"name": name, "adapter": "python"} for name in detectors or {}]
-    whole = {**data, "suts": [*data.get("suts", ()), *given]}
-    return StudyFile(YamlFile(folder / "study.yaml", whole, {}), detectors)
+
+def study_with(source: YamlFile, detectors: Mapping[str, Any]) -> StudyFile:
+    """Check a study with Python objects as further SUTs, by name."""
+    suts = source.data.get("suts", []) if isinstance(source.data, dict) else None
+    if not isinstance(suts, list | tuple):
+        return StudyFile(source)  # which says what is wrong with it
+    added = [{"name": name, "adapter": "python"} for name in detectors]
+    return StudyFile(replace(source, data={**source.data, "suts": [*suts, *added]}), detectors)
 
 
 def to_yaml(study: Study) -> str:

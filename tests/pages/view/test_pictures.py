@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 import adverse
 from adverse.data.write import write_image
-from adverse.pages.view.pictures import CHANGED, Pictures
+from adverse.pages.view.frames import CHANGED, Pictures
 from adverse.pages.view.session import ExploredRun
 from adverse.types import Image
 

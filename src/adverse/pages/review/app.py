@@ -77,8 +77,8 @@ class _Review:
         """Ask who reviews, and show how far everybody is."""
         latest = self.votes.latest()
         done: dict[str, int] = {}
-        for said in latest.values():
-            for reviewer in said:
+        for votes in latest.values():
+            for reviewer in votes:
                 done[reviewer] = done.get(reviewer, 0) + 1
         people = [(name, count, _to(reviewer=name)) for name, count in sorted(done.items())]
         return self._page("start.html", people=people, total=len(self.order), longest=LONGEST_NAME)
@@ -86,7 +86,7 @@ class _Review:
     def one(self, request: Request) -> Response:
         """Show one failure: the one asked for, else the first without a vote of this reviewer."""
         reviewer = _name(request.query_params.get("reviewer", ""))
-        mine = {key: said[reviewer] for key, said in self.votes.latest().items() if reviewer in said}
+        mine = {key: votes[reviewer] for key, votes in self.votes.latest().items() if reviewer in votes}
         at = _at(request.query_params.get("at"), len(self.order))
         if at is None:
             at = next((n for n, key in enumerate(self.order) if key not in mine), None)
@@ -122,7 +122,7 @@ class _Review:
         key, says = fields.get("key", ""), fields.get("says", "")
         reviewer = _name(fields.get("reviewer", ""))
         if key not in self.place or says not in SAYS:
-            raise HTTPException(400, "That is no vote.")
+            raise HTTPException(400, "That is not a vote.")
         with self._lock:
             self.votes.add(Vote(reviewer, key, next(word for word in SAYS if word == says)))
         after = self.place[key] + 1
@@ -133,20 +133,20 @@ class _Review:
     def results(self, _: Request) -> Response:
         """Show what all reviewers say."""
         latest = self.votes.latest()
-        reviewers = len({name for said in latest.values() for name in said})
-        disputed = sum(len(set(said.values())) > 1 for said in latest.values())
+        reviewers = len({name for votes in latest.values() for name in votes})
+        disputed = sum(len(set(votes.values())) > 1 for votes in latest.values())
         return self._page(
             "results.html",
             table=reviewed_table(self.folder, self.outcome),
             reviewers=reviewers,
             disputed=disputed,
-            reviewed=sum(verdict(said) is not None for said in latest.values()),
+            reviewed=sum(verdict(votes) is not None for votes in latest.values()),
             total=len(self.order),
         )
 
     def results_json(self, _: Request) -> Response:
         """Return the same as plain data."""
-        return json_answer(false_positives(self.outcome, self.votes))
+        return json_answer([row.record() for row in false_positives(self.outcome, self.votes)])
 
     def picture(self, request: Request) -> Response:
         """Return one picture of one failure."""

@@ -1,22 +1,148 @@
-"""The routes of the explorer: three pages with their JSON twins, two kinds of pictures, and our own files."""
+"""The pages of the explorer and their routes: three pages with their JSON twins, pictures, and our own files.
+
+What a page shows is plain data: its JSON, and all that its template places.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
+from urllib.parse import urlencode
 
 import jinja2
+import numpy as np
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from adverse.pages.view.frames import label_picture
-from adverse.pages.view.page import Pages, thinned
-from adverse.pages.view.picks import Pick, picked
-from adverse.pages.view.session import ExploredRun
+from adverse.pages.view.curves import curve_panels, drive_panels, log_words, sensitivity_words
+from adverse.pages.view.frames import Pictures, frame_answer, frame_boxes, label_names, label_picture
+from adverse.pages.view.session import ExploredRun, Pick, picked
+from adverse.report.run_tables import level_tables
 from adverse.serving import assets, json_answer, templates_of
-from adverse.text import counted, shown
+from adverse.text import counted, shown, without_paths
+
+UNKNOWN_SIZE = (640, 480)
+"""Of a frame that cannot be shown and whose camera is not known."""
+LONGEST_TABLE = 200
+"""Rows of a table on the page; its twin holds all."""
+
+
+class Pages:
+    """The pages of one run."""
+
+    def __init__(self, run: ExploredRun) -> None:
+        self.run = run
+        self.pictures = Pictures(run)
+        self.scores = None if run.detection else level_tables(run.summary)[0]
+
+    def explore(self, pick: Pick) -> dict[str, Any]:
+        """Return the whole page."""
+        run = self.run
+        page: dict[str, Any] = {
+            "study": run.summary.data["study"],
+            "task": run.store.task,
+            "pick": asdict(pick),
+            "choices": {
+                "sut": run.suts,
+                "level": run.levels,
+                "mutation": [{"name": name, "group": group} for name, group in run.settings.items()],
+                "log": [{"name": log.name, "frames": len(log.rows)} for log in run.logs.values()],
+            },
+            "frame": self.frame(pick),
+        }
+        if self.scores is not None:
+            metric = str(run.summary.data["metric"]).replace("_", " ")
+            headings = [column.heading for column in self.scores.columns]
+            scores = {"metric": metric, "columns": headings, "rows": self.scores.texts()}
+            laid_over = any(side["label_picture"] for side in page["frame"]["sides"].values())
+            return page | {"scores": scores, "label_names": label_names(run, pick.sut) if laid_over else []}
+        grid = run.grid(pick.sut)
+        return page | {
+            "sensitivity": {
+                "levels": grid.levels.tolist(),
+                "thresholds": [_finite(value) for value in grid.thresholds.tolist()],
+                "resolved": grid.resolved.tolist(),
+                "words": sensitivity_words(grid),
+            },
+            "level_note": run.words_of(pick.level)["sentence"],
+            "curves": curve_panels(run, pick),
+            "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
+            "drive": self.drive(pick),
+        }
+
+    def frame(self, pick: Pick) -> dict[str, Any]:
+        """Return one frame under both settings."""
+        run = self.run
+        rows = run.logs[pick.log].rows
+        row = int(rows[pick.frame])
+        shown = {side: self._side(pick, side, setting, row) for side, setting in pick.sides.items()}
+        return {
+            "id": run.store.frames.ids[row],
+            "number": pick.frame,
+            "count": len(rows),
+            "size": self._size(row, shown),
+            "sides": shown,
+        }
+
+    def drive(self, pick: Pick) -> dict[str, Any]:
+        """Return the closed loop of the picked log at the picked sensitivity."""
+        if not self.run.detection:
+            return {"why": "Closed-loop playback is for detectors only."}
+        return drive_panels(self.run, pick)
+
+    def _side(self, pick: Pick, side: str, setting: str, row: int) -> dict[str, Any]:
+        run = self.run
+        picture = self.pictures.of(row, setting)
+        place = {"log": pick.log, "frame": pick.frame, "setting": setting}
+        status, reason = run.troubles.get((pick.sut, setting, run.store.frames.ids[row]), ("ok", ""))
+        view: dict[str, Any] = {
+            "side": side,
+            "setting": setting,
+            "picture": f"/picture.png?{urlencode(place)}" if picture.png else None,
+            "size": (picture.width, picture.height) if picture.png else None,
+            "why": picture.why,
+            "status": status,
+            "reason": without_paths(reason, *self.pictures.roots),
+        }
+        if run.detection:
+            return view | frame_boxes(run, pick, setting, row)
+        answer = frame_answer(run, pick.sut, setting, row)
+        labels = f"/labels.png?{urlencode({**place, 'sut': pick.sut})}" if answer.pop("labels") else None
+        return view | answer | {"label_picture": labels}
+
+    def _size(self, row: int, shown: dict[str, dict[str, Any]]) -> tuple[int, int]:
+        """Return the size of the picture or, without one, what the camera or the boxes say it would be."""
+        for view in shown.values():
+            if view["size"]:
+                width, height = view["size"]
+                return width, height
+        camera = self.run.store.frames.cameras[row]
+        if np.isfinite(camera[4:6]).all():
+            return int(camera[4]), int(camera[5])
+        boxes = [
+            box["box"] for view in shown.values() for box in (*view.get("found", ()), *view.get("true", ()))
+        ]
+        right = max((x + wide for x, _, wide, _ in boxes), default=0.0)
+        bottom = max((y + high for _, y, _, high in boxes), default=0.0)
+        return max(UNKNOWN_SIZE[0], math.ceil(right)), max(UNKNOWN_SIZE[1], math.ceil(bottom))
+
+
+def thinned(count: int) -> list[int]:
+    """Return the rows that a table shows, evenly spaced if there are too many.
+
+    >>> thinned(3), len(thinned(10_000))
+    ([0, 1, 2], 200)
+    """
+    return list(range(0, count, max(1, math.ceil(count / LONGEST_TABLE))))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
 
 PACKAGE = "adverse.pages.view"
 KEPT = {"Cache-Control": "private, max-age=60"}
@@ -33,14 +159,14 @@ def routes(run: ExploredRun) -> list[BaseRoute]:
         "counted_log": _counted_log,
         "spot_of": _spot_of,
     }
-    known: dict[str, Callable[[Pick], dict[str, Any]]] = {
+    pages_by_name: dict[str, Callable[[Pick], dict[str, Any]]] = {
         "explore": pages.explore,
         "frame": pages.frame,
         "drive": pages.drive,
     }
     return [
         Route("/", lambda _: RedirectResponse("/explore", status_code=303)),
-        *(route for name, page in known.items() for route in _both(name, page, run, templates)),
+        *(route for name, page in pages_by_name.items() for route in _both(name, page, run, templates)),
         Route("/picture.png", _picture(run, pages)),
         Route("/labels.png", _labels(run)),
         assets(PACKAGE, ["view.css", "view.js"]),
@@ -66,10 +192,10 @@ def _both(
 def _picture(run: ExploredRun, pages: Pages) -> Callable[[Request], Response]:
     def picture(request: Request) -> Response:
         row, setting = _frame(run, request)
-        found = pages.pictures.of(row, setting)
-        if not found.png:
+        frame = pages.pictures.of(row, setting)
+        if not frame.png:
             raise HTTPException(404, "This frame cannot be shown.")
-        return Response(found.png, media_type="image/png", headers=KEPT)
+        return Response(frame.png, media_type="image/png", headers=KEPT)
 
     return picture
 
@@ -78,18 +204,18 @@ def _labels(run: ExploredRun) -> Callable[[Request], Response]:
     def labels(request: Request) -> Response:
         row, setting = _frame(run, request)
         sut = picked(run, request.query_params).sut
-        found = None if run.detection else label_picture(run, sut, setting, row)
-        if found is None:
+        png = None if run.detection else label_picture(run, sut, setting, row)
+        if png is None:
             raise HTTPException(404, "There is no label map of this frame.")
-        return Response(found, media_type="image/png", headers=KEPT)
+        return Response(png, media_type="image/png", headers=KEPT)
 
     return labels
 
 
 def _frame(run: ExploredRun, request: Request) -> tuple[int, str]:
     """Return the row of the frame and the setting that a picture is asked for."""
-    asked = dict(request.query_params)
-    pick = picked(run, asked | {"left": asked.get("setting", run.baseline)})
+    query = dict(request.query_params)
+    pick = picked(run, query | {"left": query.get("setting", run.baseline)})
     return int(run.logs[pick.log].rows[pick.frame]), pick.left
 
 

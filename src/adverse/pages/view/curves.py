@@ -1,21 +1,27 @@
-"""Trade-off curves for the explorer: drawn once, with a marker for each that the page moves by picking.
+"""What the explorer draws beside the frames: trade-off curves, and the robot in closed loop.
 
-Every place that a marker can take, and every number beside it, is worked out here for all sensitivities.
+Curves are drawn once, with a marker for each that the page moves by picking. Every place that a marker can
+take, and every number beside it, is worked out here for all sensitivities. The closed loop shows how the
+robot drives the picked log, and where it is at this frame.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from adverse.analysis.loop import Driven, Driver, drive_detections
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import ExploredRun, Grid
-from adverse.report.chart import Chart
+from adverse.errors import AdverseError
+from adverse.pages.view.session import ExploredRun, Grid, Pick
+from adverse.report.chart import Chart, Line, Mark, Panel, time_panel
 from adverse.report.intervals import summary_interval
 from adverse.report.tradeoffs import FONT_PX, PANEL_SIZE, style_of
 from adverse.report.tradeoffs import curve_panels as drawn_panels
+from adverse.robot.playback import Trace
+from adverse.robot.vehicle import TOUCHING_M
 from adverse.text import counted, shown
 
 PANELS = ("safety against efficiency", "safety against sensitivity", "efficiency against sensitivity")
@@ -25,10 +31,10 @@ SHAPES = ("circle", "diamond", "dot", "dot", "dot")
 
 def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return the three panels as SVG and, for each line, its values and its markers' places at all levels."""
-    known = run.curves(pick.sut, pick.level)
+    curves = run.curves(pick.sut, pick.level)
     roles = _roles(run, pick)
-    drawn = [(name, known[name]) for name in roles if name in known]
-    missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in known]
+    drawn = [(name, curves[name]) for name in roles if name in curves]
+    missing = [f"{shown(name)}: the data cannot answer this" for name in roles if name not in curves]
     rows = run.rows_of(pick.level, pick.sut)
     size = (PANEL_SIZE.width, PANEL_SIZE.height)
     if not drawn:
@@ -120,3 +126,137 @@ def _roles(run: ExploredRun, pick: Pick) -> dict[str, str]:
     for name, role in ((run.baseline, "baseline"), (ANY_MILD, "worst mild case"), (ANY, "worst case")):
         roles.setdefault(name, role)
     return roles
+
+
+WIDTH = 340
+TRUTH_COLOUR = "#009e73"
+DASHES = {"right": "7 4", "truth": "2 3"}
+NO_LOOP = (
+    "The study has no level loop, so there is no closed-loop playback. Add loop to levels: in the study "
+    "and run it again."
+)
+SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothing to stop for"}
+
+
+def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
+    """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
+    context = run.context(pick.log)
+    if context.robot is None or not any(level["drives"] for level in run.summary.data["levels"].values()):
+        return {"why": NO_LOOP}
+    try:
+        driven = {side: _driven(run, pick, setting) for side, setting in pick.sides.items()}
+    except AdverseError as error:
+        return {"why": f"{error.what[:1].upper()}{error.what[1:]}."}
+    runs = [
+        (side, f"{side}: {shown(drive.sut)} under {shown(drive.setting)}", style_of(number)[0], drive.by_sut)
+        for number, (side, drive) in enumerate(driven.items())
+    ]
+    truth = next(iter(driven.values())).by_truth
+    runs.append(("truth", "driven by the ground truth", TRUTH_COLOUR, truth))
+    marks = [mark for side, drive in driven.items() for mark in _marks(side, drive)]
+    panels = (
+        time_panel("speed, m/s", "time, s", [_line(*run, "speed_mps") for run in runs], marks, width=WIDTH),
+        time_panel(
+            "position along the path, m", "time, s", [_line(*run, "position_m") for run in runs], width=WIDTH
+        ),
+    )
+    stations = context.stations[run.logs[pick.log].rows]
+    passed = [[_passes(trace, float(place)) for place in stations] for *_, trace in runs]
+    return {
+        "why": None,
+        "size": (WIDTH, panels[0].size.height),
+        "panels": [
+            {
+                "title": panel.title,
+                "svg": Chart(f"{panel.title} over time", [panel], standing_alone=False).svg(),
+            }
+            for panel in panels
+        ],
+        "runs": [
+            {
+                "side": side,
+                "name": name,
+                "colour": colour,
+                "dashes": DASHES.get(side, ""),
+                "spots": _spots(panels, trace, at),
+            }
+            for (side, name, colour, trace), at in zip(runs, passed, strict=True)
+        ],
+        "verdicts": [f"{side} {_verdict(drive)}" for side, drive in driven.items()],
+        "frames": [_row(float(place), runs, [at[n] for at in passed]) for n, place in enumerate(stations)],
+    }
+
+
+def _verdict(drive: Driven) -> str:
+    stops = int(drive.by_sut.stopped.sum())
+    if drive.positive or not stops:
+        return SAFE[drive.safe]
+    return f"has nothing to stop for, and stops {'once' if stops == 1 else f'{stops} times'}"
+
+
+def _driven(run: ExploredRun, pick: Pick, setting: str) -> Driven:
+    grid = run.grid(pick.sut)
+    driver = Driver(pick.sut, setting, float(grid.levels[pick.k]), float(grid.thresholds[pick.k]))
+    kind = pick.level.partition("/")[2]
+    context = run.context(pick.log)
+    positions = kind if kind in context.truths else None
+    matched, placed = run.judged(pick.sut, setting, pick.log), run.seen(pick.sut, setting, pick.log)
+    return drive_detections(context, matched, driver, pick.log, kind=positions, placed=placed)
+
+
+def _line(side: str, name: str, colour: str, trace: Trace, column: str) -> Line:
+    dashes = DASHES.get(side, "")
+    return Line(name, trace.time_s, getattr(trace, column), colour, dashes)
+
+
+def _marks(side: str, driven: Driven) -> list[Mark]:
+    trace = driven.by_sut
+    marks = [Mark(f"{side} stops", float(time)) for time in trace.time_s[trace.stopped][:3]]
+    inside = np.flatnonzero(trace.violating)
+    if len(inside):
+        marks.append(Mark(f"{side} too close", float(trace.time_s[inside[0]])))
+    return marks
+
+
+def _passes(trace: Trace, station_m: float) -> int | None:
+    """Return the step at which a run passes the place of a frame; None if it stops before that.
+
+    A run that goes on to the end of its log passes the last frames within its last step.
+    """
+    if not np.isfinite(station_m):
+        return None
+    step = int(np.searchsorted(trace.position_m, station_m - TOUCHING_M))
+    if step < len(trace.position_m):
+        return step
+    return None if trace.stopped[-1] else len(trace.position_m) - 1
+
+
+def _spots(panels: Sequence[Panel], trace: Trace, passed: list[int | None]) -> list[list[list[float]] | None]:
+    """Return for every frame where the run's dot is on each panel."""
+    values = (trace.speed_mps, trace.position_m)
+    return [
+        None
+        if step is None
+        else [
+            [round(place, 1) for place in panel.place(trace.time_s[step], value[step]).tolist()]
+            for panel, value in zip(panels, values, strict=True)
+        ]
+        for step in passed
+    ]
+
+
+def _row(
+    station_m: float, runs: list[tuple[str, str, str, Trace]], steps: list[int | None]
+) -> dict[str, Any]:
+    """Return where one frame was taken, and when and how fast each run passes it."""
+    row: dict[str, Any] = {"place_m": station_m if np.isfinite(station_m) else None, "passed": {}}
+    words = []
+    for (side, _, _, trace), step in zip(runs, steps, strict=True):
+        if step is None:
+            row["passed"][side] = None
+            words.append(f"{side}: stops before it")
+        else:
+            time, speed = float(trace.time_s[step]), float(trace.speed_mps[step])
+            row["passed"][side] = {"time_s": time, "speed_mps": speed}
+            words.append(f"{side}: after {time:.2f} s at {speed:.2f} m/s")
+    return {**row, "words": "; ".join(words)}

@@ -1,4 +1,8 @@
-"""One frame of the explorer: a detector's boxes matched to the ground truth, or what other SUTs answered.
+"""One frame of the explorer: its picture, a detector's boxes matched to the ground truth, or other answers.
+
+Pictures are mutated when they are asked for, as PNG, and as few kept as fit a bound. Each is made by the
+study's own mutation with the study's seed, so it is to the pixel what the SUTs saw, if the data set is still
+what it was; where its pixels have changed since the run, the page says so.
 
 Boxes are matched in the image plane, as the image level does (IoU of at least one half, the highest score
 first). That does not depend on the threshold, so a box needs one number: the place of the first sensitivity
@@ -8,6 +12,11 @@ at which it counts. The page shows and hides boxes by it and computes nothing.
 from __future__ import annotations
 
 import colorsys
+import sys
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -15,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.analysis.tasks import segmentation_scores
+from adverse.errors import AdverseError
 from adverse.levels.context import PlacedDetections, TruePlaces
 from adverse.levels.match import FALSE, HIT, MatchedDetections
 from adverse.levels.outcomes import first_level
-from adverse.pages.view.picks import Pick
-from adverse.pages.view.session import ExploredRun, Grid
-from adverse.text import counted, shown
+from adverse.pages.view.session import ExploredRun, Grid, Pick
+from adverse.text import counted, shown, without_paths
 
 KINDS = {HIT: "hit", FALSE: "false"}
 IGNORED = "ignored"
@@ -162,8 +171,8 @@ def _segmented(
         for name, value in (*scores.items(), *per_class.items())
         if value is not None
     ]
-    kept = record["label_map"] is not None
-    return {"title": TITLE, "rows": rows, "labels": kept, "note": "" if kept else NOT_KEPT}
+    has_map = record["label_map"] is not None
+    return {"title": TITLE, "rows": rows, "labels": has_map, "note": "" if has_map else NOT_KEPT}
 
 
 def _colours() -> NDArray[np.uint8]:
@@ -176,3 +185,68 @@ def _colours() -> NDArray[np.uint8]:
 def metres(value: Any) -> float | None:
     """Return a distance as JSON can hold it: None where it is not known, or never."""
     return float(value) if np.isfinite(value) else None
+
+
+MOST_BYTES = 96 * 1024 * 1024
+QUICK = 1
+"""PNG compression: a page is served over the loopback, where time counts more than size."""
+CHANGED = "The data set has changed since the run: this is not the image that the SUT was shown."
+
+
+@dataclass(frozen=True)
+class FramePicture:
+    """A frame under a setting as PNG with its size; `why` it cannot be shown, or not be trusted."""
+
+    png: bytes = b""
+    width: int = 0
+    height: int = 0
+    why: str | None = None
+
+
+class Pictures:
+    """Renders frames one at a time, and keeps the latest."""
+
+    def __init__(self, run: ExploredRun, *, most_bytes: int = MOST_BYTES) -> None:
+        self.run = run
+        self.most_bytes = most_bytes
+        self.kept: OrderedDict[tuple[int, str], FramePicture] = OrderedDict()
+        self.roots = (run.store.folder.path.resolve(), run.store.run.folder, Path.home())
+        self._printed: set[str] = set()
+        self._lock = threading.Lock()  # plug-ins need not be safe to run in two threads
+
+    def of(self, frame: int, setting: str) -> FramePicture:
+        """Return a frame (a row of the run's frames) under a setting."""
+        key = (frame, setting)
+        with self._lock:
+            if key in self.kept:
+                self.kept.move_to_end(key)
+                return self.kept[key]
+            shown = self._render(frame, setting)
+            if shown.png:  # what failed may work again once the data are back
+                self.kept[key] = shown
+            while (
+                len(self.kept) > 1
+                and sum(len(picture.png) for picture in self.kept.values()) > self.most_bytes
+            ):
+                self.kept.popitem(last=False)
+            return shown
+
+    def _render(self, frame: int, setting: str) -> FramePicture:
+        name = self.run.store.frames.ids[frame]
+        try:
+            version = self.run.looker.version(name, setting)
+        except AdverseError as error:
+            self._tell(f"no picture: {error}")
+            return FramePicture(why=without_paths(str(error), *self.roots))
+        image = np.asarray(version.image)
+        png = cv2.imencode(".png", image[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, QUICK])[1].tobytes()
+        frames = self.run.store.frames
+        hashes = self.run.pixel_hashes(frames.logs[frames.log[frame]])
+        changed = version.pixels != hashes.get(name, version.pixels)
+        return FramePicture(png, int(image.shape[1]), int(image.shape[0]), CHANGED if changed else None)
+
+    def _tell(self, words: str) -> None:
+        """Say on the terminal, once, what the page says without paths."""
+        if words not in self._printed:
+            self._printed.add(words)
+            print(words, file=sys.stderr)  # noqa: T201

@@ -1,23 +1,25 @@
-"""A run opened to be looked at: what can be picked from it, and what was read of it lately.
+"""A run opened to be looked at: what can be picked from it, what a request picks, what was read of it lately.
 
-Whatever a request names is looked up here, among the names that the run's own tables hold; nothing that a
-request says ever becomes part of a path.
+Whatever a request names is looked up here, among the names that the run's own tables hold; numbers are
+checked, the rest is refused. Nothing that a request says ever becomes part of a path.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from starlette.exceptions import HTTPException
 
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
@@ -107,10 +109,8 @@ class ExploredRun:
             WHERE sut = $sut AND level = $level AND setting = $setting AND log = $log"""
         path = self._result("outcomes")
         with _readable(path), duckdb.connect() as connection:
-            found = connection.execute(sql, {"path": str(path), **names}).fetchone()
-        return (
-            None if found is None else dict(zip(("truths", "hits", "exposure", "cost"), found, strict=True))
-        )
+            row = connection.execute(sql, {"path": str(path), **names}).fetchone()
+        return None if row is None else dict(zip(("truths", "hits", "exposure", "cost"), row, strict=True))
 
     def _result(self, name: str) -> Path:
         """Return a table of the results; looked at again when it changed while the page is open."""
@@ -178,14 +178,13 @@ class ExploredRun:
 
     def _all_curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         columns = self._columns(sut, level)
-        found = {}
+        curves = {}
         for setting in (*self.settings, ANY_MILD, ANY):
             rows = columns["setting"] == setting
             if rows.any():
-                found[setting] = TradeOff(
-                    setting, *(columns[name][rows].astype(np.float64) for name in POINT)
-                )
-        return found
+                points = (columns[name][rows].astype(np.float64) for name in POINT)
+                curves[setting] = TradeOff(setting, *points)
+        return curves
 
     def _columns(self, sut: str, level: str) -> dict[str, NDArray[Any]]:
         path = self._result("curves")
@@ -201,8 +200,115 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, duckdb.Error, pa.ArrowException) as error:
         raise StoreError(
-            "a part of the results cannot be read",
+            "part of the results cannot be read",
             where=str(path),
             got=str(error).partition("\n")[0],
-            fix="Run adverse analyze on the run folder to have it again.",
+            fix="Run adverse analyze on the run folder to restore it.",
         ) from error
+
+
+FIRST_SENSITIVITY = 0.01
+"""Expected false positives per image at which the page opens."""
+MOST_DIGITS = 9
+HALF, WHOLE = 50, 100
+"""The divider, in percent of the picture's width."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """One view: a SUT at a level, two settings of a frame of a log, at one of the run's sensitivities.
+
+    `k` is the place of the sensitivity among those of the run, `frame` that of the frame in its log, `at`
+    where the divider stands.
+    """
+
+    sut: str
+    level: str
+    left: str
+    right: str
+    log: str
+    frame: int
+    k: int
+    at: int = HALF
+
+    @property
+    def sides(self) -> dict[str, str]:
+        """The settings that are looked at, by the side of the divider; one if both are the same."""
+        return {"both": self.left} if self.left == self.right else {"left": self.left, "right": self.right}
+
+    def query(self, **changes: str | int) -> str:
+        """Return the view as the query of an address, with some of it changed."""
+        return urlencode(asdict(replace(self, **changes)))  # type: ignore[arg-type]
+
+
+def picked(run: ExploredRun, query: Mapping[str, str]) -> Pick:
+    """Return the view that is asked for; what is not said is chosen for it.
+
+    Names that the run does not have raise 404, numbers that are none 400.
+    """
+    log = run.logs[_named_in_run("log", query, run.logs, _with_truth(run))]
+    settings = list(run.settings)
+    levels = run.levels or [""]
+    return Pick(
+        sut=_named_in_run("sut", query, run.suts, run.suts[0]),
+        level=_named_in_run("level", query, levels, levels[0]),
+        left=_named_in_run("left", query, settings, run.baseline),
+        right=_named_in_run("right", query, settings, settings[min(1, len(settings) - 1)]),
+        log=log.name,
+        frame=_number("frame", query, len(log.rows) - 1, lambda: _first_frame(run, log)),
+        k=_number("k", query, _most(run), lambda: _first_level(run)),
+        at=_number("at", query, WHOLE, lambda: HALF),
+    )
+
+
+def _named_in_run(name: str, query: Mapping[str, str], names: Iterable[str], default: str) -> str:
+    if name not in query:
+        return default
+    value = query[name]
+    for option in names:
+        as_forms_send_it = option.replace("\r\n", "\n").replace("\n", "\r\n")
+        if value in (option, as_forms_send_it):
+            return option
+    raise HTTPException(404, f"The run has no such {name}.")
+
+
+def _number(name: str, query: Mapping[str, str], most: int, default: Callable[[], int]) -> int:
+    """Return a whole number from 0; one beyond the end is the end, so that a shorter log can be picked."""
+    value = query.get(name, "")
+    if not value:
+        return default()
+    if not (value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS):
+        raise HTTPException(400, f"{name} is a whole number from 0 to {most}.")
+    return min(int(value), most)
+
+
+def _most(run: ExploredRun) -> int:
+    return len(run.grid(run.suts[0]).levels) - 1 if run.detection else 0
+
+
+def _first_level(run: ExploredRun) -> int:
+    if not run.detection:
+        return 0
+    levels = run.grid(run.suts[0]).levels
+    return int(np.argmin(np.abs(np.log(levels) - np.log(FIRST_SENSITIVITY))))
+
+
+def _with_truth(run: ExploredRun) -> str:
+    """Return the first test log with something to find, or else the first."""
+    if run.detection:
+        there = set(run.store.frames.log[run.store.truth.frame].tolist())
+        for log in run.logs.values():
+            if log.number in there:
+                return log.name
+    return next(iter(run.logs))
+
+
+def _first_frame(run: ExploredRun, log: LoggedFrames) -> int:
+    """Return the frame with the largest true object, or the first."""
+    if not run.detection:
+        return 0
+    truth = run.store.truth
+    mine = np.flatnonzero(np.isin(truth.frame, log.rows) & ~truth.ignore)
+    if not len(mine):
+        return 0
+    return int(np.searchsorted(log.rows, truth.frame[mine[np.argmax(truth.area[mine])]]))

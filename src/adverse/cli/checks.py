@@ -1,0 +1,221 @@
+"""check, requirements check, compare: a run held to rules, to what people tolerate, and to another run."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from adverse.cli.console import Console, ProgressWatcher
+from adverse.cli.options import FinishedRun, Fresh, Trust, Workers, trusted_plugins
+from adverse.cli.runs import interrupts
+from adverse.errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_PASS, StudyError
+
+RulesPath = Annotated[Path, typer.Argument(metavar="RULES", help="The rules (YAML); see docs/gate.md.")]
+Junit = Annotated[Path | None, typer.Option("--junit", help="Also write JUnit XML, for CI.")]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", help="Also write a Markdown summary, for a pull request.")
+]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
+Save = Annotated[bool, typer.Option("--save", help="Save the verdicts in the run, for its report.")]
+
+
+def check(
+    folder: FinishedRun,
+    rules: RulesPath,
+    junit: Junit = None,
+    markdown: Markdown = None,
+    json: JsonPath = None,
+    save: Save = False,  # noqa: FBT002
+    trust: Trust = False,  # noqa: FBT002
+) -> None:
+    """Check a run against rules: PASS, FAIL or INCONCLUSIVE.
+
+    \b
+    Examples:
+        adverse check runs/orchard rules.yaml
+        adverse check runs/orchard rules.yaml --junit gate.xml --markdown gate.md
+
+    A figure without an interval, or one the data does not support, never passes: it is INCONCLUSIVE.
+    For requirements based on what people tolerate, see adverse requirements check.
+    Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
+    """
+    from adverse.report.requirements import to_markdown, verdict_lines, verdict_table
+    from adverse.requirements.gate import RULES, check_run
+    from adverse.requirements.verdicts import exit_code, to_json, to_junit, write_verdicts
+    from adverse.store.durable import write_file
+    from adverse.store.read import finished
+
+    store = finished(folder)
+    verdicts = check_run(store, rules, registry=trusted_plugins(folder) if trust else None)
+    console = Console()
+    table = verdict_table(RULES, verdicts).only("verdict", "rule", "measured", "why")
+    table = table.stacked("rule", "rule", "why")
+    console.print(table.terminal(details=True, ruled=True))
+    for line in verdict_lines(verdicts):
+        console.say(line)
+    title = f"adverse check {folder.name}"
+    texts = (
+        (junit, to_junit(verdicts, suite=title)),
+        (markdown, to_markdown(verdicts, title=title)),
+        (json, to_json(verdicts)),
+    )
+    for path, text in texts:
+        if path is not None:
+            write_file(path, text.encode())
+    if save:
+        write_verdicts(store, RULES, verdicts)
+    raise typer.Exit(exit_code(verdicts))
+
+
+First = Annotated[Path, typer.Argument(metavar="BEFORE", help="The run before the change.")]
+Second = Annotated[Path, typer.Argument(metavar="AFTER", help="The run after it.")]
+Suts = Annotated[
+    list[str] | None,
+    typer.Option("--sut", help="BEFORE=AFTER: SUTs to compare; repeatable. [default: equal names]"),
+]
+Correction = Annotated[
+    Literal["holm", "none"],
+    typer.Option(help="holm: 5 % chance of any false claim at most; none: each comparison alone."),
+]
+HtmlPath = Annotated[Path | None, typer.Option("--html", help="Also write an HTML page.")]
+DifferencesCsv = Annotated[Path | None, typer.Option("--csv", help="Also write every difference as CSV.")]
+DifferencesJson = Annotated[Path | None, typer.Option("--json", help="Also write every difference as JSON.")]
+Fail = Annotated[bool, typer.Option("--fail-on-regression", help="Exit with 1 if a regression is certain.")]
+
+
+def compare(
+    first: First,
+    second: Second,
+    sut: Suts = None,
+    correction: Correction = "holm",
+    html: HtmlPath = None,
+    csv: DifferencesCsv = None,
+    json: DifferencesJson = None,
+    fail_on_regression: Fail = False,  # noqa: FBT002
+) -> None:
+    """Compare two runs on the same logs: regressions first.
+
+    \b
+    Examples:
+        adverse compare runs/before runs/after
+        adverse compare runs/before runs/after --fail-on-regression
+        adverse compare runs/orchard runs/orchard --sut anchor=centre
+
+    Both runs must hold the same images, evaluated in the same way; what only one of them has is named and
+    left out. Exit code 0; with --fail-on-regression 1 if a regression is certain.
+    """
+    from adverse.analysis.compare import compare as work_out
+    from adverse.report.comparison import (
+        comparison_lines,
+        comparison_table,
+        comparison_tables,
+        render_comparison,
+    )
+    from adverse.store.durable import write_file
+
+    comparison = work_out(first, second, suts=_pairs(sut or []), correction=correction)
+    console = Console()
+    for line in comparison_lines(comparison):
+        console.say(line)
+    for table in comparison_tables(comparison):
+        console.print(table.terminal(details=True))
+    whole = comparison_table(comparison)
+    for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(comparison))):
+        if path is not None:
+            write_file(path, text().encode())
+            console.say(f"written: {path}")
+    worse = fail_on_regression and comparison.of("regression")
+    raise typer.Exit(EXIT_GATE_FAILED if worse else EXIT_PASS)
+
+
+def _pairs(options: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in options:
+        before, sign, after = text.partition("=")
+        if not (before and sign and after) or before in pairs:
+            raise StudyError(
+                "a pair of SUTs cannot be read",
+                where="--sut",
+                got=text,
+                wanted="BEFORE=AFTER, each BEFORE once",
+                fix="Write for example --sut old=new.",
+            )
+        pairs[before] = after
+    return pairs
+
+
+requirements = typer.Typer(
+    help="Check reliability requirements: what people tolerate.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+RequirementsPath = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A requirements file, or a study with a requirements: section.")
+]
+CheckFolder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="The run folder. [default: runs/NAME-requirements beside the study]"),
+]
+
+
+@requirements.callback()
+def _main() -> None:
+    pass
+
+
+@requirements.command("check")
+def check_requirements(
+    file: RequirementsPath,
+    out: CheckFolder = None,
+    workers: Workers = None,
+    fresh: Fresh = False,  # noqa: FBT002
+) -> None:
+    """Check that SUTs tolerate the changes that people tolerate.
+
+    \b
+    Examples:
+        adverse requirements check requirements.yaml
+        adverse requirements check study.yaml --out runs/reliability --workers 4
+
+    Prints the reliability distance (required less measured; 0 or less is good) of every requirement and SUT
+    with its bounds and a verdict, and writes them and a page into the folder. Finished work is not repeated.
+    docs/requirements.md shows how to write requirements and explains the verdicts.
+
+    Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
+    """
+    from adverse.processes import all_cores
+    from adverse.report.requirements import requirement_lines, requirement_tables, write_requirements_page
+    from adverse.requirements.file import read_requirements
+    from adverse.requirements.results import as_data, as_verdict, save
+    from adverse.requirements.run import run_check
+    from adverse.requirements.verdicts import exit_code
+    from adverse.study.engines import Engine, Stop
+    from adverse.study.engines.local import InlineEngine, LocalEngine
+
+    requirements_file = read_requirements(file)
+    folder = (
+        out or requirements_file.study.folder / "runs" / f"{requirements_file.study.study.name}-requirements"
+    )
+    console = Console()
+    watch, stop = ProgressWatcher(console), Stop()
+    count = all_cores() if workers is None else workers
+    engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
+    checked = None
+    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
+        checked = run_check(requirements_file, folder, engine, watch=watch, stop=stop, fresh=fresh)
+    if checked is None:
+        watch.note(f"stopped; finished work is kept in {folder}. Run the same command to resume.")
+        raise typer.Exit(EXIT_INTERRUPTED)
+    data = as_data(checked)
+    for table in requirement_tables(data):
+        console.print(table.terminal(details=True))
+    for line in requirement_lines(data):
+        console.say(f"- {line}")
+    for name, path in zip(("results", "verdicts"), save(checked), strict=True):
+        console.say(f"{name + ':':10}{path}")
+    page = write_requirements_page(folder)
+    console.say(f"{'page:':10}{page}")
+    raise typer.Exit(exit_code(as_verdict(result) for result in checked.results))
