@@ -609,7 +609,7 @@ def _check_depth(title: str, image: Any, depth: object) -> None:
             f"{title} cannot work where depth is no distance",
             got=f"{1 - np.count_nonzero(depth > 0) / depth.size:.1%} of pixels are NaN, zero or negative",
             wanted="a distance in metres, or +inf for the sky, at every pixel",
-            fix="Fill them with adverse.depth.validity.usable, or leave the frame out.",
+            fix="Fill them with adverse.depth.usable, or leave the frame out.",
         )
 
 

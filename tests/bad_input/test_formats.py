@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from formats import (
     CAR,
     HEIGHT,

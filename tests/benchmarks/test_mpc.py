@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES, Cell, per_class, under_corruption
-from adverse.benchmarks.published import leaderboard
+from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES, Cell, leaderboard, per_class, under_corruption
 from adverse.errors import IncompleteError
 from adverse.mutations import batteries
 

@@ -15,7 +15,7 @@ import pytest
 from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.benchmarks.mpc import CORRUPTIONS
 from adverse.benchmarks.table import as_csv, as_data, bench_table
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import IncompleteError, StudyError
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine

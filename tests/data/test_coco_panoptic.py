@@ -11,7 +11,7 @@ import pytest
 
 from adverse import plugins
 from adverse.data.coco_panoptic import NO_PIXELS, coco_panoptic, looks_like
-from adverse.data.reading import guess
+from adverse.data.formats import guess
 from adverse.errors import DataError
 from adverse.types import Dataset, Frame
 

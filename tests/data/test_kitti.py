@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adverse.data.depth import projected_depth
 from adverse.data.kitti import kitti, looks_like
 from adverse.data.kitti_files import Difficulty, read_oxts
-from adverse.data.velodyne import projected_depth
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.types import Dataset, Frame
 from formats import (

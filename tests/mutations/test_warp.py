@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from adverse.mutations import area_kernels, corruptions, warp
+from adverse.mutations import area_kernels, corruptions, digital
 from pictures import photo, sizes
 
 
@@ -40,7 +40,7 @@ def test_elastic_fields_are_as_smooth_and_as_wide_as_the_references() -> None:
         ]
     )
     ramp = np.tile(np.linspace(0, 255, columns).astype(np.uint8), (rows, 1))
-    made = [warp.elastic(ramp, alpha=12.5, rng=np.random.default_rng(seed)) for seed in range(10)]
+    made = [digital.elastic(ramp, alpha=12.5, rng=np.random.default_rng(seed)) for seed in range(10)]
     inner = [image[20:-20, 30:-30].astype(np.float64) - ramp[20:-20, 30:-30] for image in made]
     pixels = np.std(inner) / (255 / (columns - 1))
     assert abs(pixels / (12.5 * wanted) - 1) < 0.1
@@ -55,7 +55,7 @@ def test_large_fields_made_on_a_coarser_grid_are_those_of_the_fine_one() -> None
         )
         for _ in range(4)
     ]
-    made = [warp._displacement((rows, columns), rng) for _ in range(4)]
+    made = [digital._displacement((rows, columns), rng) for _ in range(4)]
     for numbers in (
         np.std,
         lambda field: np.std(np.diff(field, axis=0)),

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from adverse.cli.app import app
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.study.input_trials import Ranked, pooled_precision
 
 SIDE, WIDTH, HEIGHT, BOX = 32, 128, 32, (32, 12)

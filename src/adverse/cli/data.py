@@ -83,7 +83,7 @@ def read_place(
 ) -> tuple[Dataset, Mapping[str, Any] | None, str]:
     """Return the data set, the data section that reads it, and a title for it."""
     from adverse import plugins
-    from adverse.data.reading import guess, guessed_options, read_format
+    from adverse.data.formats import guess, guessed_options, read_format
     from adverse.study.plan import read_dataset
     from adverse.study.spec import read_study
 

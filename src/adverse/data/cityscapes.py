@@ -31,8 +31,8 @@ from adverse.data.files import absent, inside, read_model
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import natural
 from adverse.data.maps import InstanceFile, LabelFile
-from adverse.data.objects import Truths, check_class_map, renamed
 from adverse.data.rig import CAMERA_AXES, turned
+from adverse.data.truth import Truths, check_class_map, renamed
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split

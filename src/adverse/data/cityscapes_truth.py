@@ -19,7 +19,7 @@ from scipy.ndimage import find_objects
 from adverse.data.files import read_model
 from adverse.data.images import Size
 from adverse.data.maps import INSTANCES
-from adverse.data.objects import AnnotatedObject, renamed
+from adverse.data.truth import AnnotatedObject, renamed
 from adverse.errors import DataError, suggestion
 
 OBJECTS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adverse.data import subsets
+from adverse.data.coco_truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
 from adverse.data.files import absent, inside, read_json
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
-from adverse.data.truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split

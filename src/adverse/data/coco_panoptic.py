@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from adverse.data import coco, codecs
+from adverse.data.coco_truth import CocoImage
 from adverse.data.files import absent, inside, read_bytes, read_json, read_model
 from adverse.data.images import DEFAULT_POLICY, MAX_MEGAPIXELS, ImageFile, ImagePolicy
-from adverse.data.objects import AnnotatedObject, Truths
-from adverse.data.truth import CocoImage
+from adverse.data.truth import AnnotatedObject, Truths
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log

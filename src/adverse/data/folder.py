@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from adverse.data import rig, subsets
+from adverse.data.coco_truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.maps import NAMES_FILE, InstanceFile, LabelFile, PixelClasses, read_pixel_classes
-from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split, Truth

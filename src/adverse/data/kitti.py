@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from adverse.data import subsets
+from adverse.data.depth import VelodyneDepth
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.kitti_files import CLASSES, Difficulty, Point, class_names, objects_of
 from adverse.data.kitti_layouts import Drive, Layout, Place, drives, find_layout
-from adverse.data.objects import Truths, check_class_map
-from adverse.data.velodyne import VelodyneDepth
+from adverse.data.truth import Truths, check_class_map
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split, Truth

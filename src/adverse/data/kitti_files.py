@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from adverse.data.files import lines_of, numbers, wrong_line
 from adverse.data.images import Size
-from adverse.data.objects import AnnotatedObject, Box, for_each_class, renamed
 from adverse.data.rig import CAMERA_AXES, turned
+from adverse.data.truth import AnnotatedObject, Box, for_each_class, renamed
 from adverse.errors import DataError, suggestion
 from adverse.types import Camera
 

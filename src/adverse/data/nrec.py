@@ -22,8 +22,8 @@ from adverse.data import subsets
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
-from adverse.data.objects import AnnotatedObject, Truths
 from adverse.data.strict_xml import Element, read_xml
+from adverse.data.truth import AnnotatedObject, Truths
 from adverse.data.voc import is_difficult, object_name, size_of, voc_box
 from adverse.errors import DataError
 from adverse.plugins import dataset

@@ -19,8 +19,8 @@ from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
 from adverse.data.maps import InstanceFile, LabelFile, PixelClasses
-from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.data.strict_xml import Element, read_xml, wrong
+from adverse.data.truth import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.errors import DataError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split

@@ -27,7 +27,7 @@ from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy
 from adverse.data.layout import natural
-from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
+from adverse.data.truth import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split

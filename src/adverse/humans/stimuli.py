@@ -16,8 +16,8 @@ import cv2
 import numpy as np
 
 from adverse.content import digest
-from adverse.data.reading import read_format
-from adverse.data.write import image_bytes
+from adverse.data.formats import read_format
+from adverse.data.images import image_bytes
 from adverse.errors import StudyError
 from adverse.humans.sampling import Picture
 from adverse.humans.study_file import HumanStudyFile

@@ -10,7 +10,7 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.benchmarks.classification import corruption_errors, mean_corruption_error, read_reference
-from adverse.benchmarks.published import SOURCE, Published
+from adverse.benchmarks.mpc import SOURCE, Published
 from adverse.benchmarks.table import BenchTable
 from adverse.curves.interval import FEW_LOGS
 from adverse.errors import StudyError

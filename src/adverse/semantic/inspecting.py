@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from adverse.errors import DataError
-from adverse.semantic.options import Options
+from adverse.semantic.checks import Options
 from adverse.semantic.resources import Entity, Resources
 from adverse.types import Image
 

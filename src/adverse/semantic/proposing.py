@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import MutationError, suggestion
-from adverse.semantic.checks import INDEX_CHECKS, PLACE_CHECKS, Asked, Place
-from adverse.semantic.options import DEPTH_CHECKS, Cell, Options
+from adverse.semantic.checks import DEPTH_CHECKS, INDEX_CHECKS, PLACE_CHECKS, Asked, Cell, Options, Place
 from adverse.semantic.painting import Patch, acting
 from adverse.semantic.placing import moved
 from adverse.semantic.recipes import Number, Recipe, Rejected

@@ -21,7 +21,7 @@ from typing import Any
 
 from adverse import plugins
 from adverse.content import PlannedFiles, digest
-from adverse.data.write import image_bytes
+from adverse.data.images import image_bytes
 from adverse.errors import StudyError
 from adverse.processes import ONE_THREAD, SAFE_PATH
 from adverse.store.durable import append_line, storage_errors, write_file

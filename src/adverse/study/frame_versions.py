@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.content import digest
-from adverse.depth.validity import Policy, usable
+from adverse.depth import Policy, usable
 from adverse.errors import AdverseError, one_line
 from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adverse.depth.validity import Policy
+from adverse.depth import Policy
 from adverse.plugins import Kind
 from adverse.types import Frame, Setting, Task
 from adverse.visual import Backend

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from adverse import plugins
 from adverse.content import digest
-from adverse.data.reading import read_format
+from adverse.data.formats import read_format
 from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.marks import LEVEL_NEEDS

@@ -14,8 +14,8 @@ import numpy as np
 import yaml
 
 from adverse.data.check import Checked, check
-from adverse.data.reading import guess, read_format
-from adverse.data.write import write_image
+from adverse.data.formats import guess, read_format
+from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.plugins import Registry, bind
 from adverse.study.input_trials import Labelled, Showing, convention, labelled_images, try_out

@@ -20,7 +20,7 @@ from adverse.errors import InfrastructureError, SutError
 from adverse.processes import not_outliving_us, our_environment, our_module
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY, check_answer, named
-from adverse.suts.running import EXIT_S, LostError, Running
+from adverse.suts.child_process import EXIT_S, LostError, Running
 from adverse.types import Answer, Image, Task
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adverse import plugins
-from adverse.data.reading import guess, guessed_options, read_format
+from adverse.data.formats import guess, guessed_options, read_format
 from adverse.errors import DataError, PluginError
 from adverse.types import Dataset
 from formats import (
