@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from adverse import mutations, plugins
 from adverse.mutations import area_kernels, defocus, pixel_kernels
 from adverse.mutations.compiled import Kernel
+from adverse.plugins.registry import reachable_sources
 from pictures import photo
 
 TEXTS = (
@@ -44,7 +45,7 @@ def test_every_kernel_is_part_of_the_code_that_a_mutation_is_known_by() -> None:
         ("defocus", "defocus.py"),
     ):
         module = sys.modules[registry.get("mutation", name).function.__module__]
-        assert file in {path.name for path in plugins._reachable_sources(module.__name__)}
+        assert file in {path.name for path in reachable_sources(module.__name__)}
 
 
 def test_kernels_keep_their_names() -> None:

@@ -13,7 +13,7 @@ from adverse.benchmarks.ap import coco_family
 from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.levels.outcomes import standardize
 from adverse.requirements.measures import ClassifierAnswers, DetectorAnswers, Rows, SegmenterAnswers, Tally
-from adverse.store.read import Answers, PixelCounts, Ranked
+from adverse.store.tables import Answers, PixelCounts, Ranked
 from levels.scenes import random_scene
 
 BASELINE, CHANGED = "identity", "changed"

@@ -19,7 +19,7 @@ from analysis.test_results import write_images
 
 ONCE = (
     "study/spec.py:_validated",
-    "plugins.py:load_file",
+    "plugins/registry.py:load_file",
     "data/formats.py:read_format",
     "study/plan.py:make_plan",
     "store/read.py:finished",

@@ -17,7 +17,8 @@ from adverse.benchmarks import classification, segmentation
 from adverse.benchmarks.intervals import LeftOut, interval
 from adverse.benchmarks.task_table import DEFAULTS, answers_of, image_scores, task_metric
 from adverse.curves.interval import Interval
-from adverse.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, QUARANTINED, PixelCounts, Ranked
 
 Status = Literal["ok", "incomplete", "insufficient"]
 METRICS = {"segmentation": "mean_iou", "classification": "top1"}

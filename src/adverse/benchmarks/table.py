@@ -36,7 +36,8 @@ from adverse.benchmarks.mpc import (
 from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, numbers, settings_scores, task_metric
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.store.folder import BENCHMARK
-from adverse.store.read import Answers, Store, finished
+from adverse.store.read import Store, finished
+from adverse.store.tables import Answers
 
 CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
 """The settings that are cells of the benchmark."""

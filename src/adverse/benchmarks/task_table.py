@@ -14,7 +14,8 @@ from adverse.benchmarks.intervals import LeftOut, Without, without_groups
 from adverse.benchmarks.metrics import Named
 from adverse.benchmarks.mpc import Cell, Robustness, per_class, under_corruption
 from adverse.errors import StudyError, suggestion
-from adverse.store.read import FAULT, PixelCounts, Ranked, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, PixelCounts, Ranked
 from adverse.types import Task
 
 Array = NDArray[np.float64]

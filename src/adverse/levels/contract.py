@@ -26,7 +26,7 @@ from adverse.levels.match import match_detections
 from adverse.levels.outcomes import Events, Outcomes
 from adverse.plugins import Finding, Plugin
 from adverse.robot.profile import Robot
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 LOGS, FRAMES = 6, 8
 """Logs of the made-up run, every second one with people, and frames of each."""

@@ -21,7 +21,7 @@ from adverse.levels.places import ROUNDING_M, LogPaths, stations_m
 from adverse.plugins import level
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 
 @level(

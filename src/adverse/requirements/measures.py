@@ -22,7 +22,8 @@ from adverse.benchmarks.matching import FoundObjects, TrueObjects
 from adverse.benchmarks.segmentation import iou_parts
 from adverse.levels.match import FALSE, HIT, false_scores, match, match_detections
 from adverse.levels.outcomes import standardize
-from adverse.store.read import FAULT, OK, Answers, Store, TruthTable
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, OK, Answers, TruthTable
 
 Array = NDArray[np.float64]
 

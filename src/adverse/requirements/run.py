@@ -40,7 +40,8 @@ from adverse.requirements.measures import (
     task_answers,
 )
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
-from adverse.store.read import QUARANTINED, Store, finished
+from adverse.store.read import Store, finished
+from adverse.store.tables import QUARANTINED
 from adverse.study.engines import Engine, Stop
 from adverse.study.run import RunWatcher, run_study
 from adverse.study.spec import StudyFile
