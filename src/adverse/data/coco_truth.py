@@ -120,7 +120,7 @@ def truth_by_image(
     of_image: Mapping[Key, list[CocoAnnotation]] = defaultdict(list)
     for annotation in coco.annotations:
         of_image[annotation.image_id].append(annotation)
-    found: dict[Key, ImageTruth] = {}
+    truths: dict[Key, ImageTruth] = {}
     for image in coco.images:
         mine = of_image[image.id]
         if not mine:
@@ -140,10 +140,10 @@ def truth_by_image(
         try:
             _check_boxes(image, mine, truth, size_of(image), notes)
         except AdverseError as error:
-            found[image.id] = ImageTruth(truth, str(error))
+            truths[image.id] = ImageTruth(truth, str(error))
         else:
-            found[image.id] = ImageTruth(truth, None)
-    return found
+            truths[image.id] = ImageTruth(truth, None)
+    return truths
 
 
 def _check_boxes(

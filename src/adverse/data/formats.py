@@ -73,7 +73,7 @@ def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
 
 def guessed_options(plugin: Plugin, path: Path) -> Mapping[str, Any]:
     """Return the options that a named format would be read with at a path: at least its root."""
-    found = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
-    if found is not None:
-        return found
+    options = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
+    if options is not None:
+        return options
     return {"root": str(path)} if "root" in plugin.options else {}

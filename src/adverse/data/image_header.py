@@ -100,8 +100,8 @@ def tiff_value(block: bytes, tag: int) -> int | None:
         (start,) = struct.unpack_from(f"{order}I", block, 4)
         (count,) = struct.unpack_from(f"{order}H", block, start)
         for at in range(start + 2, start + 2 + 12 * count, 12):
-            found, kind, _ = struct.unpack_from(f"{order}HHI", block, at)
-            if found == tag and kind in _WIDTHS:
+            entry_tag, kind, _ = struct.unpack_from(f"{order}HHI", block, at)
+            if entry_tag == tag and kind in _WIDTHS:
                 (value,) = struct.unpack_from(f"{order}{_WIDTHS[kind]}", block, at + 8)
                 return int(value)
     except struct.error as error:

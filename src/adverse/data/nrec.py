@@ -104,10 +104,10 @@ COUNTS: dict[Subset, Callable[[Seen], bool]] = {
 
 def looks_like(path: Path) -> dict[str, Any] | None:
     """Recognise the folders of at least one split."""
-    found = [kind for kind, name in SPLITS.items() if (path / name / COLLECTED / ANNOTATIONS).is_dir()]
-    if not found:
+    splits = [kind for kind, name in SPLITS.items() if (path / name / COLLECTED / ANNOTATIONS).is_dir()]
+    if not splits:
         return None
-    used = [kind for kind in found if kind != "train"] or found
+    used = [kind for kind in splits if kind != "train"] or splits
     return {"root": str(path), "split": {kind: SPLITS[kind] for kind in used}}
 
 
@@ -136,23 +136,23 @@ def nrec(
         pictures = by_stem(_folder(collected, images), root, SUFFIXES)
         taken: dict[str, list[_Taken]] = defaultdict(list)
         for stem in sorted(files, key=natural):
-            one = _taken(files[stem], stem, subset, notes)
-            taken[one.log or stem].append(one)
+            member = _taken(files[stem], stem, subset, notes)
+            taken[member.log or stem].append(member)
         for log_id, members in _by_camera(taken):
             placed = []
-            for index, one in enumerate(sorted(members, key=lambda one: one.time_s)):
-                path = pictures.get(one.stem, collected / images / f"{one.stem}.png")
-                image = ImageFile(path, policy, one.size)
-                truth, fault = truths.of(one.people, image)
+            for index, member in enumerate(sorted(members, key=lambda member: member.time_s)):
+                path = pictures.get(member.stem, collected / images / f"{member.stem}.png")
+                image = ImageFile(path, policy, member.size)
+                truth, fault = truths.of(member.people, image)
                 missing = absent(path, "image")
                 frame = Frame(
-                    id=f"{prefix}{log_id}/{one.stem}",
+                    id=f"{prefix}{log_id}/{member.stem}",
                     log_id=prefix + log_id,
                     index=index,
                     image=image,
                     truth=truth,
-                    image_id=one.stem,
-                    time_s=one.time_s,
+                    image_id=member.stem,
+                    time_s=member.time_s,
                     fault=fault if missing is None else str(missing),
                 )
                 placed.append(frame)
@@ -199,16 +199,16 @@ def _text(element: Element | None) -> str:
 
 def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]:
     """Cut each log by camera; its name is kept where one camera took all of it."""
-    found: dict[str, list[_Taken]] = defaultdict(list)
+    by_camera: dict[str, list[_Taken]] = defaultdict(list)
     for log, members in taken.items():
-        cameras = {one.camera for one in members}
-        for one in members:
-            found[log if len(cameras) == 1 else f"{log}/camera{one.camera}"].append(one)
-    return sorted(found.items(), key=lambda item: natural(item[0]))
+        cameras = {image.camera for image in members}
+        for image in members:
+            by_camera[log if len(cameras) == 1 else f"{log}/camera{image.camera}"].append(image)
+    return sorted(by_camera.items(), key=lambda item: natural(item[0]))
 
 
 def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[AnnotatedObject]:
-    found = []
+    people = []
     for element in top.all("object"):
         name = object_name(element)
         if name not in (PERSON, PART):
@@ -222,10 +222,10 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
             log=log,
             place=place,
         )
-        found.append(
+        people.append(
             AnnotatedObject(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen))
         )
-    return found
+    return people
 
 
 def _folder(collected: Path, name: str) -> Path:

@@ -48,18 +48,18 @@ class Truths:
             self.notes[NEGATIVE] += 1
         labels = {name: number for number, name in enumerate(self.categories)}
         unknown = (np.nan, np.nan, np.nan)
-        points = [unknown if one.position_m is None else one.position_m for one in objects]
+        points = [unknown if thing.position_m is None else thing.position_m for thing in objects]
         truth = Truth(
-            boxes=np.array([one.box for one in objects], np.float64).reshape(-1, 4),
-            labels=np.array([labels[one.label] for one in objects], np.int64),
-            ignore=np.array([one.ignore for one in objects], np.bool_),
+            boxes=np.array([thing.box for thing in objects], np.float64).reshape(-1, 4),
+            labels=np.array([labels[thing.label] for thing in objects], np.int64),
+            ignore=np.array([thing.ignore for thing in objects], np.bool_),
             ids=np.array([next(self.ids) for _ in objects], np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
         )
         self.notes[IGNORED] += int(truth.ignore.sum())
         try:
             width, height = image.measure() if objects else (1, 1)
-            self.notes[PARTLY_OUTSIDE] += sum(_partly_outside(one, width, height) for one in objects)
+            self.notes[PARTLY_OUTSIDE] += sum(_partly_outside(thing, width, height) for thing in objects)
         except AdverseError as error:
             return ImageTruth(truth, str(error))
         return ImageTruth(truth, None)
@@ -70,9 +70,9 @@ def renamed(name: str, class_map: Mapping[str, str]) -> str:
     return class_map.get(name, name)
 
 
-def check_class_map(class_map: Mapping[str, str], known: Iterable[str]) -> None:
+def check_class_map(class_map: Mapping[str, str], classes: Iterable[str]) -> None:
     """Refuse a class_map that names a class the data do not have."""
-    names = set(known)
+    names = set(classes)
     for name in class_map:
         if name not in names:
             raise StudyError(
@@ -88,20 +88,20 @@ def for_each_class(region: AnnotatedObject, categories: Iterable[str]) -> list[A
     return [replace(region, label=name, ignore=True) for name in categories]
 
 
-def _partly_outside(one: AnnotatedObject, width: int, height: int) -> bool:
-    x0, y0, x1, y1 = one.box
+def _partly_outside(thing: AnnotatedObject, width: int, height: int) -> bool:
+    x0, y0, x1, y1 = thing.box
     if x1 <= x0 or y1 <= y0:
-        raise _bad_box(one, "has no size", "a box whose right and lower side come after the left and upper")
+        raise _bad_box(thing, "has no size", "a box whose right and lower side come after the left and upper")
     if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
-        raise _bad_box(one, "is outside the image", f"a box in {width}x{height} pixels")
+        raise _bad_box(thing, "is outside the image", f"a box in {width}x{height} pixels")
     return min(x0, y0, width - x1, height - y1) < -ROUNDING_PX
 
 
-def _bad_box(one: AnnotatedObject, what: str, wanted: str) -> DataError:
-    shown = ", ".join(f"{value:g}" for value in one.box)
+def _bad_box(thing: AnnotatedObject, what: str, wanted: str) -> DataError:
+    shown = ", ".join(f"{value:g}" for value in thing.box)
     return DataError(
-        f"the box of a {one.label} {what}",
-        where=one.where,
+        f"the box of a {thing.label} {what}",
+        where=thing.where,
         got=f"x0, y0, x1, y1 = {shown}",
         wanted=wanted,
         fix="Correct the box or take the object out.",

@@ -17,14 +17,14 @@ from adverse.types import Depth
 Policy = Literal["refuse", "far", "nearest"]
 
 
-class Usable(NamedTuple):
+class UsableDepth(NamedTuple):
     """Depth without invalid pixels, and the share that was."""
 
     depth_m: Depth
     invalid_share: float
 
 
-def usable(depth_m: Depth, policy: Policy, *, where: str) -> Usable:
+def usable(depth_m: Depth, policy: Policy, *, where: str) -> UsableDepth:
     """Return depth that is valid everywhere, by the study's policy, or raise.
 
     `far` puts +inf where depth is invalid; `nearest` the depth of the nearest valid pixel.
@@ -32,7 +32,7 @@ def usable(depth_m: Depth, policy: Policy, *, where: str) -> Usable:
     valid = depth_m > 0  # False for NaN too
     share = 1.0 - float(np.count_nonzero(valid)) / depth_m.size
     if share == 0:
-        return Usable(depth_m, 0.0)
+        return UsableDepth(depth_m, 0.0)
     if policy == "refuse" or not valid.any():
         raise MutationError(
             "the depth map has pixels without a depth",
@@ -43,8 +43,8 @@ def usable(depth_m: Depth, policy: Policy, *, where: str) -> Usable:
             "study, --invalid-depth for adverse mutate.",
         )
     if policy == "far":
-        return Usable(np.where(valid, depth_m, np.float32(np.inf)).astype(np.float32), share)
-    return Usable(_nearest(depth_m, valid), share)
+        return UsableDepth(np.where(valid, depth_m, np.float32(np.inf)).astype(np.float32), share)
+    return UsableDepth(_nearest(depth_m, valid), share)
 
 
 def _nearest(depth_m: Depth, valid: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Depth:

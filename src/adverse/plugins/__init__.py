@@ -8,7 +8,7 @@ from adverse.plugins.decorators import PIXEL_LIBRARIES, dataset, level, metric, 
 from adverse.plugins.options import Colour, Fraction, NonNegative, Option, Positive, unchanged_at
 from adverse.plugins.registry import (
     ENTRY_POINT_GROUP,
-    Finding,
+    ContractFinding,
     Kind,
     LooksLike,
     Plugin,
@@ -28,7 +28,7 @@ __all__ = [
     "ENTRY_POINT_GROUP",
     "PIXEL_LIBRARIES",
     "Colour",
-    "Finding",
+    "ContractFinding",
     "Fraction",
     "Kind",
     "LooksLike",

@@ -21,10 +21,10 @@ from adverse.plugins.registry import LooksLike, Plugin
 
 P = ParamSpec("P")
 R = TypeVar("R")
-GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "told")
+GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "details")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what.
 
-`registry` is for mutations made of others; `told` is a dict that takes numbers worth a record.
+`registry` is for mutations made of others; `details` is a dict that takes numbers worth a record.
 """
 PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
 """Distributions whose version can change what a mutation does to a pixel."""
@@ -215,10 +215,10 @@ def _check_marks(
             got=repr(hazards),
             fix='Write hazards=(Hazard("medium", "particles", "more", "rain falls"),), or () for none.',
         )
-    said = [("hazard", hazard.option) for hazard in hazards or ()]
+    options_named = [("hazard", hazard.option) for hazard in hazards or ()]
     if strength is not None:
-        said.append(("strength", strength.option))
-    for noun, option in said:
+        options_named.append(("strength", strength.option))
+    for noun, option in options_named:
         if option is not None and option not in options:
             raise PluginError(
                 f"{title}: its {noun} names an option that it does not have",

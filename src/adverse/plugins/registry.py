@@ -74,7 +74,7 @@ class Plugin:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ContractFinding:
     """One check of its contract on one plug-in; `error` is None where it holds."""
 
     plugin: str
@@ -195,10 +195,10 @@ def load_file(path: Path) -> ModuleType:
 
 def marked(module: ModuleType) -> list[Plugin]:
     """Return the plug-ins that a module itself defines."""
-    found = (getattr(value, "__adverse__", None) for value in vars(module).values())
+    marks = (getattr(value, "__adverse__", None) for value in vars(module).values())
     return [
         plugin
-        for plugin in found
+        for plugin in marks
         if isinstance(plugin, Plugin) and plugin.function.__module__ == module.__name__
     ]
 
@@ -269,17 +269,17 @@ def reachable_sources(module_name: str) -> set[Path]:
     """Return the source files of a module and of the modules of its own folder that it uses."""
     start = sys.modules[module_name]
     folder = Path(inspect.getsourcefile(start) or "").parent
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     queue = [start]
     while queue:
         module = queue.pop()
         file = Path(getattr(module, "__file__", None) or "")
-        if module.__name__ in found or file.parent != folder or file.suffix != ".py":
+        if module.__name__ in files or file.parent != folder or file.suffix != ".py":
             continue
-        found[module.__name__] = file
+        files[module.__name__] = file
         for value in vars(module).values():
             used = value if isinstance(value, ModuleType) else inspect.getmodule(value)
             if used is not None:
                 queue.append(used)
     beside = imported_beside(Path(start.__file__ or "")) if module_name.startswith(USERS_FILE) else set()
-    return {*found.values(), *beside}
+    return {*files.values(), *beside}

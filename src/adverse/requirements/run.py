@@ -98,10 +98,10 @@ class SutEvidence:
 
     def version_stats(self, settings: tuple[str, ...]) -> VersionStats:
         """Return how making the versions went."""
-        table = self.store.told(self.sut, settings).to_pylist()
+        table = self.store.mutation_details(self.sut, settings).to_pylist()
         frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
         rows = [row for row in table if row["frame"] in frames]
-        records = [dict(row["told"] or ()) for row in rows]
+        records = [dict(row["details"] or ()) for row in rows]
         refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
         reached = [record["visual_change"] for record in records if "visual_change" in record]
         tries = sum(int(record.get("tries", 0)) for record in records)

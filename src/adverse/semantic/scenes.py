@@ -67,13 +67,13 @@ def _fitted(road: NDArray[np.bool_], depth_m: NDArray[np.float32]) -> GroundPlan
     rows, columns = rows[::step], columns[::step]
     nearness = 1 / depth_m[rows, columns].astype(np.float64)
     terms = np.stack([columns, rows, np.ones(len(rows))], axis=1).astype(np.float64)
-    kept = np.ones(len(rows), np.bool_)
-    found = np.zeros(3)
+    inliers = np.ones(len(rows), np.bool_)
+    plane = np.zeros(3)
     for _ in range(3):  # what is no road, or wrongly measured, falls out
-        found[:] = np.linalg.lstsq(terms[kept], nearness[kept], rcond=None)[0]
-        off = np.abs(terms @ found - nearness)
-        kept = off <= max(OUTLIER * 1.4826 * float(np.median(off)), 1e-6)
-    a, b, c = (float(value) for value in found)
+        plane[:] = np.linalg.lstsq(terms[inliers], nearness[inliers], rcond=None)[0]
+        off = np.abs(terms @ plane - nearness)
+        inliers = off <= max(OUTLIER * 1.4826 * float(np.median(off)), 1e-6)
+    a, b, c = (float(value) for value in plane)
     return GroundPlane(a, b, c, metric=True) if b > 0 else None
 
 
@@ -142,8 +142,8 @@ class Scene:
     @cached_property
     def void(self) -> frozenset[int]:
         """The labels of the scene that have no name and so are not judged."""
-        found = np.flatnonzero(np.bincount(self.labels.reshape(-1)))
-        return frozenset(found.tolist()) - self.classes.keys()
+        present = np.flatnonzero(np.bincount(self.labels.reshape(-1)))
+        return frozenset(present.tolist()) - self.classes.keys()
 
     @cached_property
     def things(self) -> Mapping[int, Thing]:
@@ -268,13 +268,13 @@ def _things(labels: Labels, instances: Instances) -> list[Thing]:
     parts: dict[int, list[tuple[int, int, Box]]] = {}
     for value, count, box in zip(key[first].tolist(), pixels.tolist(), boxes.tolist(), strict=True):
         parts.setdefault(value >> 16, []).append((count, value & 0xFFFF, tuple(box)))
-    found = []
+    things = []
     for instance, some in parts.items():
         corners = np.array([box for _, _, box in some])
         box = (*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())
         most = max(some, key=lambda part: (part[0], -part[1]))
-        found.append(Thing(instance, most[1], box, sum(part[0] for part in some), len(some) > 1))
-    return found
+        things.append(Thing(instance, most[1], box, sum(part[0] for part in some), len(some) > 1))
+    return things
 
 
 def _check(scene: Scene) -> None:

@@ -77,9 +77,9 @@ class Journal(ABC, Generic[E]):
 
     def forget(self, lost: Callable[[E], bool]) -> int:
         """Drop entries, and return how many; the file on disk follows with `mend`."""
-        kept = [entry for entry in self.entries if not lost(entry)]
-        dropped = len(self.entries) - len(kept)
-        self.entries = kept
+        remaining = [entry for entry in self.entries if not lost(entry)]
+        dropped = len(self.entries) - len(remaining)
+        self.entries = remaining
         self._stale = self._stale or dropped > 0
         return dropped
 

@@ -84,12 +84,12 @@ class DetectionFiles:
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
         """Return the cells whose files can hold one of some frames: few of many, where logs are long."""
         wanted = sorted(frames)
-        kept = [
+        files = [
             file
             for file in dict.fromkeys(cells["file"].to_pylist())
             if file not in self._spans or _between(wanted, *self._spans[file])
         ]
-        return cells.filter(pc.is_in(cells["file"], value_set=pa.array(kept, pa.string())))
+        return cells.filter(pc.is_in(cells["file"], value_set=pa.array(files, pa.string())))
 
 
 def _between(ordered: Sequence[str], first: str, last: str) -> bool:

@@ -30,7 +30,7 @@ from adverse.store.tables import (
     Answers,
     Frames,
     PixelCounts,
-    Ranked,
+    RankedClasses,
     TruthTable,
     place_in_group,
     positions,
@@ -228,12 +228,12 @@ class Store:
         """Return what a segmenter came to, by setting."""
         return {setting: self._pixel_counts(table) for setting, table in self._rows(sut, "confusion")}
 
-    def ranked(self, sut: str) -> dict[str, Ranked]:
+    def ranked(self, sut: str) -> dict[str, RankedClasses]:
         """Return what a classifier said, by setting."""
         by_setting = {}
         for setting, table in self._rows(sut, "ranked"):
             best = [row or [] for row in table["ranked"].to_pylist()]
-            by_setting[setting] = Ranked(*self._frame_and_status(table), best)
+            by_setting[setting] = RankedClasses(*self._frame_and_status(table), best)
         return by_setting
 
     def _rows(self, sut: str, column: str) -> Iterator[tuple[str, pa.Table]]:
@@ -262,9 +262,9 @@ class Store:
         counts[row, true, predicted] = entries.field("pixels").to_numpy()
         return PixelCounts(*self._frame_and_status(table), counts)
 
-    def told(self, sut: str, settings: Iterable[str]) -> pa.Table:
-        """Return frame, setting, status, reason and what the mutation told, under some settings."""
-        columns = ("frame", "setting", "status", "reason", "told")
+    def mutation_details(self, sut: str, settings: Iterable[str]) -> pa.Table:
+        """Return frame, setting, status, reason and the details of the mutation, under some settings."""
+        columns = ("frame", "setting", "status", "reason", "details")
         cells = self._detections.cells_of(sut=sut, settings=settings)
         order = "ORDER BY d.setting, d.frame"
         table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells, order)
@@ -357,8 +357,8 @@ class Store:
         lists = table["scores"].combine_chunks()
         counts = pc.list_value_length(lists).to_numpy()
         labels = positions(table["labels"].combine_chunks().flatten(), classes)
-        kept = labels >= 0
-        row = np.repeat(np.arange(len(counts)), counts)[kept]
+        counted = labels >= 0
+        row = np.repeat(np.arange(len(counts)), counts)[counted]
         boxes = table["boxes"].combine_chunks().flatten().flatten().to_numpy().reshape(-1, 4)
         return Answers(
             frame=frame[order],
@@ -366,10 +366,10 @@ class Store:
             offsets=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(counts)))]).astype(
                 np.int64
             ),
-            boxes=boxes[kept],
-            scores=lists.flatten().to_numpy()[kept],
-            labels=labels[kept],
-            depths_m=table["depths"].combine_chunks().flatten().to_numpy()[kept],
+            boxes=boxes[counted],
+            scores=lists.flatten().to_numpy()[counted],
+            labels=labels[counted],
+            depths_m=table["depths"].combine_chunks().flatten().to_numpy()[counted],
         )
 
 

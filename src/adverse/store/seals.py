@@ -153,14 +153,14 @@ def _write_seals(folder: RunFolder, seals: Mapping[str, Seal]) -> None:
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verification:
     """How many files were checked, and what was wrong with which."""
 
     files: int
     problems: tuple[AdverseError, ...]
 
 
-def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verified:
+def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verification:
     """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was worked out."""
     manifest = folder.read_manifest()
     sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
@@ -182,18 +182,18 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> V
     if results:
         derived = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
         files, problems = files + derived.files, [*problems, *derived.problems]
-    return Verified(files, tuple(problems))
+    return Verification(files, tuple(problems))
 
 
-def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verified:
+def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verification:
     """Check what was worked out; against the state of the run only where that is `whole`."""
     try:
         seals, names = read_seals(folder), derived_files(folder)
     except StoreError as error:
-        return Verified(1, (error,))
+        return Verification(1, (error,))
     state = state_of(folder, manifest) if whole else None
     broken = (broken_seal(folder, name, seals.get(name), state) for name in names)
-    return Verified(len(names), tuple(problem for problem in broken if problem is not None))
+    return Verification(len(names), tuple(problem for problem in broken if problem is not None))
 
 
 def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:

@@ -78,7 +78,7 @@ class PixelCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
+class RankedClasses:
     """What a classifier said under one setting: the best classes of each frame, best first."""
 
     frame: NDArray[np.int64]

@@ -37,8 +37,8 @@ class FrameVersion:
     """The depth map as stored, when detections are to be located."""
     labels: NDArray[np.uint8] | None = None
     """The true label map, when pixels are judged."""
-    told: Mapping[str, float] = field(default_factory=dict)
-    """What the mutation told about what it did."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """What the mutation reports about what it did."""
 
 
 class FrameVersions:
@@ -71,7 +71,7 @@ class FrameVersions:
         if loaded is None:
             return FrameVersion(self.frame, setting, refused=self._refused)
         self.tell(Stage("mutating", self.frame.id, setting.id))
-        told: dict[str, float] = {}
+        details: dict[str, float] = {}
         try:
             image = apply_setting(
                 loaded.image,
@@ -81,14 +81,14 @@ class FrameVersions:
                 key=self.frame.log_id if setting.coherent else self.frame.id,
                 depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
                 labels=loaded.labels() if "labels" in setting.needs else None,
-                told=told,
+                details=details,
             )
         except Exception as error:  # noqa: BLE001
-            return FrameVersion(self.frame, setting, refused=one_line(error), told=told)
-        told |= self._visual_change(loaded.image, image, setting)
+            return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
+        details |= self._visual_change(loaded.image, image, setting)
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, told=told)
+        version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
         return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
 
     def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:

@@ -78,13 +78,13 @@ class LoadedSut:
         if version.labels is None:
             return {}
         nothing = np.full(version.labels.shape, len(self.sut.classes), np.int64)
-        said = nothing if answer is None else answer.labels
-        kept: dict[str, Any] = {"confusion": self._confusion(version.labels, said)}
+        predicted = nothing if answer is None else answer.labels
+        columns: dict[str, Any] = {"confusion": self._confusion(version.labels, predicted)}
         if self.job.keep_label_maps and answer is not None:
-            kept["label_map"] = cv2.imencode(".png", answer.labels)[1].tobytes()
-        return kept
+            columns["label_map"] = cv2.imencode(".png", answer.labels)[1].tobytes()
+        return columns
 
-    def _confusion(self, true: NDArray[Any], said: NDArray[Any]) -> list[dict[str, str | int]]:
+    def _confusion(self, true: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, str | int]]:
         """Count pixels by true and predicted class; pixels whose true class has no name are left out."""
         classes = list(dict.fromkeys(self.job.pixel_classes.values()))
         columns = [*classes, OTHER]
@@ -95,7 +95,7 @@ class LoadedSut:
         for label, name in self.names.items():
             column[label] = classes.index(name)
         judged = row[true]
-        place = np.where(judged < len(classes) * len(columns), judged + column[said], judged)
+        place = np.where(judged < len(classes) * len(columns), judged + column[predicted], judged)
         counts = np.bincount(place.ravel(), minlength=len(classes) * len(columns) + 1)[:-1]
         return [
             {

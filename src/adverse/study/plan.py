@@ -29,10 +29,10 @@ from adverse.suts.build import is_recorded, missing_recordings, review_recording
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
 from adverse.suts.recorded_check import Needed, Review
-from adverse.suts.score_cuts import said_cuts
+from adverse.suts.score_cuts import declared_cuts
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
-KEY_VERSION = "cell-3"
+KEY_VERSION = "cell-4"
 LIMITS = ("timeout_s", "memory_limit_mb")
 """Keys of a SUT that are also said to an adapter with limits of its own."""
 REPEAT_ONE_IN = 64
@@ -94,7 +94,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] 
         *_missing_files(file, registry, job),
         *recorded.errors,
     ]
-    cuts = [f"{task.name}: {line}" for task in suts for line in said_cuts(task.options)]
+    cuts = [f"{task.name}: {line}" for task in suts for line in declared_cuts(task.options)]
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
     warnings = (*cuts, *recorded.warnings)

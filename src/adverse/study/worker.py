@@ -121,11 +121,12 @@ class Worker:
         ]
         for index in sorted({cell.setting for cell in unit.cells}):
             setting = self.job.settings[index]
-            asked = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
+            suts_of_setting = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
             queues = [
-                SutQueue(sut, twice=unit.twice, avoid=avoid, tell=self.tell, keep=keep) for sut in asked
+                SutQueue(sut, twice=unit.twice, avoid=avoid, tell=self.tell, keep=keep)
+                for sut in suts_of_setting
             ]
-            looking = any(sut.looks and sut.outage is None for sut in asked)
+            looking = any(sut.looks and sut.outage is None for sut in suts_of_setting)
             for frame in frames:
                 version = frame.version(setting) if looking else frame.unseen(setting)
                 for queue in queues:

@@ -47,9 +47,9 @@ MORE_MEMORY = (
 
 def task_of(system: Any) -> Task | None:
     """Return what a system does: what it says itself, else what it has a method for; None for nothing."""
-    said = getattr(system, "task", None)
-    if said in METHODS:
-        return said
+    declared = getattr(system, "task", None)
+    if declared in METHODS:
+        return declared
     return next((task for task, name in METHODS.items() if callable(getattr(system, name, None))), None)
 
 

@@ -26,7 +26,7 @@ NOT_LET_IN = frozenset({401, 403, 404, 405, 407, 408, 410})
 taken away. Other 4xx are about what was sent, the image."""
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """A complete answer of status 2xx; header names are in small letters."""
 
     headers: Mapping[str, str]
@@ -64,11 +64,11 @@ class HttpClient:
             headers["authorization"] = f"Bearer {token}"
         self._client = httpx.Client(trust_env=use_environment, follow_redirects=False, headers=headers)
 
-    def get(self, path: str) -> Reply:
+    def get(self, path: str) -> HttpReply:
         """Fetch something below the base address."""
         return self._exchange("GET", path, b"", {})
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Send something to an address below the base."""
         return self._exchange("POST", path, body, headers)
 
@@ -85,7 +85,7 @@ class HttpClient:
         with contextlib.suppress(Exception):  # it may not have been made, and at exit httpx may be gone
             self.close()
 
-    def _exchange(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+    def _exchange(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         end = time.monotonic() + self._timeout_s
         for attempt in range(self._retries + 1):
             try:
@@ -101,7 +101,7 @@ class HttpClient:
                 time.sleep(wait)
         raise AssertionError  # the loop always returns or raises
 
-    def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> Reply:
+    def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> HttpReply:
         left = max(end - time.monotonic(), 0.001)
         url = self._base.copy_with(raw_path=self._base.raw_path.rstrip(b"/") + path.encode())
         where = f"{method} {self._base}{path}"
@@ -117,7 +117,7 @@ class HttpClient:
             raise _PassingError("the server cannot be reached", one_line(error), fix) from error
         status = response.status_code
         if 200 <= status < 300:
-            return Reply(dict(response.headers), content)
+            return HttpReply(dict(response.headers), content)
         got = f"status {status} {response.reason_phrase}: {_shown(content)}"
         if status in NOBODY_THERE:
             fix = f"Look into the server's log, and let it get ready. {AGAIN}"

@@ -62,10 +62,10 @@ class _MalformedError(ValueError):
     """The bytes are no ONNX model."""
 
 
-def _locations(data: memoryview, start: int, end: int, known: Fields) -> Iterator[str]:
+def _locations(data: memoryview, start: int, end: int, fields: Fields) -> Iterator[str]:
     """Yield the files of all external tensors in one message of a model."""
     for number, value in _fields(data, start, end):
-        inner = known.get(number)
+        inner = fields.get(number)
         if inner is None:
             continue
         if isinstance(value, int):

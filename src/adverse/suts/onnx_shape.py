@@ -32,7 +32,7 @@ def input_port(
         raise SutError(
             "the model must have one input, the image",
             where=model,
-            got=", ".join(f"{one.name} {one.shape}" for one in inputs) or "none",
+            got=", ".join(f"{entry.name} {entry.shape}" for entry in inputs) or "none",
             fix="Export it with the image as its only input, or use the command adapter.",
         )
     name, shape = inputs[0].name, inputs[0].shape
@@ -44,8 +44,8 @@ def input_port(
             got=f"{inputs[0].type} {shape}",
             wanted="(batch, 3, height, width) or (batch, height, width, 3) of float, float16 or uint8",
         )
-    found = layout or _layout(shape, where)
-    colours, height, width = shape[1:] if found == "nchw" else (shape[3], shape[1], shape[2])
+    order = layout or _layout(shape, where)
+    colours, height, width = shape[1:] if order == "nchw" else (shape[3], shape[1], shape[2])
     if isinstance(colours, int) and colours != 3:
         raise SutError("the model does not take three channels", where=where, got=str(shape))
     settled = tuple(
@@ -53,7 +53,7 @@ def input_port(
         for declared, given in zip((width, height), size or (None, None), strict=True)
     )
     batch = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
-    return Port(name, np.dtype(DTYPES[inputs[0].type]), found, (settled[0], settled[1]), batch)
+    return Port(name, np.dtype(DTYPES[inputs[0].type]), order, (settled[0], settled[1]), batch)
 
 
 def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, model: str) -> dict[str, str]:
@@ -70,8 +70,8 @@ def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, 
                 return {role.name: name for role, name in zip(form, given, strict=False)}
         elif len(form) == len(names) == 1:
             return {form[0].name: names[0]}
-        elif len(form) > 1 and (told := _told_by_name(form, names)):
-            return told
+        elif len(form) > 1 and (by_name := _outputs_by_name(form, names)):
+            return by_name
     orders = " or ".join("[" + ", ".join(role.name for role in form) + "]" for form in decoder.forms)
     raise SutError(
         "the model's outputs do not tell which is which",
@@ -176,16 +176,16 @@ def _length(declared: Any, given: int | None, where: str) -> int:
     return fixed or given or 0
 
 
-def _told_by_name(form: Sequence[Role], names: list[str]) -> dict[str, str] | None:
-    told: dict[str, str] = {}
+def _outputs_by_name(form: Sequence[Role], names: list[str]) -> dict[str, str] | None:
+    by_role: dict[str, str] = {}
     for role in form:
         fitting = [
             name
             for name in names
-            if name not in told.values() and any(word in name.lower() for word in role.words)
+            if name not in by_role.values() and any(word in name.lower() for word in role.words)
         ]
         if len(fitting) == 1:
-            told[role.name] = fitting[0]
+            by_role[role.name] = fitting[0]
         elif not role.optional:
             return None
-    return told
+    return by_role

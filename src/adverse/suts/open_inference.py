@@ -47,7 +47,7 @@ Address = Annotated[str, AfterValidator(_without_password)]
 ONNX_TYPES = {"FP32": "tensor(float)", "FP16": "tensor(float16)", "UINT8": "tensor(uint8)"}
 
 
-class Served:
+class ServedSystem:
     """A system behind a server, of any task; every request ends by itself within its time."""
 
     watches_itself = True
@@ -77,7 +77,7 @@ def served_model(
     layout: Layout | None = None,
     inputs: InputOptions = LETTERBOXED,
     decoding: DecodingOptions = COCO_DECODING,
-) -> Served:
+) -> ServedSystem:
     """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
 
     `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
@@ -121,7 +121,7 @@ def served_model(
         decoding,
         where=where,
     )
-    return Served(built, client)
+    return ServedSystem(built, client)
 
 
 class ServedNetwork:
@@ -194,18 +194,18 @@ class Tensor(NamedTuple):
     datatype: str
 
 
-class Declared(NamedTuple):
+class ModelMetadata(NamedTuple):
     """What a server says about a model."""
 
     inputs: list[Tensor]
     outputs: list[Tensor]
 
 
-def read_metadata(body: bytes) -> Declared:
+def read_metadata(body: bytes) -> ModelMetadata:
     """Read the reply to GET v2/models/NAME."""
     content = _json(body)
     try:
-        return Declared(*([_tensor(entry) for entry in content[key]] for key in ("inputs", "outputs")))
+        return ModelMetadata(*([_tensor(entry) for entry in content[key]] for key in ("inputs", "outputs")))
     except (KeyError, TypeError, ValueError) as error:
         raise _garbage(
             "the server does not describe the model",
@@ -228,11 +228,11 @@ def infer_request(
     tensor: dict[str, Any] = {"name": name, "shape": list(values.shape), "datatype": kind}
     if not binary:
         tensor["data"] = values.ravel().tolist()
-        request = {"inputs": [tensor], "outputs": [{"name": one} for one in outputs]}
+        request = {"inputs": [tensor], "outputs": [{"name": output} for output in outputs]}
         return json.dumps(request).encode(), {"content-type": "application/json"}
     raw = np.ascontiguousarray(values, DATATYPES[kind]).tobytes()
     tensor["parameters"] = {"binary_data_size": len(raw)}
-    wanted = [{"name": one, "parameters": {"binary_data": True}} for one in outputs]
+    wanted = [{"name": output, "parameters": {"binary_data": True}} for output in outputs]
     head = json.dumps({"inputs": [tensor], "outputs": wanted}).encode()
     return head + raw, {"content-type": "application/octet-stream", JSON_LENGTH: str(len(head))}
 
@@ -248,7 +248,7 @@ def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) ->
             f"the header {JSON_LENGTH} is wrong", headers[JSON_LENGTH], f"a number up to {len(body)}"
         )
     content, rest = _json(body[:length]), memoryview(body)[length:]
-    found: dict[str, Output] = {}
+    outputs: dict[str, Output] = {}
     try:
         for entry in content["outputs"]:
             name, shape = str(entry["name"]), [int(side) for side in entry["shape"]]
@@ -258,8 +258,8 @@ def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) ->
             else:
                 array = np.frombuffer(rest[: int(size)], DATATYPES[entry["datatype"]])
                 rest = rest[int(size) :]
-            found[name] = Output(name, array.reshape(shape))
-        return [found[name] for name in names]
+            outputs[name] = Output(name, array.reshape(shape))
+        return [outputs[name] for name in names]
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _garbage(
             "the server's answer holds no outputs that can be read",

@@ -21,8 +21,8 @@ from adverse.types import Detections, Image, System
 def python(detector: Any) -> System:
     """Use a Python object: one with detect, segment or classify, or a function; for adverse.run only."""
     if task_of(detector) is not None:
-        found: System = detector
-        return found
+        system: System = detector
+        return system
     if not callable(detector):
         raise StudyError(
             "this is no detector",

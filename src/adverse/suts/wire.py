@@ -175,9 +175,9 @@ def _raise_reported(message: Mapping[str, Any]) -> None:
         return
     details = message.get("details")
     kind = KINDS.get(str(message.get("for_want_of")), SutError)
-    known = ("where", "got", "wanted", "fix")
+    fields = ("where", "got", "wanted", "fix")
     if isinstance(details, dict) and "what" in details:
-        raise kind(str(details["what"]), **{k: str(details[k]) for k in known if k in details})
+        raise kind(str(details["what"]), **{k: str(details[k]) for k in fields if k in details})
     raise kind("the program reports an error", got=str(message["error"])[:2000])
 
 
@@ -228,17 +228,17 @@ class MarkedLines:
     def feed(self, data: bytes) -> list[bytes]:
         """Take what was read and return the marked lines that it completes."""
         *ends, rest = data.split(b"\n")
-        found = []
+        lines = []
         for end in ends:
             self._grow(end)
             line = bytes(self._partial)
             self._partial.clear()
             if line.startswith(self._mark):
-                found.append(line)
+                lines.append(line)
             elif line.strip():
                 self._noise.append(line)
         self._grow(rest)
-        return found
+        return lines
 
     def noise(self) -> str:
         """Return the last lines that were no replies, an unfinished one included."""

@@ -68,13 +68,15 @@ class VifReference:
     def compare(self, changed: Luminance) -> float:
         """Return VIF of a changed image."""
         check_sizes(self._values, changed)
-        found = (np.ascontiguousarray(band) for bands in pyramid.bands(changed, DIRECTIONS) for band in bands)
-        kept = 0.0
-        for band, values in zip(self._bands, found, strict=True):
-            kept += kept_information(
+        bands_of_changed = (
+            np.ascontiguousarray(band) for bands in pyramid.bands(changed, DIRECTIONS) for band in bands
+        )
+        preserved = 0.0
+        for band, values in zip(self._bands, bands_of_changed, strict=True):
+            preserved += preserved_information(
                 band.values, values, band.energy, band.eigenvalues, band.reach, band.skip, self._noise
             )
-        return float(kept / self._information)
+        return float(preserved / self._information)
 
 
 def vif(reference: NDArray[Any], changed: NDArray[Any], *, sigma_n_sq: float = SIGMA_N_SQ) -> float:
@@ -98,11 +100,11 @@ def _band(values: Luminance, reach: int) -> _Band:
     block_sums(values, rows, columns, sums, products)
     count = (rows - side + 1) * (columns - side + 1)
     spread, directions = np.linalg.eigh(products / count - np.outer(sums, sums) / count**2)
-    known = spread > max(LEAST_SHARE * spread[-1], LEAST_SUM)
-    whitener = (directions[:, known] / np.sqrt(spread[known])).T
+    varies = spread > max(LEAST_SHARE * spread[-1], LEAST_SUM)
+    whitener = (directions[:, varies] / np.sqrt(spread[varies])).T
     energy = np.empty((rows // side - 2 * skip, columns // side - 2 * skip))
     block_energy(values, np.ascontiguousarray(whitener), skip, energy)
-    return _Band(values, energy, np.ascontiguousarray(spread[known]), reach, skip)
+    return _Band(values, energy, np.ascontiguousarray(spread[varies]), reach, skip)
 
 
 Plane = NDArray[np.float64]
@@ -120,13 +122,13 @@ def block_sums(band: Plane, rows: int, columns: int, sums: Plane, products: Plan
     sums[:], products[:] = 0.0, 0.0
     for row in range(rows - SIDE + 1):
         for i in range(SIDE * SIDE):
-            one = band[row + i // SIDE, i % SIDE : i % SIDE + columns - SIDE + 1]
-            sums[i] += one.sum()
+            first = band[row + i // SIDE, i % SIDE : i % SIDE + columns - SIDE + 1]
+            sums[i] += first.sum()
             for j in range(i + 1):
                 other = band[row + j // SIDE, j % SIDE : j % SIDE + columns - SIDE + 1]
                 total = 0.0
                 for column in range(columns - SIDE + 1):
-                    total += one[column] * other[column]
+                    total += first[column] * other[column]
                 products[i, j] += total
     for i in range(SIDE * SIDE):
         for j in range(i):
@@ -162,7 +164,7 @@ def information(energy: Plane, eigenvalues: Plane, noise: float) -> float:
 
 
 @kernel("f8(f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[::1], i8, i8, f8)")
-def kept_information(
+def preserved_information(
     reference: Plane, changed: Plane, energy: Plane, eigenvalues: Plane, reach: int, skip: int, noise: float
 ) -> float:
     """Return the sum of ln(1 + g^2 s lambda / (sv^2 + noise)): what the eye still gets from the changed band.

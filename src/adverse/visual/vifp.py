@@ -49,10 +49,10 @@ class VifpReference:
     def compare(self, changed: Luminance) -> float:
         """Return VIFp of a changed image."""
         check_sizes(self._scales[0][0], changed)
-        kept = 0.0
+        preserved = 0.0
         for values, (scale, taps, mean, variance) in zip(_scales(changed), self._scales, strict=True):
-            kept += kept_information(scale, values, taps, mean, variance, self._noise)
-        return float(kept / self._information)
+            preserved += preserved_information(scale, values, taps, mean, variance, self._noise)
+        return float(preserved / self._information)
 
 
 def vifp(reference: NDArray[Any], changed: NDArray[Any], *, sigma_n_sq: float = SIGMA_N_SQ) -> float:
@@ -69,13 +69,13 @@ def vifp(reference: NDArray[Any], changed: NDArray[Any], *, sigma_n_sq: float = 
 
 def _scales(values: Luminance) -> list[Luminance]:
     """Return the image at all scales: smoothed with the window of the scale to come, every other pixel."""
-    found = [values]
+    scales = [values]
     for window in WINDOWS[1:]:
-        finer = found[-1]
+        finer = scales[-1]
         coarser = np.empty(tuple((side - window + 2) // 2 for side in finer.shape))
         halve(finer, _taps(window), coarser)
-        found.append(coarser)
-    return found
+        scales.append(coarser)
+    return scales
 
 
 def _taps(window: int) -> NDArray[np.float64]:
@@ -173,7 +173,7 @@ def information(variance: Plane, noise: float) -> float:
 
 
 @kernel("f8(f8[:, ::1], f8[:, ::1], f8[::1], f8[:, ::1], f8[:, ::1], f8)")
-def kept_information(
+def preserved_information(
     reference: Plane, changed: Plane, taps: Plane, mean: Plane, variance: Plane, noise: float
 ) -> float:
     """Return the sum of ln(1 + g^2 variance / (sv^2 + noise)): what the eye still gets from the change.

