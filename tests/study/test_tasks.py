@@ -167,7 +167,7 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"task": "detection", "targets": ["dark"]}, "another task"),
+        ({"task": "detection", "targets": ["dark"]}, "does not do the task"),
         ({"task": "classification"}, "category"),
         ({"levels": ["located"]}, "levels"),
     ],

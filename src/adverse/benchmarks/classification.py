@@ -58,7 +58,7 @@ def read_reference(path: Path) -> dict[str, list[float]]:
         errors = {(row["corruption"].strip(), int(row["severity"])): float(row["error"]) for row in rows}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            "the errors of the reference cannot be read",
+            "the error rates of the reference cannot be read",
             where=str(path),
             got=f"{type(error).__name__}: {error}",
             wanted="CSV with the columns corruption, severity and error (0 to 1)",
@@ -67,7 +67,7 @@ def read_reference(path: Path) -> dict[str, list[float]]:
     wrong = next((cell for cell, error in errors.items() if not 0 < error <= 1), None)
     if wrong is not None:
         raise DataError(
-            "an error of the reference is not a share",
+            "an error rate of the reference is not between 0 and 1",
             where=f"{path}, {wrong[0]}, severity {wrong[1]}",
             got=str(errors[wrong]),
             wanted="above 0, at most 1",

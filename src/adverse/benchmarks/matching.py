@@ -97,7 +97,7 @@ def check(truth: TrueObjects, detections: DetectedObjects, images: int, classes:
             where=_row(bad),
             got=str(detections.scores[bad][0]),
             wanted="finite scores: they decide which detection counts first",
-            fix="Find out why the system gives it; what is no detection must not be answered.",
+            fix="Find out why the system gives it; an invalid detection must not be returned.",
         )
     for objects, kind in ((truth, DataError), (detections, SutError)):
         if objects.masks is not None and len(objects.masks) != len(objects):

@@ -70,7 +70,7 @@ def under_corruption(
     if partial and missing:
         if not cells:
             raise IncompleteError(
-                "there is no corruption to take a mean over", fix="Run the study with the battery coco-c."
+                "there is no corruption to average over", fix="Run the study with the battery coco-c."
             )
         used = sorted(cells, key=_rank)
         names = list(dict.fromkeys(corruption for corruption, _ in used))
@@ -114,7 +114,7 @@ def _refuse_undefined(values: Mapping[Cell, float], metric: str) -> None:
         raise IncompleteError(
             f"{metric} is not defined in {len(unknown)} cell{'s' * (len(unknown) > 1)}",
             got=_listed(unknown),
-            wanted="a number in each: truth to judge by",
+            wanted="a defined value in each",
             fix="Check that the test images have annotated objects of these classes.",
         )
 
@@ -171,7 +171,7 @@ def comparable(metric: str) -> list[PublishedRow]:
     wanted = {"ap": "AP", "voc-ap50": "AP50", "voc-ap50-11": "AP50"}
     if metric not in wanted:
         raise StudyError(
-            f"nothing is published by {metric}",
+            f"there are no published results for {metric}",
             where="--with published",
             wanted=f"a metric of {', '.join(wanted)}",
             fix="Leave out --with published, or ask for one of these.",

@@ -194,7 +194,7 @@ class _Reading:
             match = NAME.fullmatch(path.stem)
             if match is None:
                 raise DataError(
-                    "the name of an image is not understood",
+                    "the file name of an image does not follow the format",
                     where=str(path),
                     got=repr(path.stem),
                     wanted="<city>_<sequence>_<frame>_leftImg8bit.png, six digits each",

@@ -48,7 +48,7 @@ def class_folders(
             logs.append(Log(name, (frame,), kind))
     if not logs:
         raise DataError(
-            "there are no images to work on",
+            "the data set has no images",
             where=str(root),
             wanted="<class>/*.jpg below it",
             fix="Check root and split in the study's data section; docs/data-formats.md shows the layout.",

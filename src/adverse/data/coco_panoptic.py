@@ -71,7 +71,12 @@ def coco_panoptic(
         unknown = next((s.category_id for s in entry.segments_info if s.category_id not in names), None)
         if image is None or unknown is not None:
             got = f"image_id {entry.image_id}" if image is None else f"category_id {unknown}"
-            raise DataError("an annotation leads nowhere", where=where, got=got, fix="Add what it names.")
+            raise DataError(
+                "an annotation refers to an entry that does not exist",
+                where=where,
+                got=got,
+                fix="Add the entry, or take the annotation out.",
+            )
         source = ImageFile(inside(root / images, image.file_name, where=where), policy, image.size)
         mask = inside(folder, entry.file_name, where=where)
         objects = [
@@ -141,7 +146,9 @@ class SegmentFile:
         unknown = next((number for number in values.tolist() if number not in meaning), None)
         if unknown is not None:
             got = f"segment {unknown}"
-            raise _refused("a pixel is of a segment nobody lists", got, "segments of segments_info", where)
+            raise _refused(
+                "a pixel has a segment id that is not listed", got, "ids from segments_info", where
+            )
         table = np.array([meaning[number] for number in values.tolist()], self.kind)
         return np.ascontiguousarray(table[index.reshape(segments.shape)])
 

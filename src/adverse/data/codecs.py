@@ -64,7 +64,7 @@ def inspect(data: bytes, *, where: str) -> Header:
     if _pillow_reads(data):
         return _inspect_by_pillow(data, where=where)
     raise DataError(
-        "the file is not an image we read",
+        "the file is not an image of a supported format",
         where=where,
         got=_guess(data),
         wanted=f"one of {', '.join(SUFFIXES)}, by content",
@@ -188,9 +188,9 @@ def _decode_png(data: bytes, header: Header, *, where: str) -> NDArray[Any]:
     try:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     except cv2.error as error:
-        raise _damaged_png(" ".join(str(error).split()), "pixels that _decode_png", where) from error
+        raise _damaged_png(" ".join(str(error).split()), "pixels that decode", where) from error
     if pixels is None:
-        raise _damaged_png("pixel data that does not _decode_png", "as many pixels as the header says", where)
+        raise _damaged_png("pixel data that does not decode", "as many pixels as the header says", where)
     return pixels
 
 

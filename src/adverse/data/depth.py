@@ -106,7 +106,9 @@ def _from_npy(data: bytes, where: str) -> Depth:
     body = len(data) - stream.tell()
     if body != shape[0] * shape[1] * dtype.itemsize:
         got = f"{body} bytes for {shape} of {dtype}"
-        raise _refused("the depth file is truncated or too long", got, "as many values as it says", where)
+        raise _refused(
+            "the depth file is truncated or too long", got, "as many values as its header says", where
+        )
     stored = np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape, order="F" if fortran else "C")
     with np.errstate(over="ignore"):  # beyond float32 is as far as the sky
         return np.ascontiguousarray(stored, dtype=np.float32)
@@ -207,12 +209,12 @@ def read_points(path: Path) -> NDArray[np.float32]:
     got = f"{len(data)} bytes"
     wanted = f"a multiple of {_POINT_BYTES} bytes: x, y, z and reflectance as float32"
     if not data or len(data) % _POINT_BYTES:
-        raise _velodyne_refused("the velodyne file is empty or cut off", got, wanted, path)
+        raise _velodyne_refused("the velodyne file is empty or truncated", got, wanted, path)
     points = np.frombuffer(data, "<f4").reshape(-1, 4)[:, :3]
     if not np.isfinite(points).all():
         bad = int((~np.isfinite(points).all(axis=1)).sum())
         raise _velodyne_refused(
-            "a scan holds points that are nowhere", f"{bad} NaN or infinite", "finite metres", path
+            "a scan has points that are not finite", f"{bad} NaN or infinite", "finite metres", path
         )
     return points
 

@@ -117,11 +117,11 @@ def inside(root: Path, relative: str, *, where: str) -> Path:
             "the path cannot be used",
             where=where,
             got=f"{_short(relative)} ({reason})",
-            wanted="a path the file system takes",
+            wanted="a path the file system accepts",
             fix="Rename the file and its entry.",
         ) from error
     if not target.is_relative_to(root.resolve()):
-        raise _leaves("the path leads out of its folder by a symlink", relative, where)
+        raise _leaves("the path leaves its folder through a symlink", relative, where)
     return full
 
 

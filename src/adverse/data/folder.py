@@ -186,7 +186,9 @@ class _Reading:
             raise DataError(
                 "the pose file does not fit the images",
                 where=f"{path}, frame {wrong!r}",
-                got="no such image" if wrong not in stems else "a place in time other than by name",
+                got="no such image"
+                if wrong not in stems
+                else "an order in time that differs from that of the names",
                 wanted="a line for images of this log only, in the order of their names",
                 fix="Correct the frame column, or rename the images in the order they were taken.",
             )
@@ -244,7 +246,7 @@ def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None
     calibrated = camera.width, camera.height
     if size not in (None, calibrated):
         raise DataError(
-            "truth and calibration tell different image sizes",
+            "the truth file and the calibration give different image sizes",
             where=f"image file {path}",
             got=f"{size} in the truth file, {calibrated} in {rig.CAMERA_FILE}",
             wanted="one width and height",
@@ -255,7 +257,7 @@ def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None
 
 def _no_images(place: Path, got: str) -> DataError:
     return DataError(
-        "there are no images to work on",
+        "the data set has no images",
         where=str(place),
         got=got,
         wanted="<log>/*.png or <log>/images/*.png below it",

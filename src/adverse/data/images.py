@@ -165,18 +165,18 @@ def _check_orientation(header: Header, policy: ImagePolicy, where: str) -> None:
         )
     if policy.exif == "refuse":
         raise DataError(
-            "the image says it is to be rotated or mirrored",
+            "the image has an EXIF orientation, and the data set does not say whether to apply it",
             where=where,
             got=f"EXIF orientation {header.orientation}",
-            wanted="a declared convention: do the boxes fit the picture turned, or as stored?",
-            fix="Set exif: apply (turned) or exif: ignore (as stored) in the study's data section.",
+            wanted="a declared convention: were the boxes drawn on the rotated image, or on it as stored?",
+            fix="Set exif: apply (rotated) or exif: ignore (as stored) in the study's data section.",
         )
 
 
 def _check_size(got: Size, wanted: Size | None, where: str) -> None:
     if wanted is not None and got != wanted:
         raise DataError(
-            "the image is not of the size the annotations say",
+            "the image size differs from the annotations",
             where=where,
             got=f"{got[0]}x{got[1]} pixels",
             wanted=f"{wanted[0]}x{wanted[1]}",
@@ -193,7 +193,7 @@ def _scaled(pixels: NDArray[Any], scale: float, where: str) -> Image:
     top = int(pixels.max())
     if round(top * scale) > 255:
         raise DataError(
-            "a 16-bit value is beyond white at the declared scale",
+            "a 16-bit value exceeds 255 at the declared scale",
             where=where,
             got=f"{top} * {scale:g} = {top * scale:.1f}",
             wanted="at most 255",
@@ -223,7 +223,7 @@ def write_image(path: Path, image: Pixels) -> None:
             "the image cannot be written",
             where=str(path),
             got=error.strerror or str(error),
-            fix="Give a place in a folder that exists and that you may write to.",
+            fix="Choose a folder that exists and that you may write to.",
         ) from error
 
 
@@ -232,9 +232,9 @@ def image_bytes(image: Pixels, path: Path) -> bytes:
     suffix = path.suffix.lower()
     if suffix not in WRITABLE_SUFFIXES:
         raise DataError(
-            "an image is written as PNG or JPEG",
+            "images are written as PNG or JPEG only",
             where=str(path),
-            got=f"the ending {suffix!r}",
+            got=f"extension {suffix!r}",
             wanted=", ".join(WRITABLE_SUFFIXES),
             fix="Give a name that ends in .png.",
         )

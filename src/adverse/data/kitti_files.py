@@ -125,7 +125,7 @@ def rigid(values: list[float], where: str, what: str) -> Matrix:
     transform[:3] = np.array(values).reshape(3, 4)
     if not _is_rotation(transform[:3, :3]):
         raise wrong_line(
-            where, what, "a matrix that is no rotation", "a rotation and a translation in metres"
+            where, what, "a matrix that is not a rotation", "a rotation and a translation in metres"
         )
     return transform
 
@@ -157,7 +157,10 @@ def _projection(path: Path, table: Mapping[str, Entry], name: str) -> Matrix:
     p = np.array(entry.values).reshape(3, 4)
     if p[0, 0] <= 0 or p[1, 1] <= 0 or not np.allclose(p[2, :3], [0, 0, 1], atol=_TOLERANCE):
         raise wrong_line(
-            entry.where, WHAT, f"{name} that is no projection", "K [I | t] with positive focal lengths"
+            entry.where,
+            WHAT,
+            f"{name} that is not a projection matrix",
+            "K [I | t] with positive focal lengths",
         )
     return p
 
@@ -167,7 +170,7 @@ def _rotation(entry: Entry) -> Matrix:
         raise wrong_line(entry.where, WHAT, f"{len(entry.values)} numbers", "9 numbers")
     rotation = np.array(entry.values).reshape(3, 3)
     if not _is_rotation(rotation):
-        raise wrong_line(entry.where, WHAT, "a matrix that is no rotation", "a rotation")
+        raise wrong_line(entry.where, WHAT, "a matrix that is not a rotation", "a rotation")
     return rotation
 
 

@@ -231,6 +231,6 @@ def _unlabelled(path: Path, labels: Path) -> DataError:
         "there are labels, but not for all images",
         where=str(path),
         got=f"no {path.stem}.txt in {labels}",
-        wanted="a label file for each; an empty one where nothing is",
-        fix="Add the file, or take the images out: an image nobody looked at is no negative.",
+        wanted="a label file for each image, empty where there is no object",
+        fix="Add the file, or take the images out: an unlabelled image is not a negative.",
     )

@@ -59,7 +59,7 @@ def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, P
     by_image: dict[str, Path] = {}
     for path in files_in(folder, log.root, suffixes):
         if path.stem in by_image:
-            raise _ambiguous(f"two {kind} files are for one image", by_image[path.stem], path)
+            raise _ambiguous(f"two {kind} files belong to one image", by_image[path.stem], path)
         by_image[path.stem] = path
     notes[f"{kind} files without an image"] += len(by_image.keys() - stems)
     if folder.is_dir():
@@ -82,7 +82,7 @@ def by_stem(folder: Path, root: Path, suffixes: Iterable[str]) -> dict[str, Path
     files: dict[str, Path] = {}
     for path in files_in(folder, root, suffixes):
         if path.stem in files:
-            raise _ambiguous("two files are for one frame", files[path.stem], path)
+            raise _ambiguous("two files belong to one frame", files[path.stem], path)
         files[path.stem] = path
     return files
 
@@ -118,7 +118,9 @@ def _check_names(folder: Path, images: Iterable[Path]) -> None:
     by_stem: dict[str, Path] = {}
     for path in sorted(images):
         if path.stem in by_stem:
-            raise _ambiguous(f"two images of the log {folder.name!r} have one name", by_stem[path.stem], path)
+            raise _ambiguous(
+                f"two images of the log {folder.name!r} have the same name", by_stem[path.stem], path
+            )
         by_stem[path.stem] = path
     if len({path.parent for path in by_stem.values()}) > 1:
         first, *_, last = sorted(by_stem.values())

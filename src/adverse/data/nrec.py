@@ -179,7 +179,7 @@ def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken
     name = NAME.fullmatch(stem)
     if name is None:
         raise DataError(
-            "the name of an annotation file is not understood",
+            "the name of an annotation file does not follow the format",
             where=str(path),
             got=repr(stem),
             wanted="Image_<camera>_<number>_<unix time>, such as Image_2_0_1371967994.526",

@@ -177,7 +177,7 @@ def read_robot(path: Path) -> dict[str, float]:
     robot = read_model(path, "robot", _RobotFile)
     if robot.safety_radius_m > robot.control_radius_m:
         raise DataError(
-            "the robot would stop too late to keep its safety radius",
+            "the robot's safety radius is larger than its control radius",
             where=str(path),
             got=f"safety_radius_m {robot.safety_radius_m:g}, control_radius_m {robot.control_radius_m:g}",
             wanted="safety_radius_m <= control_radius_m",

@@ -138,7 +138,7 @@ class _Building:
 
 def _broken(path: Path, line: int, got: str, wanted: str) -> DataError:
     return DataError(
-        "the annotation file is not XML we read",
+        "the annotation file is not valid XML",
         where=f"{path}, line {line}",
         got=got,
         wanted=wanted,

@@ -316,7 +316,7 @@ def _numbers(line: str, where: str) -> tuple[float, ...]:
         except ValueError:
             values.append(math.nan)
         if not math.isfinite(values[-1]):
-            raise _wrong_line(where, repr(word[:40]), "finite numbers with blanks between them")
+            raise _wrong_line(where, repr(word[:40]), "finite numbers separated by blanks")
     return tuple(values)
 
 

@@ -55,7 +55,7 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
     data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
     read = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB if colour else cv2.IMREAD_GRAYSCALE)
     if read is None:
-        raise MutationError("jpeg cannot hold this image", got=f"{image.shape[0]}x{image.shape[1]}")
+        raise MutationError("the image is too large for JPEG", got=f"{image.shape[0]}x{image.shape[1]}")
     return read.astype(np.uint8, copy=False).reshape(image.shape)
 
 

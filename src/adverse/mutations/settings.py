@@ -177,7 +177,7 @@ def apply_step(
             f"the mutation {plugin.name} failed",
             where=where,
             got=one_line(error),
-            fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
+            fix=f"Fix it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
         ) from error
     if not isinstance(changed, np.ndarray) or (changed.shape, changed.dtype) != (image.shape, image.dtype):
         raise MutationError(

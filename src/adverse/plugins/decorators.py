@@ -240,7 +240,7 @@ def _check_image(title: str, image: object) -> None:
     shaped = image.ndim == 2 or (image.ndim == 3 and image.shape[2] in (1, 3))
     if not shaped or image.size == 0:
         raise MutationError(
-            f"{title} cannot work on an array of this shape",
+            f"{title} does not support an array of this shape",
             got=str(image.shape),
             wanted="(rows, columns, 3) RGB, (rows, columns, 1) or (rows, columns)",
         )
@@ -262,7 +262,7 @@ def _check_depth(title: str, image: Any, depth: object) -> None:
         )
     if not (depth > 0).all():  # NaN is not > 0 either
         raise MutationError(
-            f"{title} cannot work where depth is no distance",
+            f"{title} needs a valid depth at every pixel",
             got=f"{1 - np.count_nonzero(depth > 0) / depth.size:.1%} of pixels are NaN, zero or negative",
             wanted="a distance in metres, or +inf for the sky, at every pixel",
             fix="Fill them with adverse.depth.usable, or leave the frame out.",

@@ -184,7 +184,7 @@ def _thing(recipe: Recipe, scene: Scene) -> Thing:
 
 def _number(recipe: Recipe, name: str) -> float:
     if name not in recipe.by_name:
-        raise MutationError("a recipe lacks a number", where=recipe.to_json(), got=f"no {name}")
+        raise MutationError("a recipe is missing a number", where=recipe.to_json(), got=f"no {name}")
     return recipe.by_name[name]
 
 

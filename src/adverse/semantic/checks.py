@@ -75,9 +75,7 @@ class Options:
         checks = (*PAPER_CHECKS, *DEPTH_CHECKS)
         for name in sorted(self.off):
             if name not in checks:
-                raise MutationError(
-                    "there is no such check to turn off", got=repr(name), fix=suggestion(name, checks)
-                )
+                raise MutationError("there is no such check", got=repr(name), fix=suggestion(name, checks))
         if min(self.vanishing_grid) < 1 or self.tries < 1 or self.feather_px < 0:
             got = f"vanishing_grid {self.vanishing_grid}, tries {self.tries}, feather_px {self.feather_px}"
             raise MutationError("an option is out of range", got=got, wanted="at least 1, 1 and 0")

@@ -115,7 +115,7 @@ class Resources:
         """
         if next(usable_frames(dataset), None) is None:
             raise DataError(
-                "there is nothing to cut out",
+                "there are no objects to cut out",
                 where=f"data set {dataset.name!r}",
                 got="no frame with both a label map and an instance map",
                 wanted="labels and instances for each image",

@@ -212,7 +212,7 @@ def scene_of(frame: Frame, dataset: Dataset) -> Scene:
     if frame.labels is None or frame.instances is None:
         missing = "label map" if frame.labels is None else "instance map"
         raise DataError(
-            "semantic mutation needs to know what every pixel is",
+            "semantic mutation needs a label map and an instance map",
             where=f"frame {frame.id!r}",
             got=f"no {missing}",
             wanted="a label map and an instance map for each image",

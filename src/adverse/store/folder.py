@@ -130,5 +130,5 @@ def read_seals(folder: RunFolder) -> dict[str, Seal]:
     raise StoreError(
         "the list of results was changed after it was written",
         where=str(folder.seals),
-        fix=f"Delete it and run adverse analyze {folder.path}: results are worked out again.",
+        fix=f"Delete it and run adverse analyze {folder.path}: results are computed again.",
     )

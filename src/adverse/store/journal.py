@@ -42,7 +42,7 @@ def read_checked(path: Path, what: str) -> tuple[list[str], bool]:
             raise StoreError(
                 f"the {what} was changed or is damaged",
                 where=f"{path}, line {number}",
-                got="a line that does not match its own check",
+                got="a line that does not match its checksum",
                 fix="Restore the folder from a copy, or run again with --fresh.",
             )
         bodies.append(body)

@@ -51,13 +51,13 @@ class Store:
                 where=str(folder.manifest),
                 got=f"format {self._manifest.get('format')}",
                 wanted=f"format {FORMAT}",
-                fix="Run the study again in the same folder: what is still good is used again.",
+                fix="Run the study again in the same folder: what is still valid is reused.",
             )
         if not folder.cells.exists():
             raise StoreError(
-                "the run has not got far enough to be looked at",
+                "the run has no results yet",
                 where=str(folder.path),
-                fix="Run the study again: it goes on where it stopped.",
+                fix="Run the study again: it resumes where it stopped.",
             )
         self._detections = DetectionFiles(folder)
         self._read: dict[str, tuple[int, int, int]] = {}
@@ -388,10 +388,10 @@ def finished(path: Path, *, results: bool = True) -> Store:
         outages = manifest.get("outages", {}).items()
         unasked = [f"SUT {sut!r} could not be asked about {facts['images']} images" for sut, facts in outages]
         raise IncompleteError(
-            "the run is not finished, and half of it would give half-true numbers",
+            "the run is not finished, so its numbers would be wrong",
             where=str(path),
             got=", ".join(unasked) or _older_results(folder),
-            fix="Run the study again with the same command: it goes on where it stopped.",
+            fix="Run the study again with the same command: it resumes where it stopped.",
         )
     for problem in verify(folder, inputs=False, results=results).problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
@@ -411,7 +411,7 @@ def _refuse_mixed(store: Store) -> None:
     mixed = store.frames_of_two_images()
     if mixed:
         raise StoreError(
-            "answers about one frame are about two images",
+            "one frame was decoded to different images",
             where=f"{store.folder.path}, frame {mixed[0]!r}",
             got=f"{len(mixed)} frame{'s' if len(mixed) > 1 else ''} with more than one hash of the pixels",
             wanted="all settings and SUTs of a frame on the same image",

@@ -128,7 +128,7 @@ def run_of(manifest: Mapping[str, Any], *, where: str) -> Run:
             "the manifest does not describe a run",
             where=where,
             got=f"{type(error).__name__}: {error}",
-            fix="Run the study again in the same folder: what is still good is used again.",
+            fix="Run the study again in the same folder: what is still valid is reused.",
         ) from error
 
 

@@ -102,9 +102,9 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
         )
     if sha256 != seal.sha256:
         return StoreError(
-            "a file is gone" if sha256 == MISSING else "a file was changed",
+            "a file is missing" if sha256 == MISSING else "a file was changed",
             where=str(path),
-            got="nothing there" if sha256 == MISSING else f"sha256 {sha256}",
+            got="no such file" if sha256 == MISSING else f"sha256 {sha256}",
             wanted=f"sha256 {seal.sha256}",
             fix=again,
         )
@@ -204,9 +204,9 @@ def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
             missing = sha256 == MISSING
             problems.append(
                 StoreError(
-                    "a file is gone" if missing else "a file was changed",
+                    "a file is missing" if missing else "a file was changed",
                     where=str(path),
-                    got="nothing there" if missing else f"sha256 {sha256}",
+                    got="no such file" if missing else f"sha256 {sha256}",
                     wanted=f"sha256 {wanted}",
                     fix="Restore it from a copy, or run the study again: only what changed is re-run.",
                 )

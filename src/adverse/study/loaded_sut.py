@@ -119,7 +119,7 @@ class LoadedSut:
         does = "detection" if not self.looks else task_of(self.sut)
         if does != self.job.task:
             raise StudyError(
-                f"SUT {self.task.name!r} does another task than the study",
+                f"SUT {self.task.name!r} does not do the task of the study",
                 where=f"SUT {self.task.name!r}",
                 got=str(does),
                 wanted=self.job.task,

@@ -192,7 +192,7 @@ def sut_tasks(file: StudyFile, registry: Registry) -> tuple[SutTask, ...]:
     """Return the SUTs of a study as workers must know them; a study without one is an error."""
     if not file.study.suts:
         raise StudyError(
-            "the study names no system to test",
+            "the study names no SUT",
             where=file.where("suts"),
             wanted="at least one entry under suts:",
             fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",

@@ -142,7 +142,7 @@ class Outages:
             f"the run is incomplete: {what}",
             where=str(folder.path),
             got=reason,
-            fix=fix or "Run the same command again: only what is missing is asked.",
+            fix=fix or "Run the same command again: only what is missing is run.",
         )
 
 

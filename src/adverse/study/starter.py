@@ -88,7 +88,7 @@ def _with_model(
 ) -> tuple[dict[str, Any], Any]:
     if model.suffix.lower() != ONNX:
         raise StudyError(
-            "only ONNX models can be looked into",
+            "only ONNX models can be inspected",
             where=str(model),
             got=model.suffix or "no ending",
             wanted=".onnx",
@@ -252,7 +252,7 @@ def write_starter(made: Starter, study: Path, picture: Path) -> None:
             file.write(made.text)
     except FileExistsError as error:
         raise StudyError(
-            "there is a study already",
+            "the study file exists already",
             where=str(study),
             fix="Give another name with --out, or move the old one away.",
         ) from error
@@ -261,7 +261,7 @@ def write_starter(made: Starter, study: Path, picture: Path) -> None:
             "the study cannot be written",
             where=str(study),
             got=error.strerror or str(error),
-            fix="Give a place in a folder that exists and that you may write to.",
+            fix="Choose a folder that exists and that you may write to.",
         ) from error
     if made.picture is not None:
         write_image(picture, made.picture)

@@ -154,7 +154,7 @@ class Worker:
                 raise IncompleteError(
                     f"the code of the {kind} {name!r} was changed after the run was planned",
                     where=", ".join(map(str, self.job.plugin_files)) or None,
-                    fix="Run the same command again: what the change touches is run anew.",
+                    fix="Run the same command again: what the change affects is run again.",
                 )
 
     def _let_go_of_touched(self) -> set[Path]:

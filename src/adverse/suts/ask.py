@@ -38,7 +38,7 @@ NO_NETWORK_CODES = frozenset(
 )
 NO_MEMORY = re.compile("out of memory|bad_alloc|cannot allocate memory|failed to allocate", re.IGNORECASE)
 """How libraries say it whose errors are not MemoryError."""
-AGAIN = "Then run the same command again: only what is missing is asked."
+AGAIN = "Then run the same command again: only what is missing is run."
 MORE_MEMORY = (
     "Free memory or use fewer --workers, or set memory_limit_mb: of the system, to make it the system's "
     f"fault. {AGAIN}"
@@ -205,5 +205,5 @@ def _failed(error: BaseException, name: str) -> SutError:
         "the system under test failed on an image",
         where=name,
         got=one_line(error),
-        fix="Mend the system and run again: a changed system is asked anew, the others are not.",
+        fix="Fix the system and run again: only a changed system is run again.",
     )

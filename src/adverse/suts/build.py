@@ -41,7 +41,7 @@ def build(
         return cast("Recorded", built)
     if not isinstance(built, Child) and task_of(built) is None:
         raise SutError(
-            "the adapter did not return a system that can be asked",
+            "the adapter did not return a system under test",
             where=f"{title} (adapter {plugin.name!r})",
             got=type(built).__name__,
             wanted="an object with detect, segment or classify(images), or with recall(image_id, setting)",

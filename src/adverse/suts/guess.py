@@ -133,7 +133,7 @@ def decoder_of(  # noqa: PLR0911 - one line for each kind of output
             return "yolo", columns - 5, f"{evidence} is candidates of 5 + {columns - 5} values"
         return "yolo-v8", columns - 4, f"{evidence} is candidates of 4 + {columns - 4} values"
     raise SutError(
-        "the model's output does not look like anything known",
+        "the format of the model's output is not recognised",
         where=f"output {name!r}",
         got=_shape(shape),
         wanted="detections, a segmentation or class scores",
@@ -172,7 +172,7 @@ def _of_several(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int | None,
         assign_outputs(DECODERS["decoded"], names, None, "")
     except SutError as error:
         raise SutError(
-            "the model's outputs do not look like anything known",
+            "the format of the model's outputs is not recognised",
             got=listed,
             wanted="boxes, scores and labels; logits and boxes; or one output",
             fix="Write the decoder by hand (docs/suts.md), or use a Python plug-in.",

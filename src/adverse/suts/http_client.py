@@ -124,14 +124,14 @@ class HttpClient:
             raise _PassingError("the server cannot take the request", got, fix)
         if status >= 500:
             raise SutError(
-                "the server reports a failure of its own",
+                "the server reports an internal error",
                 where=where,
                 got=got,
-                fix="Look into the server's log.",
+                fix="See the server's log.",
             )
         if 300 <= status < 400:
             raise InfrastructureError(
-                "the server sends us to another address, where we do not go",
+                "the server redirects to another address; redirects are not followed",
                 where=where,
                 got=f"status {status}, location {response.headers.get('location', 'not said')}",
                 fix="If that address is right, write it into url:.",
@@ -144,7 +144,7 @@ class HttpClient:
     def _read(self, response: Any, end: float, where: str) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SutError(
-                "the server compresses its answer, though it was told not to",
+                "the server compresses its response, which the request does not allow",
                 where=where,
                 got=response.headers["content-encoding"],
             )

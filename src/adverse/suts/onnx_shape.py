@@ -74,7 +74,7 @@ def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, 
             return by_name
     orders = " or ".join("[" + ", ".join(role.name for role in form) + "]" for form in decoder.forms)
     raise SutError(
-        "the model's outputs do not tell which is which",
+        "the model's outputs cannot be told apart by their names",
         where=model,
         got=f"{len(given)} names in outputs:" if given else f"outputs {', '.join(names)}",
         wanted=orders,
@@ -87,7 +87,7 @@ def only_output(names: list[str], given: list[str] | None, model: str) -> str:
     wanted = given or names
     if len(wanted) != 1 or wanted[0] not in names:
         raise SutError(
-            "which output of the model to read is not clear",
+            "it is not clear which output of the model to read",
             where=model,
             got=", ".join(wanted),
             wanted=f"one of {', '.join(names)}",
@@ -156,7 +156,7 @@ def _layout(shape: Sequence[Any], where: str) -> Layout:
     if shape[3] == 3:
         return "nhwc"
     raise SutError(
-        "the model does not tell where its channels are",
+        "the model does not say which axis holds the channels",
         where=where,
         got=str(shape),
         fix="Add layout: nchw or layout: nhwc.",

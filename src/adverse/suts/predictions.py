@@ -63,7 +63,7 @@ def predictions(
         )
     if (categories is None) == (annotations is None):
         raise StudyError(
-            "what the category numbers mean must be said once",
+            "category ids need names from exactly one source",
             where="categories, annotations",
             got="neither" if categories is None else "both",
             fix="Add categories: {1: person, ...}, or annotations: with a COCO file.",
@@ -152,18 +152,18 @@ class _Answers:
         where = f"{self._path}, image {image_id!r}"
         if image_id in self._faults:
             raise SutError(
-                "a recorded answer is no detection",
+                "a recorded entry is not a valid detection",
                 where=where,
                 got=self._faults[image_id],
                 wanted="image_id, a known category_id, bbox of four numbers and score",
-                fix="Mend it in the file.",
+                fix="Fix it in the file.",
             )
         rows = self._rows.get(image_id, [])
         try:
             return Detections(self._boxes[rows], self._scores[rows], self._labels[rows])
         except SutError as error:
             raise SutError(
-                error.what, where=where, got=error.got, wanted=error.wanted, fix="Mend it in the file."
+                error.what, where=where, got=error.got, wanted=error.wanted, fix="Fix it in the file."
             ) from error
 
 

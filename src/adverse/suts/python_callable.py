@@ -25,7 +25,7 @@ def python(detector: Any) -> System:
         return system
     if not callable(detector):
         raise StudyError(
-            "this is no detector",
+            "this is not a detector",
             where="detectors",
             got=type(detector).__name__,
             wanted="an object with detect, segment or classify(images), or a function of a list of images",

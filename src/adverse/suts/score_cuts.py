@@ -111,7 +111,7 @@ def _fields(message: memoryview) -> Iterator[Field]:
         else:
             raise ValueError(f"no field of kind {kind}")
         if end > len(message):
-            raise ValueError("a field ends behind the file")
+            raise ValueError("a field ends beyond the end of the file")
         yield Field(key >> 3, message[start:end])
         at = end
 

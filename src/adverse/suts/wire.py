@@ -97,7 +97,7 @@ def read_ready(message: Mapping[str, Any]) -> tuple[Task, tuple[str, ...]]:
     task = message.get("task", "detection")
     if task not in METHODS:
         raise GarbageError(
-            "the program names a task that there is not", got=_shown(message), wanted=" or ".join(METHODS)
+            "the program names an unknown task", got=_shown(message), wanted=" or ".join(METHODS)
         )
     classes = message.get("classes")
     if not isinstance(classes, list) or not classes or not all(isinstance(c, str) and c for c in classes):
@@ -187,7 +187,7 @@ def _read_pixels(stream: BinaryIO, shape: tuple[int, int, int]) -> Image:
     while view:
         got = stream.readinto(view)  # type: ignore[attr-defined]
         if not got:
-            raise EOFError("the pixels of a request stop early")
+            raise EOFError("the pixels of a request are truncated")
         view = view[got:]
     return image
 

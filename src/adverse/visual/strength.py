@@ -37,9 +37,9 @@ def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None)
     if strength is None:
         names = [other.name for other in registry.all("mutation") if declared_strength(other)]
         raise StudyError(
-            f"{plugin.name} has no strength that could be searched for",
+            f"{plugin.name} has no searchable strength",
             where=where,
-            wanted="a mutation with an option that makes it stronger little by little",
+            wanted="a mutation with an option that makes it gradually stronger",
             fix=suggestion(plugin.name, names),
         )
     return strength
@@ -264,7 +264,7 @@ def cover(
     """
     _check_wanted(up_to)
     if count < 1:
-        raise StudyError("a range is covered by at least one change", got=str(count), wanted="1 or more")
+        raise StudyError("the number of changes must be at least 1", got=str(count), wanted="1 or more")
     rng = generator(int(how.get("seed", 0)), str(how.get("key", "")), mutation, "cover")
     edges = np.linspace(0, up_to, count + 1)
     near = up_to / count / 4

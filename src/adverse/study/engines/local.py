@@ -241,7 +241,7 @@ class _Crew:
             self.starts_lost += 1
             if self.starts_lost >= STARTS_BEFORE_GIVING_UP:
                 raise AdverseError(
-                    "workers die while they start",
+                    "workers crash while they start",
                     got=f"{how}; {process.last_words()}",
                     fix=f"See {process.log}.",
                 )

@@ -80,7 +80,7 @@ def real_model(name: str) -> RealModel:
     """Return a real model by its name, or say which ones there are."""
     models = real_models()
     if name not in models:
-        raise SutError(f"there is no model {name!r} to get", fix=suggestion(name, models))
+        raise SutError(f"there is no model {name!r} in the catalogue", fix=suggestion(name, models))
     return models[name]
 
 
@@ -119,7 +119,7 @@ def fetch(name: str, *, archive: Path | None = None) -> Path:
             _put_in_place(taken, folder, name)
     except OSError as error:
         raise SutError(
-            "the model cannot be kept",
+            "the model cannot be stored",
             where=str(folder),
             got=f"{error.filename or ''} {error.strerror or error}".strip(),
             wanted="a folder that can be written, with room for the model",
@@ -228,7 +228,7 @@ def _put_in_place(taken: Path, folder: Path, name: str) -> None:
 
 def _wrong_hash(where: str, got: str, wanted: str) -> SutError:
     return SutError(
-        "this is not the file that was looked at when the model was listed; nothing of it was kept",
+        "the checksum is not the one in the catalogue; nothing was kept",
         where=where,
         got=f"sha256 {got}",
         wanted=f"sha256 {wanted}",
