@@ -53,7 +53,7 @@ MOST = (1, 10, 100)
 """Detections that count for each image and class."""
 
 NOWHERE_PX = 1e12
-"""An area beyond that of all groups: what has it is ignored, and that is how an ignored object is told."""
+"""An area beyond that of all groups: an object that has it is ignored."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 class CocoFamily:
-    """All numbers of one evaluation; NaN where there is no truth to judge by.
+    """All numbers of one evaluation; NaN where there is no ground truth.
 
     Made of average precision (area, overlap, class) and recall (area, overlap, class, most).
     """

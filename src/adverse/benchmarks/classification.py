@@ -13,7 +13,7 @@ from adverse.errors import DataError, IncompleteError
 
 
 def hits(ranked: Sequence[Sequence[str]], truth: Sequence[str], k: int) -> NDArray[np.bool_]:
-    """Tell for each image whether its class is among the best k.
+    """Return for each image whether its class is among the best k.
 
     >>> hits([["cat", "dog"], ["car", "cat"]], ["cat", "cat"], 1).tolist()
     [True, False]

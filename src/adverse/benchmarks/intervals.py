@@ -1,6 +1,6 @@
 """How sure P, mPC and rPC are: intervals from leaving out logs.
 
-A jackknife: the logs are dealt into groups, the numbers are worked out again without each group, and the
+A jackknife: the logs are dealt into groups, the numbers are computed again without each group, and the
 spread of what comes out gives the standard error; the interval is the value plus and minus Student's t times
 that.
 

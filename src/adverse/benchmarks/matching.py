@@ -1,8 +1,8 @@
 """Detections of many images matched with the truth by COCO's rules, once for all numbers made from it.
 
-What average precision is worked out from: true and found objects of many images, as checked columns.
+What average precision is computed from: true and detected objects of many images, as checked columns.
 
-Whatever a metric could stumble over is refused here, by name: NaN and infinite values, boxes that end before
+Invalid input is refused here, by name: NaN and infinite values, boxes that end before
 they begin, images and classes that do not exist.
 """
 
@@ -26,9 +26,9 @@ Rle = Mapping[str, Any]
 class TrueObjects:
     """The truth: boxes (N,4) xyxy pixels; `images` and `labels` count from 0; `area` (N,) in pixels.
 
-    `ignore` marks objects that count neither way: what is matched with one is no false alarm. An ignored
-    object that is a `crowd` takes any number of detections, each by the share of it that is covered; one
-    that is not takes a single one, by overlap. `masks` are needed for the AP of masks only.
+    `ignore` marks objects that count neither way: a detection matched with one is not a false positive. An
+    ignored object that is a `crowd` takes any number of detections, each by the share of it that is covered;
+    one that is not takes a single one, by overlap. `masks` are needed for the AP of masks only.
     """
 
     images: NDArray[np.int64]
@@ -59,7 +59,7 @@ class DetectedObjects:
     def ordered(self) -> DetectedObjects:
         """Return the same by image, then falling score; equal scores by class and coordinates.
 
-        So what counts first never depends on how things were stored. Ties between images are settled by the
+        So the order never depends on how they were stored. Ties between images are settled by the
         order of the images.
 
         >>> box = np.array([[0.0, 0, 5, 5], [0, 0, 4, 4]])

@@ -46,7 +46,7 @@ class Robustness:
 
     @property
     def complete(self) -> bool:
-        """Tell whether it is mPC indeed."""
+        """Return whether it is mPC."""
         return self.label == "mPC"
 
 

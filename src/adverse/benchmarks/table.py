@@ -4,7 +4,7 @@ All numbers of a table rest on the same images: those of the test split that cou
 of the table. Where a SUT failed on an image it detected nothing. When more images are left out than the
 study's quarantine_budget allows, the table is `incomplete`.
 
-A benchmark table as files: JSON for scripts, CSV for spreadsheets, both in the run folder when asked.
+A benchmark table as files: JSON for scripts, CSV for spreadsheets, both in the run folder on request.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SutRobustness:
     faults: int
     intervals: Intervals | None
     without: Without | None = field(default=None, compare=False, repr=False)
-    """The numbers without each group of logs, which differences to another run are judged by."""
+    """The numbers without each group of logs, used to compare with another run."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _of_task(
 
 
 class _Scene:
-    """The truth of the images that count, and what SUTs said about them."""
+    """The truth of the images that count, and the SUTs' detections on them."""
 
     def __init__(self, store: Store, classes: tuple[str, ...], settings: Sequence[str]) -> None:
         self.store = store

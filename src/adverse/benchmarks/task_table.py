@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ImageScores:
-    """What a SUT came to under one setting on the images that count, image by image.
+    """The scores of a SUT under one setting on the images that count, image by image.
 
     `scores` gives the metric of the images by weight: weights (G, images) -> (G,); `classes` the same number
     for each class with all images, NaN where there is no truth.
@@ -72,7 +72,7 @@ def task_metric(name: str, task: Task) -> TaskMetric:
 def settings_scores(
     store: Store, sut: str, metric: TaskMetric, counted: NDArray[np.bool_]
 ) -> dict[str, ImageScores]:
-    """Return what a SUT came to under every setting, on the frames that count."""
+    """Return the scores of a SUT under every setting, on the frames that count."""
     return {
         name: image_scores(store, answers, metric, counted)
         for name, answers in answers_of(store, sut).items()
@@ -80,14 +80,14 @@ def settings_scores(
 
 
 def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | RankedClasses]:
-    """Return what a segmenter or classifier said, by setting."""
+    """Return the answers of a segmenter or classifier, by setting."""
     return store.pixel_counts(sut) if store.task == "segmentation" else store.ranked(sut)
 
 
 def image_scores(
     store: Store, answers: PixelCounts | RankedClasses, metric: TaskMetric, counted: NDArray[np.bool_]
 ) -> ImageScores:
-    """Return what a SUT came to under one setting, on the frames that count."""
+    """Return the scores of a SUT under one setting, on the frames that count."""
     chosen = counted[answers.frame]
     faults = int((answers.status[chosen] == FAULT).sum())
     if isinstance(answers, PixelCounts):

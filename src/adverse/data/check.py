@@ -20,7 +20,7 @@ from adverse.plugins import Plugin, built_in
 from adverse.types import Dataset, Frame, Log, Source
 
 SAMPLE = 100
-"""Frames whose files are decoded unless all are asked for."""
+"""Frames whose files are decoded unless all are requested."""
 NOTHING_TO_SCORE = "no test frame has a box"
 BUDGET = 0.01
 """Share of test frames that a study may lose before it is incomplete, unless it says otherwise."""
@@ -157,7 +157,7 @@ def check(
 
 
 class _Looked:
-    """What decoding the sample came to."""
+    """The result of decoding the sample."""
 
     def __init__(self) -> None:
         self.sizes: Counter[str] = Counter()
@@ -302,7 +302,7 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
     if not test:
         fix = "Name the test part: split: {test: FOLDER}."
         yield Problem("there are no test frames", place, "", fix, 1, stops=True)
-    if not any(_judged(frame, dataset) for log in dataset.logs for frame in log.frames):
+    if not any(_has_truth(frame, dataset) for log in dataset.logs for frame in log.frames):
         fix = "Add the truth, or use the data for adverse mutate only."
         yield Problem("there are no boxes, so nothing can be scored", place, "", fix, 1, stops=True)
     lost = sum(frame.id in faults for frame in test)
@@ -313,8 +313,8 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
         yield Problem(what, f"frame {first!r}", "", fix, lost, stops=True)
 
 
-def _judged(frame: Frame, dataset: Dataset) -> bool:
-    """Tell whether there is anything to judge an answer by: boxes, named pixels, or what the image shows."""
+def _has_truth(frame: Frame, dataset: Dataset) -> bool:
+    """Return whether an answer can be evaluated: by boxes, named pixels, or the class of the image."""
     named = frame.labels is not None and bool(dataset.pixel_classes)
     return len(frame.truth.boxes) > 0 or named or frame.category is not None
 

@@ -8,7 +8,7 @@ root/
   camera/<split>/<city>/..._camera.json
   vehicle/<split>/<city>/..._vehicle.json
 
-The camera and vehicle files tell how the camera sees, where it sits, and where the car was.
+The camera and vehicle files hold the calibration, where the camera sits, and where the car was.
 """
 
 from __future__ import annotations

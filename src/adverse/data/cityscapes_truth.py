@@ -1,7 +1,7 @@
 """What Cityscapes says is in an image: objects from its instance maps or from its polygons.
 
 Facts of the label set: cityscapesScripts 2.3.0, helpers/labels.py. An instance map holds class * 1000 +
-number where objects are told apart, and the class alone where they are not (a group).
+number where objects are separate, and the class alone where they are not (a group).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OBJECTS = {
 }
 """The classes that have instances, by id."""
 NOT_JUDGED = ("caravan", "trailer")
-"""Of these, the ones that the benchmark does not judge."""
+"""Of these, the ones that the benchmark does not evaluate."""
 OTHERS = (
     "unlabeled",
     "ego vehicle",
@@ -79,7 +79,7 @@ PIXEL_CLASSES = {
     23: "sky",
     **{number: name for number, name in OBJECTS.items() if name not in NOT_JUDGED},
 }
-"""The 19 classes that segmentation is judged by, by the ids of label maps."""
+"""The 19 classes that segmentation is evaluated on, by the ids of label maps."""
 GROUP = "group"
 HIGHEST_ID = 33
 

@@ -40,7 +40,7 @@ class CocoImage(BaseModel):
 
     @property
     def size(self) -> Size | None:
-        """Width and height, if both are told."""
+        """Width and height, if both are given."""
         return None if self.width is None or self.height is None else (self.width, self.height)
 
 
@@ -111,7 +111,7 @@ def truth_by_image(
 ) -> dict[Key, ImageTruth]:
     """Turn annotations into the truth of every image; what is accepted though odd is counted in `notes`.
 
-    `size_of` tells an image's size and may raise DataError, which becomes the image's fault. Positions
+    `size_of` returns an image's size and may raise DataError, which becomes the image's fault. Positions
     are given for every image as soon as one annotation of the file has one (NaN where it has none).
     """
     names = {category.id: category.name for category in coco.categories}

@@ -258,7 +258,7 @@ _BITS_TAG, _TILE_TAGS = 258, (322, 323)
 
 
 def _pillow_reads(data: bytes) -> bool:
-    """Tell whether the first bytes are of a format read here."""
+    """Return whether the first bytes are of a format read here."""
     return data.startswith(tuple(_PILLOW_READERS))
 
 

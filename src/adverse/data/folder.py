@@ -240,7 +240,7 @@ def _check_log_ids(root: Path, logs: list[Log]) -> None:
 
 
 def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None:
-    """Return the size that truth and calibration both tell, or the one that does."""
+    """Return the size given by truth and calibration, or by the one that gives it."""
     if camera is None:
         return size
     calibrated = camera.width, camera.height

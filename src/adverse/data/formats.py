@@ -22,7 +22,7 @@ class Guess(NamedTuple):
 
 
 def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Dataset:
-    """Call the reader of a format; whatever a plug-in throws names the plug-in, not us."""
+    """Call the reader of a format; an error of a plug-in names the plug-in."""
     try:
         dataset = plugin.function(**options)
     except AdverseError:
@@ -45,7 +45,7 @@ def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Da
 
 
 def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
-    """Tell which of the formats a folder or file is of; what none or several of them claim is an error."""
+    """Return the format of a folder or file; one that no format or several formats claim is an error."""
     if not path.exists():
         raise DataError(
             "the data path does not exist",

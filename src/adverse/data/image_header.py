@@ -51,7 +51,7 @@ _WIDTHS = {3: "H", 4: "I"}  # TIFF field types SHORT and LONG
 
 
 def orientation_of(exif: bytes) -> int | None:
-    """Return the orientation a TIFF-structured EXIF block tells, 1 where it is silent, None if unreadable."""
+    """Return the orientation in a TIFF-structured EXIF block, 1 where there is none, None if unreadable."""
     try:
         return known_orientation(tiff_value(exif.removeprefix(b"Exif\x00\x00"), ORIENTATION_TAG))
     except ValueError:

@@ -24,7 +24,7 @@ from adverse.types import Image
 
 Exif = Literal["refuse", "apply", "ignore"]
 Size = tuple[int, int]
-"""Width and height in pixels, in the order COCO and image headers tell them."""
+"""Width and height in pixels, in the order of COCO and of image headers."""
 
 MAX_MEGAPIXELS = 100.0
 DECODERS = ("opencv-python-headless", "pillow", "simplejpeg")
@@ -76,7 +76,7 @@ class ImageFile:
         return self.read_with_notes().image
 
     def read_with_notes(self) -> Decoded:
-        """Read and decode the file, and tell how it was normalised."""
+        """Read and decode the file, and say how it was normalised."""
         return self.decode(self.read_bytes())
 
     def read_bytes(self) -> bytes:

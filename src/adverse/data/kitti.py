@@ -1,7 +1,7 @@
-"""The `kitti` format: KITTI's object, tracking, odometry and raw data, told apart by their folders.
+"""The `kitti` format: KITTI's object, tracking, odometry and raw data, recognised by their folders.
 
 Depth is the laser scan projected into the image, so it is sparse: NaN where no point falls. Object images are
-logs of one frame; sequences and drives are logs, with poses where GPS or odometry tells them.
+logs of one frame; sequences and drives are logs, with poses where GPS or odometry has them.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def kitti(
     missing_images: Literal["quarantine", "skip"] = "quarantine",
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
-    """Read KITTI data: object, tracking, odometry or raw, as the folders tell.
+    """Read KITTI data: object, tracking, odometry or raw, by the folders.
 
     `split` names lists in ImageSets: {validation: val} is ImageSets/val.txt, with an image (object) or a
     sequence on each line. `difficulty` is the devkit's: what is beyond it is ignored. `dont_care: drop`
-    judges detections in DontCare regions as any others. `missing_images: skip` leaves out labelled frames
+    counts detections in DontCare regions as any others. `missing_images: skip` leaves out labelled frames
     whose image is not there.
     """
     place = _place(root, layout)

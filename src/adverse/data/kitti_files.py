@@ -266,7 +266,7 @@ CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tr
 ALIASES = {"Person": "Person_sitting"}
 """What the tracking data call a class."""
 NEIGHBOURS = {"Person_sitting": "Pedestrian", "Van": "Car"}
-"""Too much alike to be wrong: where the second is judged, the first is ignored."""
+"""Too similar to count as an error: where the second is evaluated, the first is ignored."""
 LIMITS: dict[Difficulty, tuple[float, int, float]] = {
     "easy": (40, 0, 0.15),
     "moderate": (25, 1, 0.30),
@@ -287,7 +287,7 @@ class KittiLabel:
     position_m: Point
 
     def beyond(self, difficulty: Difficulty) -> bool:
-        """Tell whether the object is too small, hidden or cut off to be judged at a difficulty."""
+        """Return whether the object is too small, occluded or truncated to count at a difficulty."""
         if difficulty == "all":
             return False
         height, occlusion, truncation = LIMITS[difficulty]
@@ -313,7 +313,7 @@ def read_tracking_labels(path: Path) -> dict[int, list[KittiLabel]]:
 
 
 def class_names(rows: Iterable[KittiLabel], class_map: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the study calls the classes that are judged or occur, in KITTI's order."""
+    """Return what the study calls the classes that are evaluated or occur, in KITTI's order."""
     present = {row.kind for row in rows} | {"Car", "Pedestrian", "Cyclist"}
     return tuple(dict.fromkeys(renamed(name, class_map) for name in CLASSES if name in present))
 
@@ -329,7 +329,7 @@ def objects_of(
 ) -> Iterator[AnnotatedObject]:
     """Yield the objects of a frame: DontCare is ignored for every class, a neighbour for its class.
 
-    `place` carries a position into the world; None: there is no world to speak of.
+    `place` carries a position into the world; None: there is no world frame.
     """
     for row in rows:
         if row.kind == DONT_CARE and drop_dont_care:

@@ -1,4 +1,4 @@
-"""Where KITTI's benchmarks keep their files: object, tracking, odometry and raw, each told by its folders.
+"""Where KITTI's benchmarks keep their files: object, tracking, odometry and raw.
 
 Every layout becomes the same thing, a *drive*: images in order with what lies beside each, by frame number.
 """
@@ -67,7 +67,7 @@ class KittiDrive:
 
 
 def find_layout(root: Path) -> KittiFolder | None:
-    """Tell which benchmark a folder holds, or None."""
+    """Return which benchmark a folder holds, or None."""
     for base in (root, root / "training"):
         if (base / "label_02").is_dir() and (base / "image_02").is_dir():
             return KittiFolder("tracking", base)

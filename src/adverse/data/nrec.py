@@ -5,7 +5,7 @@ root/
     ImagesPositiveNegative/Image_<camera>_0_<unix time>.png
     AnnotationsPositiveNegative/Image_<camera>_0_<unix time>.xml     as VOC's; source/image names the log
 
-Occlusion is told by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
+Occlusion is given by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
 heavily hidden. Which of them count is the benchmark's choice: its 14 subsets, by their published names.
 Facts: Pezzementi et al., "Comparing Apples and Oranges", arXiv 1707.07169, and its evaluation protocol.
 """

@@ -1,4 +1,4 @@
-"""Objects as annotation files of many kinds tell them, made into the checked truth of one image.
+"""Objects as annotation files of many kinds hold them, made into the checked truth of one image.
 
 What spoils one image (a box without size or outside of it) becomes that image's fault, as in COCO files; a
 box partly outside is used and counted.
@@ -34,7 +34,7 @@ class AnnotatedObject:
 
 @dataclass(frozen=True)
 class Truths:
-    """Makes the truth of one image after the other; ids are numbered through, odd things counted."""
+    """Makes the truth of one image after the other; numbers their ids and counts irregularities."""
 
     categories: tuple[str, ...]
     notes: Counter[str]
@@ -84,7 +84,7 @@ def check_class_map(class_map: Mapping[str, str], classes: Iterable[str]) -> Non
 
 
 def for_each_class(region: AnnotatedObject, categories: Iterable[str]) -> list[AnnotatedObject]:
-    """Return a region that no class is judged in, once for each class."""
+    """Return a region in which no class is evaluated, once for each class."""
     return [replace(region, label=name, ignore=True) for name in categories]
 
 

@@ -54,7 +54,7 @@ PIXEL_CLASSES = dict(
         )
     )
 )
-"""What the ids of VOC's label maps mean; 255, the void, is not judged."""
+"""What the ids of VOC's label maps mean; 255, void, is not evaluated."""
 DIFFICULT = "objects marked difficult"
 UNLISTED = "image files without an annotation"
 
@@ -144,7 +144,7 @@ def voc_box(element: Element) -> Box:
 
 
 def is_difficult(element: Element) -> bool:
-    """Tell whether an <object> is marked difficult; files that do not say mean no."""
+    """Return whether an <object> is marked difficult; files that do not say mean no."""
     flag = element.find("difficult")
     return flag is not None and flag.flag()
 
@@ -171,7 +171,7 @@ def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counte
 
 
 def size_of(top: Element) -> Size | None:
-    """Return the size of the image that was annotated; None where the file does not tell."""
+    """Return the size of the image that was annotated; None where the file does not say."""
     size = top.find("size")
     if size is None:
         return None

@@ -1,4 +1,4 @@
-"""Contact sheets: a battery on one image, so that a person can judge it at a glance."""
+"""Contact sheets: a battery on one image, to check it at a glance."""
 
 from __future__ import annotations
 

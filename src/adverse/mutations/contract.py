@@ -316,7 +316,7 @@ def _same_kind(trial: _Trial, image: Image, out: object) -> None:
 
 
 def _example(option: Option) -> Any:
-    """Return a value the option takes, or None where its type does not tell."""
+    """Return a value the option takes, or None where its type does not say."""
     for schema in _alternatives(option):
         value = _example_of(schema)
         if value is not None:

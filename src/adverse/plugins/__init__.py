@@ -1,7 +1,7 @@
 """The only registry: mutations, SUTs, data formats, levels and metrics, each a function with a decorator.
 
-What a plug-in can be told in a study is read from its signature, so there is no second declaration to keep
-true.
+The options that a study can give to a plug-in are read from its signature, so there is no second declaration
+to keep true.
 """
 
 from adverse.plugins.decorators import PIXEL_LIBRARIES, dataset, level, metric, mutation, sut

@@ -42,7 +42,7 @@ def unchanged_at(value: float) -> Any:
 
 @dataclass(frozen=True)
 class Option:
-    """One thing a study can say to a plug-in."""
+    """One option that a study can give to a plug-in."""
 
     name: str
     type: TypeAdapter[Any]

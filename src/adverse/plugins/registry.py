@@ -35,7 +35,7 @@ BUILT_IN: Mapping[Kind, str] = {
 }
 """The package of each kind that has built-in plug-ins; imported when the kind is first asked for."""
 LooksLike = Callable[[Path], Mapping[str, Any] | None]
-"""Tells whether a folder (or file) looks like a data format: the options to read it with, or None."""
+"""Whether a folder (or file) looks like a data format: the options to read it with, or None."""
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ def fresh_instance(scene: Scene, label: int) -> int:
 
 
 def void_label(scene: Scene) -> int:
-    """Return a label that is not judged: the lowest without a name."""
+    """Return a label that is not evaluated: the lowest without a name."""
     return next(number for number in range(len(scene.classes) + 1) if number not in scene.classes)
 
 

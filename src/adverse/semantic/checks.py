@@ -117,28 +117,28 @@ class PlacedDonor(NamedTuple):
 
 
 def is_large_enough(candidates: DonorCandidates) -> Yes:
-    """Tell which boxes have a longest side of at least so many pixels; small things tell little."""
+    """Return which boxes have a longest side of at least so many pixels; small objects say little."""
     least = candidates.options.min_side_px.get(candidates.class_name, 1)
     return np.asarray(candidates.donors.side_px >= least)
 
 
 def is_unoccluded(candidates: DonorCandidates) -> Yes:
-    """Tell which objects have nothing before them."""
+    """Return which objects have nothing before them."""
     return ~candidates.donors.occluded
 
 
 def is_whole(candidates: DonorCandidates) -> Yes:
-    """Tell which objects are in one piece."""
+    """Return which objects are in one piece."""
     return np.asarray(candidates.donors.largest_part >= candidates.options.least_in_one_piece)
 
 
 def is_of_same_frame(candidates: DonorCandidates) -> Yes:
-    """Tell which come from images of the scene's size, as from the same camera."""
+    """Return which come from images of the scene's size, as from the same camera."""
     return np.asarray((candidates.donors.frame_size == candidates.scene.size).all(axis=1))
 
 
 def has_same_perspective(candidates: DonorCandidates) -> Yes:
-    """Tell which come from images whose vanishing point is in the same cell as the scene's."""
+    """Return which come from images whose vanishing point is in the same cell as the scene's."""
     if candidates.vanishing is None:
         return np.zeros(len(candidates.donors.number), np.bool_)
     grid = np.array(candidates.options.vanishing_grid)
@@ -149,7 +149,7 @@ def has_same_perspective(candidates: DonorCandidates) -> Yes:
 
 
 def stands_on_road(candidates: DonorCandidates) -> Yes:
-    """Tell which have the lower left corner of their visible box on visible road of the scene."""
+    """Return which have the lower left corner of their visible box on visible road of the scene."""
     road = candidates.scene.ids.get("road")
     width, height = candidates.scene.size
     columns, rows = candidates.donors.box[:, 0], candidates.donors.box[:, 3] - 1
@@ -159,14 +159,14 @@ def stands_on_road(candidates: DonorCandidates) -> Yes:
 
 
 def has_like_light(place: PlacedDonor) -> bool:
-    """Tell whether the median HSV value of an object is near that of what it would cover."""
+    """Return whether the median HSV value of an object is near that of what it would cover."""
     x0, y0, x1, y1 = place.patch.box
     covered = median_under(place.scene.value[y0:y1, x0:x1], place.patch.mask)
     return abs(covered - place.median_value) <= place.options.light_within
 
 
 def is_apart(place: PlacedDonor) -> bool:
-    """Tell whether nothing whose pixels it shares is as far away as it is; else two would be in one place."""
+    """Return whether nothing whose pixels it shares is as far away as it is: two cannot be in one place."""
     if place.depth_range_m is None or place.scene.depth_m is None:
         return False
     near, far = _extent(place.class_name, *place.depth_range_m)
@@ -193,7 +193,7 @@ def _extent(class_name: str | None, near: float, far: float) -> tuple[float, flo
 
 
 def is_visible(place: PlacedDonor) -> bool:
-    """Tell whether enough of it is seen from behind what is nearer."""
+    """Return whether enough of it is seen from behind what is nearer."""
     seen = visible_mask(place.patch, place.scene)
     return int(seen.sum()) >= max(place.options.least_visible * int(place.patch.mask.sum()), 1)
 

@@ -1,4 +1,4 @@
-"""Cutting the objects out of a scene, with everything that the conformity checks will ask about them."""
+"""Cutting the objects out of a scene, with everything that the conformity checks need."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Cutout(NamedTuple):
 
 
 def cutouts(scene: Scene) -> tuple[list[Cutout], Counter[str]]:
-    """Return the objects of a scene in the order of their numbers, and counts of what is no such object."""
+    """Return the objects of a scene in the order of their numbers, and counts of what is left out."""
     notes: Counter[str] = Counter()
     things = sorted(scene.things.values())
     front = _front_regions(scene, {thing.label for thing in things}, notes)
@@ -146,7 +146,7 @@ def _polygon(mask: Mask, x0: int, y0: int) -> NDArray[np.int32]:
 
 
 def _occluded(scene: Scene, thing: Thing, front: _Regions | None) -> bool:
-    """Tell whether something stands before an object.
+    """Return whether something stands before an object.
 
     By depth, where it is known: the object's border has a neighbour that is nearer and is not ground. By
     the maps alone: it touches an object, a group or a pole whose foot is lower in the image, so nearer.

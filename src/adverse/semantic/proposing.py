@@ -249,7 +249,7 @@ def _drawn_thing(
 
 
 def _in_cell(boxes: NDArray[np.int32], where: Cell, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """Tell which boxes have their middle in the wanted cell and their longest side in the wanted range."""
+    """Return which boxes have their middle in the wanted cell and their longest side in the wanted range."""
     fits = np.ones(len(boxes), np.bool_)
     if where.position is not None:
         middle = (boxes[:, :2] + boxes[:, 2:]) / 2

@@ -129,7 +129,7 @@ def write_resources(
 
 
 def read_resources(path: Path) -> ResourceColumns:
-    """Map a file into memory; what is no resource set, or of another version, is an error."""
+    """Map a file into memory; a file that is not a resource set, or of another version, is an error."""
     import pyarrow as pa  # noqa: PLC0415
 
     try:

@@ -1,9 +1,9 @@
 """A scene: an image and what every pixel of it is, as one frozen value that mutations map to another.
 
 Instances are numbers that tell objects apart, 0 where there is none; the class of an object is the label of
-its pixels. A label without a name is void: it is not judged. A scene stands on a plane. For a pinhole camera,
-1/z of the points of a plane is a*u + b*v + c at column u and row v, so the size of a thing that is moved over
-the ground scales as that number does, and no camera matrix is needed.
+its pixels. A label without a name is void: it is not evaluated. A scene stands on a plane. For a pinhole
+camera, 1/z of the points of a plane is a*u + b*v + c at column u and row v, so the size of a thing that is
+moved over the ground scales as that number does, and no camera matrix is needed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Thing(NamedTuple):
 class Scene:
     """An image (H,W,3) RGB uint8 with labels (H,W) and instances (H,W); depth and camera where known.
 
-    `classes` names the labels; `horizon_row` is where a level ground ends, where the data tell it. The id is
+    `classes` names the labels; `horizon_row` is where a level ground ends, where the data give it. The id is
     the frame's, or for a mutated scene that of its base and its recipe.
     """
 
@@ -135,13 +135,13 @@ class Scene:
 
     @cached_property
     def picture(self) -> str:
-        """The hash of all that a SUT sees and is judged by: pixels, labels and instances."""
+        """The hash of all that a SUT sees and is scored on: pixels, labels and instances."""
         parts = (self.image, self.labels.astype(np.int32), self.instances.astype(np.int32))
         return digest(repr(self.image.shape), *(np.ascontiguousarray(part).tobytes() for part in parts))
 
     @cached_property
     def void(self) -> frozenset[int]:
-        """The labels of the scene that have no name and so are not judged."""
+        """The labels of the scene that have no name and so are not evaluated."""
         present = np.flatnonzero(np.bincount(self.labels.reshape(-1)))
         return frozenset(present.tolist()) - self.classes.keys()
 
@@ -183,7 +183,7 @@ class Scene:
         return self.classes.get(thing.label)
 
     def truth(self, categories: Sequence[str], *, smallest_px: int = 1) -> Truth:
-        """Return the objects of the scene as a detector is judged by: boxes around what is visible of each.
+        """Return the objects of the scene as a detector is scored on: boxes around what is visible of each.
 
         Objects with fewer than `smallest_px` visible pixels are ignored, and so are the parts of pixels that
         have the class of a category but belong to no object (a group).

@@ -2,7 +2,7 @@
 
 What was appended survives kill -9 and a power cut. A last line that a crash left unfinished was never
 acknowledged and does not count; damage anywhere else is an error, never a guess. Reading changes nothing:
-whoever holds the folder's lock calls `mend` before adding to a journal.
+the holder of the folder's lock calls `mend` before adding to a journal.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class DetectionFiles:
 
     @cached_property
     def _spans(self) -> dict[str, tuple[str, str]]:
-        """The first and last frame id, by their text, of every file of detections that tells."""
+        """The first and last frame id, by their text, of every file of detections that has statistics."""
         place = SCHEMA.get_field_index("frame")
         spans: dict[str, tuple[str, str]] = {}
         for file in dict.fromkeys(self.cells["file"].to_pylist()):
@@ -93,6 +93,6 @@ class DetectionFiles:
 
 
 def _between(ordered: Sequence[str], first: str, last: str) -> bool:
-    """Tell whether one of some sorted names lies between two others."""
+    """Return whether one of some sorted names lies between two others."""
     at = bisect_left(ordered, first)
     return at < len(ordered) and ordered[at] <= last

@@ -1,6 +1,6 @@
 """A run folder as arrays: all that the quick half ever reads.
 
-Whoever makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
+Code that makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
 not as it was written. Parquet files are read through DuckDB, one SUT at a time, in the order of the frames
 table, so that nothing downstream depends on how the work was cut or in which order it finished.
 """
@@ -40,7 +40,7 @@ from adverse.types import Task
 
 
 class Store:
-    """Reads a run; whoever makes or shows numbers gets it from `finished`, which looks at the files first."""
+    """Reads a run; code that makes or shows numbers gets it from `finished`, which checks the files first."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Store:
 
     @cached_property
     def state(self) -> str:
-        """What the run is now, as what is worked out from it is sealed with."""
+        """The state of the run, which everything computed from it is sealed with."""
         return state_of(self.folder, self._manifest)
 
     def result(self, name: str) -> Path | None:
@@ -83,13 +83,13 @@ class Store:
         return path
 
     def write(self, files: Mapping[str, bytes]) -> list[Path]:
-        """Write files worked out from this state of the run, by path below its folder, and seal them."""
+        """Write files computed from this state of the run, by path below its folder, and seal them."""
         write_derived(self.folder, self.state, files)
         return [self.folder.path / name for name in files]
 
     @cached_property
     def run(self) -> Run:
-        """What was run, on what, and how it is to be judged."""
+        """What was run, on what, and how it is to be evaluated."""
         return run_of(self._manifest, where=str(self.folder.manifest))
 
     def changes_since(self, earlier: Store) -> list[str]:
@@ -186,7 +186,7 @@ class Store:
         settings: Iterable[str] | None = None,
         frames: Sequence[str] | None = None,
     ) -> dict[str, Answers]:
-        """Return what a SUT said about the targets, or the given classes, by setting; of some frames only."""
+        """Return a SUT's detections of the targets, or the given classes, by setting; of some frames only."""
         wanted = list(self.groups if settings is None else settings)
         cells = self._detections.cells_of(sut=sut, settings=wanted, frames=frames)
         table = self._detections.select(
@@ -201,7 +201,7 @@ class Store:
         return {name: self._answers(table.filter(pc.equal(setting, name)), wanted_classes) for name in wanted}
 
     def detections(self, sut: str, setting: str) -> pa.Table:
-        """Return what a SUT said under a setting, of all classes: frame, status, boxes, scores, labels."""
+        """Return a SUT's detections under a setting, of all classes: frame, status, boxes, scores, labels."""
         cells = self._detections.cells_of(sut=sut, settings=[setting])
         columns = ("frame", "status", "boxes", "scores", "labels")
         table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells)
@@ -216,7 +216,7 @@ class Store:
 
     @property
     def pixel_classes(self) -> tuple[str, ...]:
-        """The pixel classes that are judged, each once."""
+        """The pixel classes that are evaluated, each once."""
         return tuple(dict.fromkeys(self.run.data.pixel_classes.values()))
 
     @cached_property
@@ -225,11 +225,11 @@ class Store:
         return tuple(pq.read_table(self.folder.frames, columns=["category"])["category"].to_pylist())
 
     def pixel_counts(self, sut: str) -> dict[str, PixelCounts]:
-        """Return what a segmenter came to, by setting."""
+        """Return the confusion counts of a segmenter, by setting."""
         return {setting: self._pixel_counts(table) for setting, table in self._rows(sut, "confusion")}
 
     def ranked(self, sut: str) -> dict[str, RankedClasses]:
-        """Return what a classifier said, by setting."""
+        """Return the ranked classes of a classifier, by setting."""
         by_setting = {}
         for setting, table in self._rows(sut, "ranked"):
             best = [row or [] for row in table["ranked"].to_pylist()]
@@ -278,9 +278,9 @@ class Store:
         }
 
     def counts(self) -> list[dict[str, Any]]:
-        """Return how many rows of each SUT and setting came to which status, with one reason each.
+        """Return how many rows of each SUT and setting have which status, with one reason each.
 
-        `unstable` counts the frames that were asked about twice and answered differently; `attempts`,
+        `unstable` counts the frames that were run twice with different answers; `attempts`,
         `failed_attempts` and `outages` are sums, `retried` the failed attempts before an answer.
         """
         table = self._detections.select(
@@ -307,7 +307,7 @@ class Store:
         return [] if table is None else list(table["frame"].to_pylist())
 
     def record(self, sut: str, setting: str, frame: str) -> dict[str, Any] | None:
-        """Return all that was kept of one answer of a segmenter or classifier; None if it was not asked."""
+        """Return all that was kept of one answer of a segmenter or classifier; None if there is none."""
         cells = self._detections.cells_of(sut=sut, settings=[setting], frames=[frame])
         columns = "d.status, d.reason, d.label_map, d.ranked, d.ranked_scores"
         table = self._detections.select(columns, cells, "WHERE d.frame = $frame", frame=frame)
@@ -340,7 +340,7 @@ class Store:
         return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
 
     def retries(self) -> pa.Table:
-        """Return every row that was answered only when asked again: what it took, and why it failed first."""
+        """Return every row that succeeded only on a retry: the attempts, and why the first failed."""
         columns = ("sut", "setting", "frame", "attempts", "failed_attempts", "outages", "retried")
         table = self._detections.select(
             ", ".join(f"d.{name}" for name in columns),

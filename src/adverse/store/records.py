@@ -1,4 +1,4 @@
-"""What one (frame, setting, SUT) came to, and the Parquet table of many.
+"""The result of one (frame, setting, SUT), and the Parquet table of many.
 
 One row each, also where nothing was found or nothing could be run, so that counts always add up:
 planned = ok + fault + quarantined. What a worker hands over may also be unreachable: nothing is known of the

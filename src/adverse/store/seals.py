@@ -1,4 +1,4 @@
-"""What was worked out from a run: the hash of every such file, and the state of the run it was made from.
+"""What was computed from a run: the hash of every such file, and the state of the run it was made from.
 
 seals.json lists the files of results/, verdicts/ and the report that our commands wrote. A file whose content
 is another one, or that nobody sealed, is not read. Neither is one that was made from another state of the run
@@ -54,7 +54,7 @@ def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
 
 
 def write_derived(folder: RunFolder, state: str, files: Mapping[str, bytes]) -> None:
-    """Write files that were worked out from a state of the run (by path below its folder), and seal them."""
+    """Write files that were computed from a state of the run (by path below its folder), and seal them."""
     hashes = {}
     for name, data in files.items():
         path = folder.path / name
@@ -79,7 +79,7 @@ def drop_derived(folder: RunFolder, names: Iterable[str]) -> None:
 
 
 def drop_of_other_states(folder: RunFolder, state: str) -> None:
-    """Delete what was worked out from other states of the run."""
+    """Delete what was computed from other states of the run."""
     drop_derived(folder, [name for name, seal in read_seals(folder).items() if seal.state != state])
 
 
@@ -120,7 +120,7 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
 
 
 def derived_files(folder: RunFolder) -> list[str]:
-    """Return the files that must be as they were sealed, and those in their places that nobody sealed.
+    """Return the files that must be as they were sealed, and those in their places that are not sealed.
 
     Pages and pictures are not among them: no command reads them, and who likes may delete or change them.
     """
@@ -161,7 +161,7 @@ class Verification:
 
 
 def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verification:
-    """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was worked out."""
+    """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was computed."""
     manifest = folder.read_manifest()
     sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
     problems: list[AdverseError] = _wrong(sealed)
@@ -186,7 +186,7 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> V
 
 
 def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verification:
-    """Check what was worked out; against the state of the run only where that is `whole`."""
+    """Check what was computed; against the state of the run only where that is `whole`."""
     try:
         seals, names = read_seals(folder), derived_files(folder)
     except StoreError as error:

@@ -43,17 +43,17 @@ class TruthTable:
     place: NDArray[np.int64]
     """Which of its frame's true objects it is, in the order of the data set."""
     area: NDArray[np.float64]
-    """Pixels that it covers, as annotated or, where that is not told, those of its box."""
+    """Pixels that it covers, as annotated or, where there is none, those of its box."""
     crowd: NDArray[np.bool_]
     """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What one SUT said under one setting: a row for each frame that was planned.
+    """The detections of one SUT under one setting: a row for each frame that was planned.
 
     `frame` indexes Frames; `status` is OK, FAULT or QUARANTINED; the detections of row r are
-    `offsets[r]:offsets[r+1]`, of the classes asked for only.
+    `offsets[r]:offsets[r+1]`, of the requested classes only.
     """
 
     frame: NDArray[np.int64]
@@ -67,9 +67,9 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class PixelCounts:
-    """What a segmenter came to under one setting: a row for each frame that was planned.
+    """The confusion counts of a segmenter under one setting: a row for each frame that was planned.
 
-    `counts` (F, C, C + 1) are pixels by true and predicted class; the last column is what is no class.
+    `counts` (F, C, C + 1) are pixels by true and predicted class; the last column is everything else.
     """
 
     frame: NDArray[np.int64]
@@ -79,7 +79,7 @@ class PixelCounts:
 
 @dataclass(frozen=True, eq=False)
 class RankedClasses:
-    """What a classifier said under one setting: the best classes of each frame, best first."""
+    """The answers of a classifier under one setting: the best classes of each frame, best first."""
 
     frame: NDArray[np.int64]
     status: NDArray[np.int8]

@@ -36,7 +36,7 @@ class FrameVersion:
     depth_m: Depth | None = None
     """The depth map as stored, when detections are to be located."""
     labels: NDArray[np.uint8] | None = None
-    """The true label map, when pixels are judged."""
+    """The true label map, when pixels are evaluated."""
     details: Mapping[str, float] = field(default_factory=dict)
     """What the mutation reports about what it did."""
 
@@ -45,7 +45,7 @@ class FrameVersions:
     """A frame that gives its version under any setting; decoded on first use, once.
 
     A frame that cannot be decoded is refused for all settings, one that a mutation cannot work on for that
-    setting alone. Whatever a decoder or a plug-in throws costs a frame, never the run.
+    setting alone. An error of a decoder or a plug-in costs a frame, never the run.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class FrameVersions:
 
 
 class _DecodedFrame:
-    """A decoded frame, and its depth once that is asked for."""
+    """A decoded frame, and its depth once that is needed."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame

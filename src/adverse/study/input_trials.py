@@ -225,7 +225,7 @@ def _overlaps(box: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[n
 
 
 def _differs(better: Sequence[RankedDetections], other: Sequence[RankedDetections]) -> bool:
-    """Tell whether one way is better than another by more than chance: the jackknife over images."""
+    """Return whether one way is better than another by more than chance: the jackknife over images."""
     count = len(better)
     gain = pooled_precision(better) - pooled_precision(other)
     left_out = np.array(

@@ -20,7 +20,7 @@ from adverse.suts.ask import task_of
 from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
 
 BEST = 5
-"""Classes of a classifier that are kept: as many as top-5 accuracy asks for."""
+"""Classes of a classifier that are kept: as many as top-5 accuracy needs."""
 OTHER = ""
 """Stands for a class that the data set does not have, and for no answer at all."""
 IDS = 256
@@ -28,7 +28,7 @@ IDS = 256
 
 
 class LoadedSut:
-    """A SUT ready to be asked. `isolated` ones watch over time and memory themselves."""
+    """A SUT that is loaded. `isolated` ones watch over time and memory themselves."""
 
     def __init__(self, index: int, sut: System | Recorded, job: StudyJob, *, isolated: bool) -> None:
         self.index = index
@@ -37,7 +37,7 @@ class LoadedSut:
         self.isolated = isolated
         self.looks = not hasattr(sut, "recall")
         self.outage: InfrastructureError | None = None
-        """Why the SUT cannot be asked at the moment; it is tried again with the next unit."""
+        """Why the SUT cannot be reached at the moment; it is tried again with the next unit."""
         self.job = job
         self._check_task()
         self.names = self._names()

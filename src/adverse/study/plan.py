@@ -1,6 +1,6 @@
 """What a study means: which frames, under which settings, shown to which SUTs, and what of it is done.
 
-The smallest thing that is run, kept and re-used is a *cell*: one run of frames under one setting by one
+The smallest piece that is run, stored and reused is a *cell*: one run of frames under one setting by one
 SUT. Its key is a hash of everything that decides its result, so changing a SUT changes that SUT's cells
 alone. A *unit* is the cells of the same frames that are still to do, so that each frame is decoded once.
 """
@@ -34,14 +34,14 @@ from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
 KEY_VERSION = "cell-4"
 LIMITS = ("timeout_s", "memory_limit_mb")
-"""Keys of a SUT that are also said to an adapter with limits of its own."""
+"""Keys of a SUT that are also passed to an adapter with limits of its own."""
 REPEAT_ONE_IN = 64
 """About one frame in so many is shown to each SUT twice, to notice answers that change by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyPlan:
-    """A study worked out against its data and a run folder."""
+    """A study planned against its data and a run folder."""
 
     file: StudyFile
     registry: Registry
@@ -52,7 +52,7 @@ class StudyPlan:
     inputs: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
     warnings: tuple[str, ...] = ()
-    """What a reader of the results must know about the SUTs before they are asked anything."""
+    """What a reader of the results must know about the SUTs before they are run."""
 
     @property
     def to_do(self) -> list[WorkUnit]:
@@ -153,7 +153,7 @@ def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
 
 
 def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
-    """Read the data set that a study names, or the part of it that it asks for."""
+    """Read the data set that a study names, or the part of it that it selects."""
     return _wanted_part(file, _whole_dataset(file, registry))
 
 

@@ -1,4 +1,4 @@
-"""A first study from a data path and a model path: what can be told from them, and what had to be assumed."""
+"""A first study from a data path and a model path: what follows from them, and what had to be assumed."""
 
 from __future__ import annotations
 

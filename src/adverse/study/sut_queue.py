@@ -2,7 +2,7 @@
 
 Batches are formed from a unit's images in their order, so they do not depend on workers or resumes. When
 a batch fails each of its images is tried once more alone, so that only the suspect is at fault. Every
-attempt is counted: a SUT that answers only when it is asked again is not one that never fails.
+attempt is counted: a SUT that succeeds only on a retry is not one that never fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The work of a run on whatever machine: the frames of a unit in, the records of its finished cells out.
+"""The work of a run on any machine: the frames of a unit in, the records of its finished cells out.
 
 Or nothing, where a file that the unit reads, or a SUT is made of, is not the one that was planned.
 """
@@ -158,7 +158,7 @@ class Worker:
                 )
 
     def _let_go_of_touched(self) -> set[Path]:
-        """Return the files of SUTs that were written to since those were loaded, which they are anew next."""
+        """Return the files of SUTs that were written to since loading; these SUTs are loaded again."""
         touched: set[Path] = set()
         for key, held in list(self._held.items()):
             written = held.written_to()
@@ -205,7 +205,7 @@ class Worker:
 
 
 def _unit_records(records: Sequence[Record]) -> UnitRecords:
-    """Leave out the cells whose SUT could not be asked about one of their images, and count the others."""
+    """Leave out the cells whose SUT could not be reached for one of their images, and count the others."""
     unreachable = {
         (record.setting, record.sut): record.reason or ""
         for record in records

@@ -31,7 +31,7 @@ METHODS: Mapping[Task, str] = {
     "segmentation": "segment",
     "classification": "classify",
 }
-"""What a system is asked by, for each task."""
+"""The method of a system that does each task."""
 NO_NETWORK = (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, socket.gaierror)
 NO_NETWORK_CODES = frozenset(
     {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
@@ -167,7 +167,7 @@ def named(error: SutError, name: str) -> SutError:
 
 
 def kind_of(error: BaseException) -> type[SutError]:
-    """Tell by an error and what caused it whose failure it is: the system's, the network's, the machine's.
+    """Return whose failure an error and its cause are: the system's, the network's, the machine's.
 
     >>> kind_of(ValueError("no boxes")).__name__, kind_of(ConnectionRefusedError()).__name__
     ('SutError', 'InfrastructureError')
@@ -192,7 +192,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _failed(error: BaseException, name: str) -> SutError:
-    """Return what is said of an exception that a system raised."""
+    """Return the error for an exception that a system raised."""
     kind = kind_of(error)
     if kind is OutOfMemoryError:
         return kind(

@@ -1,4 +1,4 @@
-"""One life of a child program: its process, its pipes, and what it said.
+"""One life of a child program: its process, its pipes, and its output.
 
 One loop moves all three pipes while it waits, so neither a large image nor a chatty program can block
 the other side, and every wait has an end: a reply, the deadline, the memory limit, or the program's death.

@@ -37,7 +37,7 @@ ALIKE = (
     ("dining table", "diningtable"),
     ("bicycle", "bike"),
 )
-"""What different data sets call the same thing."""
+"""Synonyms of class names among data sets."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def guess_onnx(model: Path, categories: Sequence[str]) -> GuessedModel:
 def decoder_of(  # noqa: PLR0911 - one line for each kind of output
     shapes: Mapping[str, tuple[int, ...]], categories: int = 0
 ) -> tuple[str, int | None, str]:
-    """Return decoder, number of classes (None: not told) and why, from the outputs' shapes for one image.
+    """Return decoder, number of classes (None: unknown) and why, from the outputs' shapes for one image.
 
     >>> decoder_of({"output0": (84, 8400)})
     ('yolo-v8', 80, 'one output (84, 8400) is 4 + 80 rows of candidates')

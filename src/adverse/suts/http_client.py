@@ -1,6 +1,6 @@
 """One careful HTTP client: every exchange ends in bounded time with a bounded answer, or in a SutError.
 
-No redirects, no compressed answers, no proxies of the environment unless asked for. Where the model was not
+No redirects, no compressed answers, no proxies of the environment unless requested. Where the model was not
 asked (no connection, or a gateway that has nobody to ask) the request is sent again a few times, and is an
 InfrastructureError in the end, at once where the server lets nobody in; what the server answers, late or
 wrongly, is the system's. httpx is imported when a client is made.
@@ -20,7 +20,7 @@ BACKOFF_S = 0.25
 """Wait before the first repetition; doubled for each further one."""
 SHOWN_BYTES = 300
 NOBODY_THERE = frozenset({429, 502, 503, 504})
-"""Status codes that say that the model was not asked: too many requests, no server behind the gateway."""
+"""Status codes that say that the request did not reach the model: too many requests, or no server."""
 NOT_LET_IN = frozenset({401, 403, 404, 405, 407, 408, 410})
 """Status codes that say the same, but not that another try soon would help: a token that ran out, a model
 taken away. Other 4xx are about what was sent, the image."""

@@ -47,7 +47,7 @@ def maite_model(
 
 
 class _Maite:
-    """A MAITE model, asked with our images."""
+    """A MAITE model, called with our images."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ def input_port(
 
 
 def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, model: str) -> dict[str, str]:
-    """Say which output plays which role: as `given` in order, the only one there is, or told by its name."""
+    """Say which output plays which role: as `given` in order, the only one there is, or by its name."""
     for name in given or ():
         if name not in names:
             raise SutError(
@@ -121,7 +121,7 @@ class Reader(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The outputs to ask the model for."""
+        """The outputs to request from the model."""
         return list(self.roles.values())
 
     def read(self, outputs: Sequence[Output], number: int, batch: int) -> Candidates:

@@ -215,7 +215,7 @@ def read_metadata(body: bytes) -> ModelMetadata:
 
 
 def has_binary(body: bytes) -> bool:
-    """Tell from the reply to GET v2 whether tensors can travel as bytes."""
+    """Return whether, by the reply to GET v2, tensors can travel as bytes."""
     extensions = _json(body).get("extensions")
     return isinstance(extensions, list) and BINARY_EXTENSION in extensions
 

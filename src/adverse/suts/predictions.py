@@ -48,7 +48,7 @@ def predictions(
 ) -> Recorded:
     """Use recorded answers: `path` holds {mutation} where each file has the id of its setting.
 
-    The un-mutated images are those of the setting `identity`. What the category numbers mean is said by
+    The un-mutated images are those of the setting `identity`. The names of the category ids are given by
     `categories: {1: person}` or by a COCO file of `annotations`. `boxes` are [x, y, width, height] unless it
     says xyxy. `missing: no-detections` says that images without an entry are meant so, however many;
     `unknown_images: ignore` leaves out entries for images that the data set does not have.
@@ -73,7 +73,7 @@ def predictions(
 
 
 class RecordedPredictions:
-    """Recorded answers; each file is read when first asked for, and once."""
+    """Recorded answers; each file is read when first needed, and once."""
 
     def __init__(self, path: Path, categories: Mapping[int, str], declared: DeclaredFormat) -> None:
         self.classes = tuple(categories[number] for number in sorted(categories))
@@ -246,7 +246,7 @@ PLACEHOLDER = "{mutation}"
 
 
 def is_template(path: Path) -> bool:
-    """Tell whether a path stands for one file per setting."""
+    """Return whether a path stands for one file per setting."""
     return PLACEHOLDER in str(path)
 
 

@@ -1,7 +1,7 @@
 """Do recorded predictions belong to the data of a study? Looked at before any work, file by file.
 
 A wrong image id, a box in another convention or a file of other images makes a wrong number, never an error,
-once it is scored. What has no sensible reading is refused; what may be meant is said in a warning.
+once it is scored. What has no sensible reading is refused; what may be intended is a warning.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def _check_boxes(
 def _geometry(
     boxes: Floats, images: Sequence[ImageId], frames: Mapping[ImageId, Frame], stated: Boxes
 ) -> str | None:
-    """Return why boxes cannot be what is said of them, from their numbers and the images' sizes."""
+    """Return why boxes cannot be in the stated convention, from their numbers and the images' sizes."""
     after = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
     if stated == "xyxy":
         reversed_ = int((boxes[:, 2:] < boxes[:, :2]).any(axis=1).sum())

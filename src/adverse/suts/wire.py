@@ -1,8 +1,8 @@
 """The messages of the command protocol, version 1; see docs/command-protocol.md.
 
 Requests are one JSON line followed by raw pixels, replies one JSON line with a mark in front, so that they
-can be told from whatever else a program prints on the same stream. float32 values survive: JSON carries their
-exact repr.
+can be separated from anything else that a program prints on the same stream. float32 values survive: JSON
+carries their exact repr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS: Mapping[str, type[SutError]] = {"connection": InfrastructureError, "memor
 
 
 def ready_line(classes: Sequence[str], task: Task = "detection") -> bytes:
-    """Return what a child says once it can be asked."""
+    """Return what a child says once it is ready."""
     return _line({"protocol": PROTOCOL, "task": task, "classes": list(classes), "ready": True})
 
 

@@ -98,7 +98,7 @@ def model_folder(name: str) -> Path:
 
 
 def is_here(name: str) -> bool:
-    """Tell whether a model was fetched before: all of its files, each of the right size."""
+    """Return whether a model was fetched before: all of its files, each of the right size."""
     folder = model_folder(name)
     files = real_model(name).files.values()
     return all(_size(folder / member.path.name) == member.bytes for member in files)
