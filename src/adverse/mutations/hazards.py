@@ -1,6 +1,6 @@
 """Which hazards of seeing the settings of a run exercise, and which they do not.
 
-What a mutation stands for it says itself (`adverse.marks`); one that does not is listed as undeclared.
+What a mutation stands for it says itself (`adverse.marks`); one that does not is listed as "not said".
 Hazards that more than one mutation stands for are defined here. Import them by name: the words of a hazard
 decide no pixel, and so are no part of a mutation's code.
 """
