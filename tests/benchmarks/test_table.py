@@ -223,7 +223,7 @@ def test_what_is_not_there_is_said(whole: Path, tmp_path: Path) -> None:
     )
     adverse_here("bench-table", tmp_path).expect(2, "this is not a run folder")
     adverse_here("bench-table", whole, "--metric", "ap50", "--with", "published").expect(
-        2, "nothing is published by ap50", "ap, voc-ap50, voc-ap50-11"
+        2, "no published results for ap50", "ap, voc-ap50, voc-ap50-11"
     )
 
 

@@ -83,7 +83,7 @@ def test_an_annotation_that_leads_nowhere_is_refused(tmp_path: Path, field: str)
     given = copy.deepcopy(GIVEN)
     entry: Any = given["annotations"][0]
     (entry if field == "image_id" else entry["segments_info"][0])[field] = 77
-    with pytest.raises(DataError, match=rf"leads nowhere.*{field} 77"):
+    with pytest.raises(DataError, match=rf"does not exist.*{field} 77"):
         written(tmp_path, given, PIXELS)
 
 

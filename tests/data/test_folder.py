@@ -218,7 +218,7 @@ def test_poses_must_fit_the_images(row: Path, lines: str, frame: str, got: str) 
 def test_ambiguous_files_are_refused(tmp_path: Path) -> None:
     picture(tmp_path / "log/a.png")
     twin = picture(tmp_path / "log/a.jpg")
-    with pytest.raises(DataError, match=r"two images of the log 'log' have one name.*a\.jpg.*a\.png"):
+    with pytest.raises(DataError, match=r"two images of the log 'log' have the same name.*a\.jpg.*a\.png"):
         folder(tmp_path)
     twin.unlink()
     loose = picture(tmp_path / "log/images/b.png")

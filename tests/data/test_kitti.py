@@ -299,7 +299,7 @@ def test_a_broken_file_is_named(tmp_path: Path, spoil: Callable[[Path], None], w
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(b"", "empty"), (b"x" * 30, "cut off"), (b"\xff" * 16, "nowhere")]
+    ("content", "what"), [(b"", "empty"), (b"x" * 30, "truncated"), (b"\xff" * 16, "not finite")]
 )
 def test_a_broken_scan_is_named(tmp_path: Path, content: bytes, what: str) -> None:
     root = write_kitti(tmp_path / "kitti")
