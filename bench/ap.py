@@ -24,7 +24,7 @@ from pycocotools.cocoeval import COCOeval
 
 import report
 from adverse.benchmarks.ap import VARIANTS, by_hotcoco, coco_family
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 
 IMAGES, CLASSES, DETECTIONS = 5000, 80, 100
 TRUTHS = 7.3
@@ -36,7 +36,7 @@ ROUNDS = 5
 
 class Scene(NamedTuple):
     truth: TrueObjects
-    found: FoundObjects
+    found: DetectedObjects
 
 
 def drawn(images: int, classes: int, detections: int, seed: int = 0) -> Scene:
@@ -59,7 +59,7 @@ def drawn(images: int, classes: int, detections: int, seed: int = 0) -> Scene:
     moved = boxes[source] + rng.normal(size=(len(where), 4)) * spread * np.hstack([size, size])
     moved[:, 2:] = np.maximum(moved[:, 2:], moved[:, :2])
     same = near & (rng.random(len(where)) < 0.8)
-    found = FoundObjects(
+    found = DetectedObjects(
         where,
         np.where(near[:, None], moved, _boxes(rng, len(where))),
         np.where(same, labels[source], rng.integers(0, classes, len(where))),

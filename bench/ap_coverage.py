@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import report
 from adverse.benchmarks.ap import matched_coco
 from adverse.benchmarks.intervals import LeftOut, interval
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 
 REGIMES = {
     "33 images, 20 classes": (33, 20, 3.0),
@@ -31,8 +31,8 @@ RESAMPLES = 200
 
 class Drawn(NamedTuple):
     truth: TrueObjects
-    clean: FoundObjects
-    hurt: FoundObjects
+    clean: DetectedObjects
+    hurt: DetectedObjects
 
 
 def draw(rng: np.random.Generator, images: int, classes: int, truths: float) -> Drawn:
@@ -52,7 +52,7 @@ def draw(rng: np.random.Generator, images: int, classes: int, truths: float) -> 
 
 def _found(
     rng: np.random.Generator, truth: TrueObjects, ease: NDArray[np.float64], images: int, classes: int
-) -> FoundObjects:
+) -> DetectedObjects:
     seen = rng.random(len(truth)) < 1 / (1 + np.exp(-1 - ease[truth.images]))
     width = np.tile(truth.boxes[:, 2:] - truth.boxes[:, :2], 2)
     moved = truth.boxes + rng.normal(0, 1, truth.boxes.shape) * width * rng.uniform(
@@ -63,7 +63,7 @@ def _found(
     where = np.repeat(np.arange(images), alarms)
     corner = rng.uniform(0, 500, (len(where), 2))
     false = np.hstack([corner, corner + np.exp(rng.uniform(2.5, 5, (len(where), 2)))])
-    return FoundObjects(
+    return DetectedObjects(
         np.concatenate([truth.images[seen], where]),
         np.vstack([moved[seen], false]),
         np.concatenate([truth.labels[seen], rng.integers(0, classes, len(where))]),

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.seeds import generator
 from synthetic_run import CAMERA, Size, write_run
 

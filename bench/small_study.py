@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.seeds import generator
 
 SUT = """

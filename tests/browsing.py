@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import adverse
 from adverse.analysis.results import analyze
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.report.page import write_report
 from adverse.types import Image
 from synthetic_run import Size, write_run

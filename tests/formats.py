@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as Pil
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 
 WIDTH, HEIGHT = 64, 48
 

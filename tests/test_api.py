@@ -72,7 +72,7 @@ def test_answers_are_used_again_only_if_the_object_says_what_it_is(
 
 
 def test_something_else_is_refused(study: Path, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no detector"):
+    with pytest.raises(StudyError, match="not a detector"):
         adverse.run(study, tmp_path / "run", detectors={"seven": 7})
 
 

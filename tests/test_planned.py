@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from adverse.content import MISSING, SOURCES, ChangedError, HeldFiles, PlannedFiles, content_hash, file_sha256
 from adverse.data.depth import DepthFile
 from adverse.data.files import read_bytes
-from adverse.data.images import ImageFile, ImagePolicy
+from adverse.data.images import ImageFile, ImagePolicy, write_image
 from adverse.data.maps import InstanceFile, LabelFile
-from adverse.data.write import write_image
 from adverse.errors import AdverseError, DataError
 from adverse.types import Frame, Source, Truth
 

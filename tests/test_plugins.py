@@ -10,7 +10,7 @@ import pytest
 
 from adverse import mutations, plugins
 from adverse.errors import PluginError, StudyError
-from adverse.plugins import Positive
+from adverse.plugins import Positive, registry
 
 
 def test_the_registry_is_built_once_and_an_id_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +21,7 @@ def test_the_registry_is_built_once_and_an_id_is_read_once(monkeypatch: pytest.M
     def unexpected(*_: object, **__: object) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(plugins, "_modules_of", unexpected)
+    monkeypatch.setattr(registry, "_modules_of", unexpected)
     monkeypatch.setattr(plugins, "bind", unexpected)
     assert first.tolist() == mutations.apply(image, "brightness(scale=0.37)").tolist() == [[37, 37], [37, 37]]
 

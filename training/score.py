@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import adverse
 import recipe
 from adverse.content import file_sha256
-from adverse.suts.bundled import MODELS, Bundled
+from adverse.suts.bundled import MODELS, BundledModel
 from scenes import Frames
 
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
@@ -92,7 +92,7 @@ def intersection_over_union(table: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.where(union > 0, np.diag(table) / np.maximum(union, 1), np.nan)
 
 
-def _card(name: str, one: Bundled, areas: dict[tuple[str, str, str], float | None]) -> str:
+def _card(name: str, one: BundledModel, areas: dict[tuple[str, str, str], float | None]) -> str:
     path = BUNDLED / one.file
     settings = dict.fromkeys(setting for sut, setting, _ in areas if sut == name)
     rows = []

@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 from adverse import plugins
 from adverse.analysis.results import Summary, analyze, read_summary
-from adverse.data.reading import guess, guessed_options, read_format
+from adverse.data.formats import guess, guessed_options, read_format
 from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.store.read import Store, finished
 from adverse.store.run import Run

@@ -22,7 +22,7 @@ from adverse.curves.bootstrap import draw, estimate
 from adverse.curves.interval import holm
 from adverse.curves.quantities import Area, Difference, Ratios
 from adverse.curves.studentized import interval, p_value
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.types import Image
 

@@ -12,7 +12,7 @@ import pytest
 
 import adverse
 from adverse.analysis.results import analyze
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 
 WIDTH, HEIGHT, FOCAL = 96, 72, 60.0
 STEP_M, FRAMES, PERSON_M, WALL_M = 0.4, 30, 14.4, 3.0

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from adverse.analysis.results import analyze
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import DataError, IncompleteError
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine

@@ -13,7 +13,7 @@ import pytest
 from adverse import mutations
 from adverse.analysis.results import analyze
 from adverse.analysis.strengths import visual_changes
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.report.page import write_report
 from adverse.store.read import finished

@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.types import Image
 
 from .command import Said, adverse_here

@@ -253,4 +253,4 @@ def test_analysis_refuses_a_frame_of_two_images(coco: GoodStudy) -> None:
     for entry in sealed:
         journal.append(entry)
     folder.write_manifest(folder.read_manifest())
-    coco.adverse("analyze").expect(CANNOT_RUN, "two images", repr(rows["frame"][0].as_py()))
+    coco.adverse("analyze").expect(CANNOT_RUN, "different images", repr(rows["frame"][0].as_py()))

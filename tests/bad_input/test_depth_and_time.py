@@ -127,7 +127,9 @@ WHOLE = np.full((48, 64), 10, np.float32)
         "time_s 0.1 after 0.1",
     ),
     case("time is NaN", poses("2,0.2,", "2,nan,"), CANNOT_RUN, "a/poses.csv, line 4", "time_s = nan"),
-    case("no rotation", poses("2,0,1.6,0.5", "2,0,1.6,0.9"), CANNOT_RUN, "a/poses.csv, line 4", "quaternion"),
+    case(
+        "not a rotation", poses("2,0,1.6,0.5", "2,0,1.6,0.9"), CANNOT_RUN, "a/poses.csv, line 4", "quaternion"
+    ),
     case(
         "pose of no image", poses("2,0.2,", "9,0.2,"), CANNOT_RUN, "a/poses.csv, frame '9'", "no such image"
     ),
@@ -144,7 +146,7 @@ WHOLE = np.full((48, 64), 10, np.float32)
         lambda s: s.depth_file(AT).with_suffix(".png").write_bytes(b""),
         CANNOT_RUN,
         "a/depth",
-        "two depth files are for one image",
+        "two depth files belong to one image",
     ),
 )
 def test_depth_and_time(row: Case, folder: GoodStudy) -> None:

@@ -96,7 +96,7 @@ def test_a_sut_that_never_answers_is_no_result(coco: GoodStudy) -> None:
     coco.sut(mood="exception")
     coco.study["suts"].append({"name": "good", "adapter": "probe"})
     clear = "probe: failed on 16 of 16 images, on every one; its figures are no result. Commonest fault:"
-    coco.adverse().expect(INCOMPLETE, clear, "RuntimeError: no CUDA device", "Mend the system")
+    coco.adverse().expect(INCOMPLETE, clear, "RuntimeError: no CUDA device", "Fix the system")
     coco.adverse("analyze").expect(INCOMPLETE, clear)
     area = {"measure": "area", "level": "image/ROC_B", "setting": "baseline", "at_least": 0, "bound": "point"}
     held_to(coco, area).expect(INCOMPLETE, "1 PASS", "1 INCONCLUSIVE", "failed on every image")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from formats import (
     CAR,
     HEIGHT,
@@ -106,11 +106,19 @@ ROWS = (
         UNFIT,
         "is outside the image",
     ),
-    row("voc", "another size", put(VOC_XML, voc_xml(width=99)), UNFIT, "not of the size the annotations say"),
+    row("voc", "another size", put(VOC_XML, voc_xml(width=99)), UNFIT, "size differs from the annotations"),
     row("voc", "image missing", gone("JPEGImages/000002.jpg"), UNFIT, "image file is missing", "000002.jpg"),
-    row("voc", "image broken", bytes_in("JPEGImages/000002.jpg", b"GIF"), UNFIT, "not an image we read"),
+    row(
+        "voc",
+        "image broken",
+        bytes_in("JPEGImages/000002.jpg", b"GIF"),
+        UNFIT,
+        "not an image of a supported format",
+    ),
     row("voc", "not UTF-8", bytes_in(VOC_XML, b"<annotation>\xff</annotation>"), CANNOT_RUN, "line 1"),
-    row("voc", "two images", lambda r: picture(r / "JPEGImages/000002.png"), CANNOT_RUN, "two files are for"),
+    row(
+        "voc", "two images", lambda r: picture(r / "JPEGImages/000002.png"), CANNOT_RUN, "two files belong to"
+    ),
     row("yolo", "good", lambda _: None, PASS, "person"),
     row("yolo", "pixels", put("labels/train/1.txt", "0 9 9 5 5\n"), CANNOT_RUN, "1.txt, line 1", "0 to 1"),
     row("yolo", "four words", put("labels/train/1.txt", "0 .1 .1 .1\n"), CANNOT_RUN, "1.txt, line 1"),
@@ -119,7 +127,12 @@ ROWS = (
     row("yolo", "broken YAML", put("data.yaml", "names: ["), CANNOT_RUN, "data.yaml, line 1", "valid YAML"),
     row("yolo", "no names", put("data.yaml", "val: images/val\n"), CANNOT_RUN, "data.yaml, field names"),
     row(
-        "yolo", "leads out", put("data.yaml", "val: /etc\nnames: [a]\n"), CANNOT_RUN, "field val", "absolute"
+        "yolo",
+        "through a symlink",
+        put("data.yaml", "val: /etc\nnames: [a]\n"),
+        CANNOT_RUN,
+        "field val",
+        "absolute",
     ),
     row(
         "yolo",
@@ -129,7 +142,14 @@ ROWS = (
         "field val",
         "does not exist",
     ),
-    row("yolo", "image broken", bytes_in("images/val/3.png", b"x"), UNFIT, "not an image we read", "3.png"),
+    row(
+        "yolo",
+        "image broken",
+        bytes_in("images/val/3.png", b"x"),
+        UNFIT,
+        "not an image of a supported format",
+        "3.png",
+    ),
     row("nrec", "good", lambda _: None, PASS, "person"),
     row(
         "nrec", "broken XML", put(NREC_XML, "<annotation"), CANNOT_RUN, "Image_2_0_1371967994.526.xml, line 1"
@@ -153,7 +173,7 @@ ROWS = (
     ),
     row("kitti", "word", put(LABEL, CAR.replace("15.0", "far")), CANNOT_RUN, f"{LABEL}, line 1", "'far'"),
     row("kitti", "words missing", put(LABEL, "Car 0 0\n"), CANNOT_RUN, f"{LABEL}, line 1", "3 words"),
-    row("kitti", "no labels", gone(LABEL), CANNOT_RUN, "image_2/000000.png", "nobody looked at"),
+    row("kitti", "no labels", gone(LABEL), CANNOT_RUN, "image_2/000000.png", "an unlabelled image"),
     row(
         "kitti", "box backwards", put(LABEL, CAR.replace("1 20 9", "9 20 1")), UNFIT, "has no size", "line 1"
     ),
@@ -164,7 +184,7 @@ ROWS = (
         "scan cut off",
         bytes_in("training/velodyne/000000.bin", b"x"),
         PASS,
-        "1 x the velodyne file is empty or cut off",
+        "1 x the velodyne file is empty or truncated",
         "000000.bin",
     ),
     row("tracking", "good", lambda _: None, PASS, "Pedestrian"),
@@ -183,7 +203,9 @@ ROWS = (
     ),
     row("cityscapes", "good", lambda _: None, PASS, "person"),
     row("cityscapes", "instance id", pixels(IDS, 999), CANNOT_RUN, IDS, "instance id 999"),
-    row("cityscapes", "not a map", bytes_in(IDS, b"x"), CANNOT_RUN, IDS, "not an image we read"),
+    row(
+        "cityscapes", "not a map", bytes_in(IDS, b"x"), CANNOT_RUN, IDS, "not an image of a supported format"
+    ),
     row("cityscapes", "no map", gone(IDS), CANNOT_RUN, "has no annotation", "set boxes:"),
     row("cityscapes", "camera", put(CITY_CAMERA_FILE, "{"), CANNOT_RUN, CITY_CAMERA_FILE, "line 1 column"),
     row(

@@ -136,7 +136,7 @@ def declared(option: str, value: object, data: bytes) -> Callable[[GoodStudy], o
         declared("scale_16bit", 0.5, sixteen_bits()),
         INCOMPLETE,
         *LEFT_OUT,
-        "beyond white",
+        "exceeds 255",
         "Correct scale_16bit",
     ),
     case(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 
 from .cases import CANNOT_RUN
 from .command import adverse_here

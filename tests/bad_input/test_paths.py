@@ -50,7 +50,7 @@ def link_in_circles(study: GoodStudy) -> None:
     case("home", name("~/2.png"), CANNOT_RUN, FIELD, "the path is absolute"),
     case("empty", name(""), CANNOT_RUN, FIELD, "the path is empty"),
     case("NUL", name("2\0.png"), CANNOT_RUN, FIELD, "NUL"),
-    case("symlink out", link_out, CANNOT_RUN, FIELD, "by a symlink", "'2.png'"),
+    case("symlink out", link_out, CANNOT_RUN, FIELD, "through a symlink", "'2.png'"),
     case("symlink in circles", link_in_circles, CANNOT_RUN, FIELD, "cannot be used", "Rename the file"),
     case(
         "300 characters", name("x" * 296 + ".png"), CANNOT_RUN, FIELD, "(300 characters)", "Rename the file"
@@ -89,7 +89,7 @@ def test_a_symlinked_log_leads_out(folder: GoodStudy) -> None:
     outside = folder.folder / "outside"
     folder.log.rename(outside)
     folder.log.symlink_to(outside)
-    folder.adverse().expect(CANNOT_RUN, "by a symlink", "'b", "fix")
+    folder.adverse().expect(CANNOT_RUN, "through a symlink", "'b", "fix")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems take only text")

@@ -138,7 +138,7 @@ FAULTY = (
         "list",
     ),
     case(
-        "no detector",
+        "not a detector",
         plugin(NO_DETECTOR, suts=[{"name": "x", "adapter": "mine"}]),
         CANNOT_RUN,
         "x (adapter 'mine')",

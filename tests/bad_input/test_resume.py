@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 
 from .cases import CANNOT_RUN, PASS
 from .command import run_alone

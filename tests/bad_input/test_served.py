@@ -76,7 +76,7 @@ def test_a_served_model_fails_on_one_picture(coco: GoodStudy, way: str, words: t
 @pytest.mark.parametrize(
     ("way", "words"),
     [
-        ("broken", ("status 503", "out of memory on device 0", "Look into the server's log")),
+        ("broken", ("status 503", "out of memory on device 0", "See the server's log")),
         ("hung_up", ("the server cannot be reached", "Start the server")),
     ],
 )

@@ -122,7 +122,7 @@ ALIAS_BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
         "suts[0].adapter",
         "Add adapter:",
     ),
-    case("no SUTs", top(suts=[]), CANNOT_RUN, "study.yaml, line", "suts", "names no system to test"),
+    case("no SUTs", top(suts=[]), CANNOT_RUN, "study.yaml, line", "suts", "names no SUT"),
     case(
         "two SUTs of one name",
         lambda s: s.study["suts"].append(s.study["suts"][0]),

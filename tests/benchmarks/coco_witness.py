@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared/data/coco_eval_reference"
 
 
 def pycocotools_says(
-    truth: TrueObjects, found: FoundObjects, images: int, classes: int
+    truth: TrueObjects, found: DetectedObjects, images: int, classes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the twelve numbers and the AP of each class, -1 where there is no truth."""
     known, answers = COCO(), COCO()
@@ -73,7 +73,7 @@ def xywh(box: NDArray[np.float64]) -> list[float]:
     return [x0, y0, x1 - x0, y1 - y0]
 
 
-def reference(kind: str) -> tuple[TrueObjects, FoundObjects, int, int]:
+def reference(kind: str) -> tuple[TrueObjects, DetectedObjects, int, int]:
     """Return truth and detections of COCO's 100 reference images, with the counts of images and classes."""
     truth = json.loads((REFERENCE / "instances_val2014_100.json").read_text())
     found = json.loads((REFERENCE / f"instances_val2014_fake{kind}100_results.json").read_text())
@@ -98,7 +98,7 @@ def reference(kind: str) -> tuple[TrueObjects, FoundObjects, int, int]:
             crowd,
             true_masks,
         ),
-        FoundObjects(
+        DetectedObjects(
             np.array([images[one["image_id"]] for one in found]),
             _xyxy(found),
             np.array([labels[one["category_id"]] for one in found]),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adverse.benchmarks.ap import VARIANTS, by_hotcoco, coco_family
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.errors import AdverseError, DataError, SutError
 from benchmarks.coco_witness import REFERENCE, pycocotools_says, reference
 
@@ -42,9 +42,9 @@ def truth_of(*rows: tuple[int, list[float]], ignore: tuple[bool, ...] | None = N
     )
 
 
-def found_of(*rows: tuple[int, list[float], float]) -> FoundObjects:
+def found_of(*rows: tuple[int, list[float], float]) -> DetectedObjects:
     """Return detections (image, box, score) of class 0."""
-    return FoundObjects(
+    return DetectedObjects(
         np.array([row[0] for row in rows], np.int64),
         np.array([row[1] for row in rows], np.float64).reshape(-1, 4),
         np.zeros(len(rows), np.int64),
@@ -52,7 +52,7 @@ def found_of(*rows: tuple[int, list[float], float]) -> FoundObjects:
     )
 
 
-def random_set(seed: int) -> tuple[TrueObjects, FoundObjects, int, int]:
+def random_set(seed: int) -> tuple[TrueObjects, DetectedObjects, int, int]:
     """Return a set with classes and images without truth, crowds, duplicates, near misses, ties."""
     rng = np.random.default_rng(seed)
     images, classes = int(rng.integers(1, 9)), int(rng.integers(1, 5))
@@ -77,7 +77,7 @@ def random_set(seed: int) -> tuple[TrueObjects, FoundObjects, int, int]:
     boxes[:, 2:] = np.maximum(boxes[:, 2:], boxes[:, :2])
     scores = rng.integers(0, 8, d) / 8 if rng.random() < 0.5 else rng.random(d)
     same = rng.random(d) < 0.8
-    found = FoundObjects(
+    found = DetectedObjects(
         np.where(same & bool(n), truth.images[source] if n else 0, rng.integers(0, images, d)),
         boxes,
         np.where(same & bool(n), truth.labels[source] if n else 0, rng.integers(0, classes, d)),
@@ -145,7 +145,9 @@ def test_more_than_a_hundred_detections_of_a_class_are_cut() -> None:
 def test_once_ordered_storage_changes_nothing(seed: int) -> None:
     truth, found, images, classes = random_set(seed)
     order = np.random.default_rng(seed + 1).permutation(len(found))
-    mixed = FoundObjects(*(getattr(found, name)[order] for name in ("images", "boxes", "labels", "scores")))
+    mixed = DetectedObjects(
+        *(getattr(found, name)[order] for name in ("images", "boxes", "labels", "scores"))
+    )
     first = coco_family(truth, found.ordered(), images=images, classes=classes)
     second = coco_family(truth, mixed.ordered(), images=images, classes=classes)
     np.testing.assert_array_equal(list(first.values().values()), list(second.values().values()))
@@ -221,7 +223,7 @@ def test_an_ignored_object_is_neither_missed_nor_a_false_alarm() -> None:
         (truth_of((0, BOX)), replace(found_of(), boxes=np.zeros((2, 4))), "boxes have the wrong shape"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(truth: TrueObjects, found: FoundObjects, words: str) -> None:
+def test_what_cannot_be_scored_is_refused(truth: TrueObjects, found: DetectedObjects, words: str) -> None:
     with pytest.raises(AdverseError, match=words) as caught:
         coco_family(truth, found, images=1, classes=1)
     assert isinstance(caught.value, DataError | SutError)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES, Cell, per_class, under_corruption
-from adverse.benchmarks.published import leaderboard
+from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES, Cell, leaderboard, per_class, under_corruption
 from adverse.errors import IncompleteError
 from adverse.mutations import batteries
 
@@ -133,7 +132,7 @@ def test_a_partial_mean_is_never_called_mpc() -> None:
     assert not found.complete
     assert found.corrupted == pytest.approx((0.4 + 0.2) / 2)
     assert under_corruption(0.6, FULL, metric="AP", partial=True).label == "mPC"
-    with pytest.raises(IncompleteError, match="no corruption to take a mean over"):
+    with pytest.raises(IncompleteError, match="no corruption to average over"):
         under_corruption(0.6, {}, metric="AP", partial=True)
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.benchmarks.mpc import CORRUPTIONS
 from adverse.benchmarks.table import as_csv, as_data, bench_table
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import IncompleteError, StudyError
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
@@ -116,7 +116,7 @@ def some(tmp_path: Path) -> Path:
     return run(tmp_path, ["c.fog(severity=1)", "c.fog(severity=2)", "c.contrast(severity=5)"])
 
 
-def stored(path: Path, sut: str) -> Iterator[tuple[str, FoundObjects]]:
+def stored(path: Path, sut: str) -> Iterator[tuple[str, DetectedObjects]]:
     """Read the detections of a SUT by setting, without our reader."""
     rows = [
         row for file in sorted((path / "detections").iterdir()) for row in pq.read_table(file).to_pylist()
@@ -132,7 +132,7 @@ def stored(path: Path, sut: str) -> Iterator[tuple[str, FoundObjects]]:
         boxes = columns[1].astype(np.float64).reshape(-1, 4)
         yield (
             setting,
-            FoundObjects(
+            DetectedObjects(
                 columns[0].astype(np.int64), boxes, columns[2].astype(np.int64), columns[3].astype(np.float64)
             ),
         )
@@ -223,7 +223,7 @@ def test_what_is_not_there_is_said(whole: Path, tmp_path: Path) -> None:
     )
     adverse_here("bench-table", tmp_path).expect(2, "this is not a run folder")
     adverse_here("bench-table", whole, "--metric", "ap50", "--with", "published").expect(
-        2, "nothing is published by ap50", "ap, voc-ap50, voc-ap50-11"
+        2, "no published results for ap50", "ap, voc-ap50, voc-ap50-11"
     )
 
 

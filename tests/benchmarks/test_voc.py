@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adverse.benchmarks.ap import Average, voc_ap50
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from benchmarks.test_ap import BOX, FAR, found_of, random_set, truth_of
 
 
@@ -22,7 +22,7 @@ def overlap(a: list[float], b: list[float]) -> float:
     return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
 
 
-def devkit(truth: TrueObjects, found: FoundObjects, label: int, average: Average) -> float:
+def devkit(truth: TrueObjects, found: DetectedObjects, label: int, average: Average) -> float:
     """Return what the VOC development kit's VOCevaldet does, for one class."""
     positives = sum(one == label and not skip for one, skip in zip(truth.labels, truth.ignore, strict=True))
     if not positives:

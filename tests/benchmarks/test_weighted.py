@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.benchmarks.ap import Average, Matched, coco_family, matched_coco, matched_voc, voc_ap50
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.ap import Average, MatchedDetections, coco_family, matched_coco, matched_voc, voc_ap50
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from benchmarks.test_ap import random_set
 
 
@@ -33,8 +33,8 @@ def test_at_weight_one_it_is_vocs(seed: int, average: Average) -> None:
 
 
 def repeated(
-    truth: TrueObjects, found: FoundObjects, counts: list[int]
-) -> tuple[TrueObjects, FoundObjects, int]:
+    truth: TrueObjects, found: DetectedObjects, counts: list[int]
+) -> tuple[TrueObjects, DetectedObjects, int]:
     """Return the images written out as often as they are drawn."""
     drawn = [image for image, count in enumerate(counts) for _ in range(count)]
     mine = [np.flatnonzero(truth.images == image) for image in drawn]
@@ -46,7 +46,7 @@ def repeated(
             np.repeat(np.arange(len(drawn)), [len(rows) for rows in mine]),
             *(getattr(truth, name)[t] for name in ("boxes", "labels", "area", "ignore", "crowd")),
         ),
-        FoundObjects(
+        DetectedObjects(
             np.repeat(np.arange(len(drawn)), [len(rows) for rows in theirs]),
             *(getattr(found, name)[d] for name in ("boxes", "labels", "scores")),
         ),
@@ -60,7 +60,7 @@ def test_whole_weights_are_repeated_images(seed: int) -> None:
     """Copies tie, and the last of them is the most precise, so taking them together loses nothing."""
     truth, found, images, classes = random_set(seed)
     rng = np.random.default_rng(seed)
-    found = FoundObjects(found.images, found.boxes, found.labels, rng.permutation(len(found)) / 1000)
+    found = DetectedObjects(found.images, found.boxes, found.labels, rng.permutation(len(found)) / 1000)
     counts = rng.integers(0, 3, images).tolist()
     more = repeated(truth, found, counts)
     wanted = coco_family(more[0], more[1], images=more[2], classes=classes).value("AP50")
@@ -71,7 +71,7 @@ def test_whole_weights_are_repeated_images(seed: int) -> None:
 
 def test_no_positives_under_a_weighting_has_no_value() -> None:
     truth, found, images, classes = random_set(3)
-    matched: Matched = matched_coco(truth, found, images, classes)
+    matched: MatchedDetections = matched_coco(truth, found, images, classes)
     weights = np.ones((2, images))
     weights[1] = 0
     values = matched.under(weights)

@@ -10,8 +10,7 @@ import pytest
 
 from adverse import mutations
 from adverse.cli import start
-from adverse.data.images import ImageFile
-from adverse.data.write import write_image
+from adverse.data.images import ImageFile, write_image
 from adverse.suts import bundled
 from bad_input.command import adverse_here
 from small_study import write_study

@@ -49,8 +49,8 @@ def test_a_yaml_file_of_yolo_is_no_study(tmp_path: Path) -> None:
 
 
 def test_exit_codes(tmp_path: Path) -> None:
-    adverse_here("data", "check", tmp_path / "nowhere").expect(2, "nothing to look at")
-    adverse_here("data", "check", tmp_path).expect(2, "cannot be told", "--format")
+    adverse_here("data", "check", tmp_path / "nowhere").expect(2, "does not exist")
+    adverse_here("data", "check", tmp_path).expect(2, "cannot be determined", "--format")
     adverse_here("data", "check", tmp_path, "--format", "vco").expect(2, "no dataset called 'vco'", "voc")
     root = write_kitti_odometry(tmp_path / "kitti")
     adverse_here("data", "check", root).expect(1, "nothing can be scored")

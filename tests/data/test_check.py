@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from adverse import plugins
-from adverse.data.check import Checked, ClassCount, SplitCount, check
-from adverse.data.check_words import COLUMNS, words
+from adverse.data.check import ClassCount, DataCheck, SplitCount, check
+from adverse.data.check_text import COLUMNS, words
 from adverse.data.cityscapes import cityscapes
 from adverse.data.class_folders import class_folders
 from adverse.data.coco import coco
@@ -31,7 +31,7 @@ MUTATIONS = plugins.load().all("mutation")
 PHOTOS = SHARED / "data/coco128_permissive"
 
 
-def said(found: Checked) -> str:
+def said(found: DataCheck) -> str:
     lines = words(found, "title", {"format": "x", "root": "y"})
     assert all(len(line) <= COLUMNS for line in lines if not line.startswith(("  where:", "  first:")))
     return "\n".join(lines)
@@ -92,7 +92,7 @@ def test_what_cannot_be_used_stops_a_study(tmp_path: Path) -> None:
     assert first.what.startswith("2 of 4 test frames cannot be used")
     assert {problem.what for problem in rest} == {
         "the image file is missing",
-        "the file is not an image we read",
+        "the file is not an image of a supported format",
     }
     assert all(problem.fix and "0000" in problem.where for problem in rest)
     text = said(found)
@@ -107,7 +107,7 @@ def test_alike_problems_are_told_once(tmp_path: Path) -> None:
     found = check(data)
     (problem,) = found.problems
     assert (problem.times, problem.stops) == (3, False)
-    assert problem.what == "the velodyne file is empty or cut off"
+    assert problem.what == "the velodyne file is empty or truncated"
     assert problem.where.startswith("velodyne file")
     assert found.unusable == 0  # the images are fine
 

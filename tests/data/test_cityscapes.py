@@ -12,7 +12,7 @@ import pytest
 
 from adverse.data.cityscapes import cityscapes, looks_like
 from adverse.data.cityscapes_truth import NOT_JUDGED, OBJECTS, OTHERS, PIXEL_CLASSES
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import AdverseError, DataError
 from adverse.types import Dataset, Frame
 from formats import CITY_CAMERA, HEIGHT, WIDTH, city_ids, city_polygons, city_vehicle, text, write_cityscapes

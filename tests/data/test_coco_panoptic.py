@@ -11,7 +11,7 @@ import pytest
 
 from adverse import plugins
 from adverse.data.coco_panoptic import NO_PIXELS, coco_panoptic, looks_like
-from adverse.data.reading import guess
+from adverse.data.formats import guess
 from adverse.errors import DataError
 from adverse.types import Dataset, Frame
 
@@ -83,7 +83,7 @@ def test_an_annotation_that_leads_nowhere_is_refused(tmp_path: Path, field: str)
     given = copy.deepcopy(GIVEN)
     entry: Any = given["annotations"][0]
     (entry if field == "image_id" else entry["segments_info"][0])[field] = 77
-    with pytest.raises(DataError, match=rf"leads nowhere.*{field} 77"):
+    with pytest.raises(DataError, match=rf"does not exist.*{field} 77"):
         written(tmp_path, given, PIXELS)
 
 

@@ -203,7 +203,7 @@ def test_calibration_and_truth_must_agree_and_bind_the_image(row: Path) -> None:
     ("lines", "frame", "got"),
     [
         ("8,0,0,0,1,1,0,0,0\n9,1,0,0,1,1,0,0,0\n", "8", "no such image"),
-        ("10,0,0,0,1,1,0,0,0\n9,1,0,0,1,1,0,0,0\n", "10", "place in time"),
+        ("10,0,0,0,1,1,0,0,0\n9,1,0,0,1,1,0,0,0\n", "10", "order in time"),
     ],
 )
 def test_poses_must_fit_the_images(row: Path, lines: str, frame: str, got: str) -> None:
@@ -218,7 +218,7 @@ def test_poses_must_fit_the_images(row: Path, lines: str, frame: str, got: str) 
 def test_ambiguous_files_are_refused(tmp_path: Path) -> None:
     picture(tmp_path / "log/a.png")
     twin = picture(tmp_path / "log/a.jpg")
-    with pytest.raises(DataError, match=r"two images of the log 'log' have one name.*a\.jpg.*a\.png"):
+    with pytest.raises(DataError, match=r"two images of the log 'log' have the same name.*a\.jpg.*a\.png"):
         folder(tmp_path)
     twin.unlink()
     loose = picture(tmp_path / "log/images/b.png")
@@ -228,7 +228,7 @@ def test_ambiguous_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "log/depth").mkdir()
     for name in ("a.npy", "a.png"):
         (tmp_path / "log/depth" / name).write_bytes(b"")
-    with pytest.raises(DataError, match=r"two depth files are for one image.*Fix: "):
+    with pytest.raises(DataError, match=r"two depth files belong to one image.*Fix: "):
         folder(tmp_path)
 
 
@@ -243,7 +243,7 @@ def test_nothing_to_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log/readme.txt").write_text("no pictures")
     for root in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(DataError, match="no images to work on") as caught:
+        with pytest.raises(DataError, match="the data set has no images") as caught:
             folder(root)
         assert caught.value.where == str(root)
         assert caught.value.fix

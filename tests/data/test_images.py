@@ -312,7 +312,7 @@ def test_sixteen_bits_need_a_scale(kind: str) -> None:
     decoded = decode_bytes(data, Path(f"a{suffix}"), ImagePolicy(scale_16bit=1 / 16))
     assert decoded.notes == ("gray", "16-bit")
     np.testing.assert_array_equal(decoded.image, np.repeat(picture()[..., :1], 3, axis=2))
-    assert "beyond white" in refusal(data, policy=ImagePolicy(scale_16bit=1.0))
+    assert "exceeds 255" in refusal(data, policy=ImagePolicy(scale_16bit=1.0))
 
 
 def test_sixteen_bit_colour_keeps_its_channels() -> None:

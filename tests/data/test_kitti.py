@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from adverse.data.depth import projected_depth
 from adverse.data.kitti import kitti, looks_like
 from adverse.data.kitti_files import Difficulty, read_oxts
-from adverse.data.velodyne import projected_depth
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.types import Dataset, Frame
 from formats import (
@@ -272,9 +272,17 @@ def spoilt(name: str, old: str, new: str) -> Callable[[Path], None]:
         (spoilt("calib/000001.txt", "P2:", "P9:"), "calib/000001.txt", "P0, P1, P9"),
         (spoilt("calib/000001.txt", "P3:", "P2:"), "calib/000001.txt, line 4", "P2 again"),
         (spoilt("calib/000001.txt", "P2: 50", "P2: 50 1"), "calib/000001.txt, line 3", "13 numbers"),
-        (spoilt("calib/000001.txt", "P2: 50", "P2: -50"), "calib/000001.txt, line 3", "no projection"),
-        (spoilt("calib/000001.txt", "R0_rect: 1", "R0_rect: 2"), "calib/000001.txt, line 5", "no rotation"),
-        (spoilt("calib/000001.txt", "cam: 0 -1", "cam: 0 -3"), "calib/000001.txt, line 6", "no rotation"),
+        (
+            spoilt("calib/000001.txt", "P2: 50", "P2: -50"),
+            "calib/000001.txt, line 3",
+            "not a projection matrix",
+        ),
+        (
+            spoilt("calib/000001.txt", "R0_rect: 1", "R0_rect: 2"),
+            "calib/000001.txt, line 5",
+            "not a rotation",
+        ),
+        (spoilt("calib/000001.txt", "cam: 0 -1", "cam: 0 -3"), "calib/000001.txt, line 6", "not a rotation"),
         (spoilt("calib/000001.txt", "R0_rect: 1", "R0_rect: x"), "calib/000001.txt, line 5", "'x'"),
         (lambda root: (root / "training/label_2/000001.txt").unlink(), "image_2/000001.png", "no 000001.txt"),
         (lambda root: text(root / "training/calib/a.txt", ""), "calib/a.txt", "'a'"),
@@ -291,7 +299,7 @@ def test_a_broken_file_is_named(tmp_path: Path, spoil: Callable[[Path], None], w
 
 
 @pytest.mark.parametrize(
-    ("content", "what"), [(b"", "empty"), (b"x" * 30, "cut off"), (b"\xff" * 16, "nowhere")]
+    ("content", "what"), [(b"", "empty"), (b"x" * 30, "truncated"), (b"\xff" * 16, "not finite")]
 )
 def test_a_broken_scan_is_named(tmp_path: Path, content: bytes, what: str) -> None:
     root = write_kitti(tmp_path / "kitti")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adverse.data.folder import folder
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import DataError
 
 LABELS = np.arange(48, dtype=np.uint8).reshape(6, 8)

@@ -29,7 +29,7 @@ def test_a_good_one_is_read_with_its_defaults(tmp_path: Path) -> None:
         ({"transformations": []}, "at least one transformation"),
         ({"transformations": ["t.frosst"]}, "t.frost"),
         ({"transformations": ["haze"]}, "cannot be shown to people"),
-        ({"transformations": ["identity"]}, "no strength"),
+        ({"transformations": ["identity"]}, "no searchable strength"),
         ({"truth": {"circle": ["disc"]}}, "names of categories only"),
         ({"exposure_ms": 0}, "exposure_ms has a value it cannot take"),
         ({"batch": 2}, "batch has a value"),

@@ -14,7 +14,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 import adverse
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.store.folder import existing_run
 from adverse.store.read import finished as open_run
 from bad_input.command import adverse_here

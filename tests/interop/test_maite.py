@@ -18,7 +18,7 @@ import adverse
 from adverse import mutations, plugins
 from adverse.data.class_folders import class_folders
 from adverse.data.coco import coco
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import AdverseError, MutationError, StudyError, SutError
 from adverse.interop.maite import (
     MaiteAugmentation,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 
 def random_scene(

@@ -17,7 +17,7 @@ from adverse.levels.path import path_events
 from adverse.levels.places import NO_POSE, LogPath, Places, log_paths, path_distances_m, stations_m
 from adverse.robot.profile import Robot
 from adverse.robot.trajectory import BACK_AND_FORTH
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 from levels.scenes import random_scene, reordered
 from noisy_poses import Case, driven_m, noise, on_course, people
 from plain_playback import plain_clearance, plain_loop

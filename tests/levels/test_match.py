@@ -14,7 +14,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from adverse.levels.match import FALSE, HIT, IGNORED, match
-from adverse.store.read import Answers, TruthTable
+from adverse.store.tables import Answers, TruthTable
 from levels.scenes import random_scene, reordered
 
 SEEDS = st.integers(0, 10_000)

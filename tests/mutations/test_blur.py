@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from adverse import mutations
-from adverse.mutations import blur, corruptions, motion
+from adverse.mutations import area_kernels, blur, corruptions, motion
 from pictures import gap, photo, sizes
 
 
@@ -125,3 +125,40 @@ def test_more_sigma_blurs_more(one: float, other: float) -> None:
         for s in sorted([one, other])
     )
     assert wide <= narrow + 1
+
+
+def test_glass_copies_only_neighbours_and_leaves_the_rim() -> None:
+    size, reach = 40, 3
+    row, column = np.mgrid[:size, :size]
+    image = np.stack([row * 6, column * 6, row * 0], axis=2).astype(np.uint8)
+    moved = image.copy()
+    area_kernels.copy_neighbours(moved, reach, np.uint64(3))
+    shift = (moved.astype(int) - image) // 6
+    rim = np.ones((size, size), bool)
+    rim[reach + 1 : size - reach + 1, reach + 1 : size - reach + 1] = False
+    assert not shift[rim].any()
+    # Pixels are visited from the last to the first: a copy can travel further up and left, never down.
+    assert shift[..., :2].max() >= reach
+    first_visited = shift[size - reach, reach + 1 : size - reach + 1]
+    assert first_visited[:, 0].min() >= -reach
+    assert first_visited[:, 0].max() <= reach - 1
+
+
+def test_glass_shifts_are_uniform() -> None:
+    counts = np.zeros((6, 6))
+    for seed in range(3000):
+        image = np.stack(np.meshgrid(range(7), range(7), [0], indexing="ij"), axis=-1)[:, :, 0].astype(
+            np.uint8
+        )
+        area_kernels.copy_neighbours(image, 3, np.uint64(seed))
+        dy, dx = int(image[4, 4, 0]) - 4, int(image[4, 4, 1]) - 4
+        counts[dy + 3, dx + 3] += 1
+    wanted = 3000 / 36
+    assert ((counts - wanted) ** 2 / wanted).sum() < 80  # chi-squared, 35 degrees of freedom, p about 2e-5
+
+
+def test_glass_blur_keeps_a_constant_image() -> None:
+    image = np.full((30, 40, 3), 77, np.uint8)
+    for severity in range(1, 6):
+        made = corruptions.glass_blur(image, severity=severity, rng=np.random.default_rng(0))
+        assert (made == 77).all()

@@ -8,8 +8,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from adverse import mutations, plugins
-from adverse.mutations import area_kernels, pixel_kernels, scatter_kernels
+from adverse.mutations import area_kernels, defocus, pixel_kernels
 from adverse.mutations.compiled import Kernel
+from adverse.plugins.registry import reachable_sources
 from pictures import photo
 
 TEXTS = (
@@ -41,14 +42,14 @@ def test_every_kernel_is_part_of_the_code_that_a_mutation_is_known_by() -> None:
     for name, file in (
         ("c.fog", "area_kernels.py"),
         ("haze", "pixel_kernels.py"),
-        ("defocus", "scatter_kernels.py"),
+        ("defocus", "defocus.py"),
     ):
         module = sys.modules[registry.get("mutation", name).function.__module__]
-        assert file in {path.name for path in plugins._reachable_sources(module.__name__)}
+        assert file in {path.name for path in reachable_sources(module.__name__)}
 
 
 def test_kernels_keep_their_names() -> None:
-    for module in (area_kernels, pixel_kernels, scatter_kernels):
+    for module in (area_kernels, pixel_kernels, defocus):
         for name, value in vars(module).items():
             if isinstance(value, Kernel):
                 assert value.__name__ == name  # type: ignore[attr-defined]

@@ -80,7 +80,7 @@ def test_a_sheet_of_gray_and_of_depth() -> None:
     battery = settings.expand("first-look-depth", registry, where="test")
     page = mutations.contact_sheet(IMAGE[..., 0], battery, registry, depth_m=depth, tile_width=80)
     assert page.shape == (60 + 20, 150 + 4 * 84, 3)
-    with pytest.raises(MutationError, match="needs settings"):
+    with pytest.raises(MutationError, match="needs at least one setting"):
         mutations.contact_sheet(IMAGE, [], registry)
 
 

@@ -22,7 +22,7 @@ from adverse.analysis.compare import compare
 from adverse.analysis.results import read_summary
 from adverse.cli.app import app
 from adverse.cli.console import Console
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import AdverseError
 from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables, render_comparison
 from adverse.report.page import page_tables, render

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.report.page import hazards_of, write_report
 from adverse.report.pictures import Looker
 from adverse.store.read import Store

@@ -77,7 +77,7 @@ def test_a_study_holds_its_requirements(tmp_path: Path) -> None:
         ({"first": {"kind": "prediction", "measure": "recall"}}, "box_f1"),
         ({"first": {"transformation": "hase"}}, "Did you mean 'haze'"),
         ({"first": {"transformation": "haze(beta=0.1)"}}, "beta is the strength of haze"),
-        ({"first": {"transformation": "channel_dropout(channel=R)"}}, "no strength"),
+        ({"first": {"transformation": "channel_dropout(channel=R)"}}, "no searchable strength"),
         ({"first": {"transformation": "grayscale(", "threshold": 0.1}}, "cannot be read"),
         ({"first": {"transformation": "defocus"}}, "focus_m"),
         ({"first": {"threshold": "published"}}, "no threshold is published"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from adverse.benchmarks.ap import coco_family
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.levels.outcomes import standardize
 from adverse.requirements.measures import (
     ClassifierAnswers,
@@ -19,7 +19,7 @@ from adverse.requirements.measures import (
     Rows,
     SegmenterAnswers,
 )
-from adverse.store.read import Answers, PixelCounts, Ranked
+from adverse.store.tables import Answers, PixelCounts, RankedClasses
 from levels.scenes import random_scene
 
 BASELINE, CHANGED = "identity", "changed"
@@ -132,7 +132,7 @@ def test_average_precision_is_that_of_the_rows_as_images(seed: int, measure: str
     )
     boxes = np.array([box for _, _, box in found]).reshape(-1, 4)
     scores = np.array([score for _, score, _ in found])
-    answer = FoundObjects(
+    answer = DetectedObjects(
         np.array([row for row, _, _ in found], np.int64), boxes, np.zeros(len(found), np.int64), scores
     )
     wanted = coco_family(objects, answer, images=len(ROWS.frame), classes=1).value(variant)
@@ -159,7 +159,7 @@ def test_a_classifier_is_right_alike_or_silent() -> None:
         BASELINE: [["cat", "dog"], ["dog", "cat"], [], ["cow"]],
         CHANGED: [["cat"], ["cat", "dog"], ["cat"], []],
     }
-    ranked = {name: Ranked(np.arange(4), np.zeros(4, np.int8), best) for name, best in answers.items()}
+    ranked = {name: RankedClasses(np.arange(4), np.zeros(4, np.int8), best) for name, best in answers.items()}
     store: Any = SimpleNamespace(
         ranked=lambda _sut: ranked,
         run=UNCHANGED,

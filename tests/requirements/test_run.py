@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.content import digest, file_sha256
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.file import read_requirements
 from adverse.requirements.results import as_data, save

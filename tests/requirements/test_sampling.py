@@ -27,22 +27,22 @@ def drawing(text: str, low: float, high: float, *, tries: int = 24) -> VersionSa
 @pytest.mark.parametrize("text", ["t.contrast", "t.gaussian_noise", "t.jpeg", "haze", "gaussian_blur"])
 @pytest.mark.parametrize("key", range(3))
 def test_a_version_lies_within_its_range(text: str, key: int) -> None:
-    told: dict[str, float] = {}
+    details: dict[str, float] = {}
     rng = generator(key, text)
-    version = drawing(text, 0.3, 0.6).draw(VersionInput(IMAGE, rng, REGISTRY, DEPTH, told))
-    assert 0.3 <= told["visual_change"] <= 0.6
-    assert visual_change(IMAGE, version, backend="vifp") == pytest.approx(told["visual_change"])
+    version = drawing(text, 0.3, 0.6).draw(VersionInput(IMAGE, rng, REGISTRY, DEPTH, details))
+    assert 0.3 <= details["visual_change"] <= 0.6
+    assert visual_change(IMAGE, version, backend="vifp") == pytest.approx(details["visual_change"])
     again = drawing(text, 0.3, 0.6).draw(VersionInput(IMAGE, generator(key, text), REGISTRY, DEPTH, {}))
     assert np.array_equal(version, again)
 
 
 def test_tries_are_bounded_and_told() -> None:
-    told: dict[str, float] = {}
+    details: dict[str, float] = {}
     with pytest.raises(MutationError, match="not found in so many tries"):
         drawing("gaussian_blur", 0.3, 0.31, tries=2).draw(
-            VersionInput(IMAGE, generator(0, ""), REGISTRY, None, told)
+            VersionInput(IMAGE, generator(0, ""), REGISTRY, None, details)
         )
-    assert told == {"tries": 2}
+    assert details == {"tries": 2}
 
 
 def test_what_no_strength_gives_is_said() -> None:
@@ -54,10 +54,10 @@ def test_what_no_strength_gives_is_said() -> None:
 def test_draws_that_are_all_too_strong_are_refused() -> None:
     transformation = read_transformation("gaussian_blur", REGISTRY, drawn={"sigma_px": 5.0})
     blind = VersionSampler(transformation, (0, 0.1), 5, "vifp", {"sigma_px": {"uniform": [5, 9]}})
-    told: dict[str, float] = {}
+    details: dict[str, float] = {}
     with pytest.raises(MutationError, match="none of the draws"):
-        blind.draw(VersionInput(IMAGE, generator(0, ""), REGISTRY, None, told))
-    assert told == {"tries": 5}
+        blind.draw(VersionInput(IMAGE, generator(0, ""), REGISTRY, None, details))
+    assert details == {"tries": 5}
 
 
 @settings(max_examples=50)

@@ -67,7 +67,7 @@ def test_a_data_set_without_instances_says_so(tmp_path: Path) -> None:
     data = dataset_of([donor()], tmp_path)
     frame = replace(data.logs[0].frames[0], instances=None)
     data = replace(data, logs=(replace(data.logs[0], frames=(frame,)),))
-    with pytest.raises(DataError, match="nothing to cut out"):
+    with pytest.raises(DataError, match="no objects to cut out"):
         Resources.build(data, tmp_path)
     with pytest.raises(DataError, match="no instance map"):
         scene_of(frame, data)

@@ -226,7 +226,7 @@ def test_a_horizon_is_enough_to_move_and_without_either_it_says_so(tmp_path: Pat
         ),
         (Recipe("add_cat", "base"), "no such semantic mutation"),
         (Recipe("change_color", "base", None, (("instance", 3),)), "no pixel in the scene"),
-        (Recipe("change_color", "base"), "lacks a number"),
+        (Recipe("change_color", "base"), "is missing a number"),
     ],
 )
 def test_a_recipe_that_asks_for_the_impossible_is_an_error(

@@ -57,4 +57,4 @@ def test_the_command_cuts_out_draws_and_says_what_it_cannot_do(tmp_path: Path) -
     assert "cannot: occlusion needs depth" in said.text
     assert sheet.is_file()
     (tmp_path / "data" / "log" / "instances" / "1.png").unlink()
-    adverse_here("fuzz", "resources", tmp_path / "data").expect(2, "there is nothing to cut out")
+    adverse_here("fuzz", "resources", tmp_path / "data").expect(2, "there are no objects to cut out")

@@ -7,8 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from adverse.semantic import KINDS, Options
-from adverse.semantic.checks import INDEX_CHECKS, PLACE_CHECKS
-from adverse.semantic.options import DEPTH_CHECKS, PAPER_CHECKS
+from adverse.semantic.checks import DEPTH_CHECKS, INDEX_CHECKS, PAPER_CHECKS, PLACE_CHECKS
 from adverse.semantic.proposing import DARKER, HUE_SHIFT, RICHER
 
 PAGE = (Path(__file__).parents[2] / "docs" / "semantic.md").read_text()

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.store.read import Store, finished
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine

@@ -110,7 +110,7 @@ def test_an_image_that_changes_while_it_is_exported_is_refused_and_made_when_it_
 
 
 def test_nothing_to_apply_is_an_error(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="nothing to apply"):
+    with pytest.raises(StudyError, match="no mutation to apply"):
         exported(data, tmp_path, [])
 
 

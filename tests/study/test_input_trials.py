@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from adverse.cli.app import app
-from adverse.data.write import write_image
-from adverse.study.input_trials import Ranked, pooled_precision
+from adverse.data.images import write_image
+from adverse.study.input_trials import RankedDetections, pooled_precision
 
 SIDE, WIDTH, HEIGHT, BOX = 32, 128, 32, (32, 12)
 RED, BLUE = (220, 40, 40), (40, 40, 220)
@@ -142,7 +142,9 @@ def test_pooled_precision_is_that_of_a_slow_loop() -> None:
         for _ in range(6):
             hits = rng.random(8) < 0.4
             ranked.append(
-                Ranked(rng.permutation(100)[:8] / 100 + rng.random() / 1000, hits, int(hits.sum()) + 2)
+                RankedDetections(
+                    rng.permutation(100)[:8] / 100 + rng.random() / 1000, hits, int(hits.sum()) + 2
+                )
             )
         pairs = sorted(
             ((s, h) for one in ranked for s, h in zip(one.scores, one.hits, strict=True)), reverse=True

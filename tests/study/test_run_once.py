@@ -19,8 +19,8 @@ from analysis.test_results import write_images
 
 ONCE = (
     "study/spec.py:_validated",
-    "plugins.py:load_file",
-    "data/reading.py:read_format",
+    "plugins/registry.py:load_file",
+    "data/formats.py:read_format",
     "study/plan.py:make_plan",
     "store/read.py:finished",
     "store/read.py:Store.__init__",

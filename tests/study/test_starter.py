@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from adverse.cli import main
 from adverse.cli.app import app
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 
 SHARED = Path(__file__).parents[3] / "shared"
 

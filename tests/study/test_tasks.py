@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import adverse
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.report.remarks import remarks
 from adverse.report.run_tables import level_tables
@@ -167,7 +167,7 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"task": "detection", "targets": ["dark"]}, "another task"),
+        ({"task": "detection", "targets": ["dark"]}, "does not do the task"),
         ({"task": "classification"}, "category"),
         ({"levels": ["located"]}, "levels"),
     ],

@@ -17,8 +17,8 @@ from adverse.plugins import by_options
 from adverse.suts.ask import ask, task_of
 from adverse.suts.litert import litert_model as litert_adapter
 from adverse.suts.onnx import onnx_model as onnx_adapter
+from adverse.suts.open_inference import served_model as served_adapter
 from adverse.suts.opencv_dnn import opencv_dnn as opencv_dnn_adapter
-from adverse.suts.served import served_model as served_adapter
 from adverse.types import Image
 from inference_server import Model, serving
 from tiny_tflite import write_tflite

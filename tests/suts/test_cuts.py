@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from adverse.suts.score_cuts import said_cuts, score_cut
+from adverse.suts.score_cuts import declared_cuts, score_cut
 
 
 def nms_model(path: Path, how: str, cut: float) -> Path:
@@ -57,9 +57,9 @@ def test_the_threshold_of_nms_is_found_however_it_is_said(
 ) -> None:
     model = nms_model(tmp_path / "m.onnx", how, 0.25)
     assert score_cut(model) == wanted
-    said = said_cuts({"model": model, "score_threshold": 0.001})
+    said = declared_cuts({"model": model, "score_threshold": 0.001})
     assert [("0.25" in line, "inside the model" in line) for line in said] == [(True, True)] * bool(wanted)
-    assert said_cuts({"model": model, "score_threshold": 0.3}) == []  # the study cuts above it anyway
+    assert declared_cuts({"model": model, "score_threshold": 0.3}) == []  # the study cuts above it anyway
 
 
 @pytest.mark.parametrize("content", [b"", b"\x07", b"no model at all", b"\x3a\xff\xff\xff\xff\x0f"])
@@ -68,7 +68,7 @@ def test_what_is_no_model_has_no_cut(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     assert score_cut(path) is None
     assert score_cut(tmp_path / "gone.onnx") is None
-    assert said_cuts({"model": "a name on a server"}) == []
+    assert declared_cuts({"model": "a name on a server"}) == []
 
 
 def test_a_real_model_without_nms_has_no_cut(fastestdet: Path) -> None:

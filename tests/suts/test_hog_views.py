@@ -13,8 +13,8 @@ import pytest
 from adverse.errors import SutError
 from adverse.suts.hog_views import (
     PAD,
+    HogView,
     HogViews,
-    View,
     ViewFinder,
     cell_features,
     colour_table,
@@ -73,7 +73,7 @@ def test_the_scores_are_those_of_every_window_by_itself() -> None:
 
 def test_windows_are_put_only_where_their_band_is() -> None:
     # windows of 24 pixels in an image of 120: a fifth; the band is half way between the two that are told
-    told = View.model_validate({**view(4, 6, 1), "bands": [[0.1, 0.2, 0.4], [0.4, 0.4, 0.6]]})
+    told = HogView.model_validate({**view(4, 6, 1), "bands": [[0.1, 0.2, 0.4], [0.4, 0.4, 0.6]]})
     start, stop = told.rows(120)
     middles = [((row - PAD) * 4 + 12) / 120 for row in range(start - 1, stop + 1)]
     assert middles[0] < 0.3 <= middles[1]

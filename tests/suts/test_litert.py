@@ -92,7 +92,7 @@ def test_not_a_number_is_a_fault(tmp_path: Path) -> None:
     ("model", "options", "told"),
     [
         ({"outputs": {"a": TABLE, "b": TABLE}}, {}, "outputs a, b"),
-        ({"shape": (1, 25, 50, 1)}, {}, "where its channels are"),
+        ({"shape": (1, 25, 50, 1)}, {}, "which axis holds the channels"),
         ({"shape": (1, 3750)}, {}, "not a batch of images"),
         ({"kind": "uint8", "steps": (1.0, 0)}, {"scale": 0.5}, "Take out scale:"),
         ({}, {"decoder": "yolo"}, "(N, 7)"),

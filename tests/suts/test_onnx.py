@@ -216,7 +216,7 @@ def test_bad_files_are_told_by_name(tmp_path: Path) -> None:
     [
         ({"out": YOLO}, (3, 50, 100), 1, {}, "not a batch of images"),
         ({"out": YOLO}, (1, 3, 50, 100), TensorProto.DOUBLE, {}, "not a batch of images"),
-        ({"out": YOLO}, (1, 1, 50, 100), 1, {}, "where its channels are"),
+        ({"out": YOLO}, (1, 1, 50, 100), 1, {}, "which axis holds the channels"),
         ({"out": YOLO}, (1, 1, 50, 100), 1, {"layout": "nchw"}, "three channels"),
         ({"out": YOLO}, (1, 3, "h", "w"), 1, {}, "size: [width, height]"),
         ({"out": YOLO}, (1, 3, 50, 100), 1, {"size": (50, 100)}, "another input size"),

@@ -9,7 +9,7 @@ import pytest
 from adverse import plugins
 from adverse.errors import StudyError, SutError
 from adverse.suts.fingerprint import fingerprint
-from adverse.suts.predictions import Predictions, predictions
+from adverse.suts.predictions import RecordedPredictions, predictions
 
 BLUR = "gaussian_blur(sigma_px=2)"
 
@@ -18,9 +18,9 @@ def entry(image: Any = 1, category: Any = 1, box: Any = (10, 20, 30, 40), score:
     return {"image_id": image, "category_id": category, "bbox": box, "score": score}
 
 
-def recorded(folder: Path, **options: Any) -> Predictions:
+def recorded(folder: Path, **options: Any) -> RecordedPredictions:
     found = predictions(folder / "{mutation}.json", **(options or {"categories": {7: "car", 1: "person"}}))
-    assert isinstance(found, Predictions)
+    assert isinstance(found, RecordedPredictions)
     return found
 
 

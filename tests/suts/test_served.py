@@ -19,7 +19,7 @@ from adverse.suts.ask import ask
 from adverse.suts.build import watches_itself
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.onnx import onnx_model as onnx_adapter
-from adverse.suts.served import served_model as served_adapter
+from adverse.suts.open_inference import served_model as served_adapter
 from inference_server import Model, serving
 
 onnx_model = by_options(onnx_adapter)

@@ -16,7 +16,7 @@ from adverse.marks import Strength
 from adverse.mutations import alpha_blend, motion_blur
 from adverse.mutations.batteries import TRANSFORMATIONS
 from adverse.visual import visual_change
-from adverse.visual.strength import TOLERANCE, Searchable, cover, find_strength, known_strength
+from adverse.visual.strength import TOLERANCE, Searchable, cover, declared_strength, find_strength
 from visual.photos import drawn, needs_photos, photo
 
 DEPTH = np.tile(np.linspace(3, 60, 120, dtype=np.float32), (96, 1))
@@ -161,7 +161,7 @@ def test_covering_is_keyed() -> None:
 def test_wrong_questions_are_refused() -> None:
     with pytest.raises(MutationError, match="between 0 and 1"):
         find_strength(drawn(), "t.contrast", 1.2, registry=REGISTRY)
-    with pytest.raises(StudyError, match="has no strength that could be searched"):
+    with pytest.raises(StudyError, match="has no searchable strength"):
         find_strength(drawn(), "c.fog", 0.2, registry=REGISTRY)
     with pytest.raises(StudyError, match="is what is searched for"):
         find_strength(drawn(), "gaussian_blur", 0.2, options={"sigma_px": 2.0}, registry=REGISTRY)
@@ -169,12 +169,12 @@ def test_wrong_questions_are_refused() -> None:
         find_strength(drawn(), "haze", 0.2, registry=REGISTRY)
     with pytest.raises(StudyError, match="needs the option 'focus_m'"):
         find_strength(drawn(), "defocus", 0.2, depth_m=DEPTH, registry=REGISTRY)
-    with pytest.raises(StudyError, match="at least one"):
+    with pytest.raises(StudyError, match="at least 1"):
         cover(drawn(), "t.contrast", 0.5, 0, registry=REGISTRY)
 
 
 def test_mutations_have_the_strengths_they_say_and_the_ends_are_values_they_take() -> None:
-    found = {plugin.name: known_strength(plugin) for plugin in REGISTRY.all("mutation")}
+    found = {plugin.name: declared_strength(plugin) for plugin in REGISTRY.all("mutation")}
     assert {name: strength for name, strength in found.items() if strength} == STRENGTHS
     for name, strength in STRENGTHS.items():
         plugin = REGISTRY.get("mutation", name)

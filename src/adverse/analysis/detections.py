@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from adverse.levels.match import MatchedDetections, false_scores, match_detections
 from adverse.levels.outcomes import Sensitivity, grid, standardize
-from adverse.store.read import FAULT, OK, Answers, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, OK, Answers
 
 Source = Literal["validation", "test"]
 

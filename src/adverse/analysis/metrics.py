@@ -20,7 +20,8 @@ from adverse.curves.studentized import intervals
 from adverse.levels.context import Context, LogScores, evaluate_metric, level_input
 from adverse.levels.outcomes import nearest
 from adverse.plugins import Plugin
-from adverse.store.read import FAULT, QUARANTINED, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, QUARANTINED
 
 
 def metric_rows(

@@ -17,7 +17,8 @@ from adverse.curves.robustness import Points
 from adverse.levels.context import Context, PlacedDetections, evaluate, level_input
 from adverse.levels.outcomes import AT_0, Events, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
-from adverse.store.read import FAULT, QUARANTINED, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, QUARANTINED
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"

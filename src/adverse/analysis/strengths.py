@@ -90,10 +90,10 @@ def visual_changes(store: Store) -> dict[tuple[str, str], dict[str, float]]:
         return found
     mutated = list(store.groups)[1:]
     for sut in store.suts:
-        table = store.told(sut, mutated)
-        columns = (table[name].to_pylist() for name in ("setting", "frame", "told"))
-        for setting, frame, told in zip(*columns, strict=True):
-            numbers = dict(told or ())
+        table = store.mutation_details(sut, mutated)
+        columns = (table[name].to_pylist() for name in ("setting", "frame", "details"))
+        for setting, frame, details in zip(*columns, strict=True):
+            numbers = dict(details or ())
             if any(name.startswith(RECORDED) for name in numbers):
                 found[setting, frame] = numbers
         if len(found) == table.num_rows:

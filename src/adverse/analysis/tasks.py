@@ -17,7 +17,8 @@ from adverse.benchmarks import classification, segmentation
 from adverse.benchmarks.intervals import LeftOut, interval
 from adverse.benchmarks.task_table import DEFAULTS, answers_of, image_scores, task_metric
 from adverse.curves.interval import Interval
-from adverse.store.read import FAULT, QUARANTINED, PixelCounts, Ranked, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, QUARANTINED, PixelCounts, RankedClasses
 
 Status = Literal["ok", "incomplete", "insufficient"]
 METRICS = {"segmentation": "mean_iou", "classification": "top1"}
@@ -73,7 +74,7 @@ def segmentation_scores(answers: PixelCounts, chosen: NDArray[np.bool_], classes
 
 
 def classification_scores(
-    answers: Ranked, chosen: NDArray[np.bool_], shown: tuple[str | None, ...]
+    answers: RankedClasses, chosen: NDArray[np.bool_], shown: tuple[str | None, ...]
 ) -> Scores:
     """Return top-1 and top-5 accuracy over the chosen rows, and the top-1 accuracy of each class."""
     rows = np.flatnonzero(chosen).tolist()
@@ -120,7 +121,7 @@ def _score_sut(store: Store, sut: str) -> Iterator[TaskRow]:
         )
 
 
-def _scores(store: Store, answers: PixelCounts | Ranked, chosen: NDArray[np.bool_]) -> Scores:
+def _scores(store: Store, answers: PixelCounts | RankedClasses, chosen: NDArray[np.bool_]) -> Scores:
     if isinstance(answers, PixelCounts):
         return segmentation_scores(answers, chosen, store.pixel_classes)
     return classification_scores(answers, chosen, store.categories_shown)
@@ -128,8 +129,8 @@ def _scores(store: Store, answers: PixelCounts | Ranked, chosen: NDArray[np.bool
 
 def _intervals(
     store: Store,
-    plain: PixelCounts | Ranked,
-    found: PixelCounts | Ranked,
+    plain: PixelCounts | RankedClasses,
+    found: PixelCounts | RankedClasses,
     scores: Mapping[str, float | None],
     share: float | None,
 ) -> dict[str, Interval]:
@@ -153,7 +154,7 @@ def _intervals(
     return sure
 
 
-def _usable(store: Store, answers: PixelCounts | Ranked) -> NDArray[np.bool_]:
+def _usable(store: Store, answers: PixelCounts | RankedClasses) -> NDArray[np.bool_]:
     """Return the test frames that could be used under a setting."""
     mask = np.zeros(len(store.frames.ids), np.bool_)
     mask[answers.frame[answers.status != QUARANTINED]] = True

@@ -5,7 +5,7 @@ The numbers are those of pycocotools wherever its answer can be trusted. It cann
 - a NaN score: pycocotools sorts it somewhere and gives a number; refused.
 - annotation id 0: pycocotools takes it for "not matched"; our objects are numbered by ourselves.
 - equal scores: the order in which detections are given decides, here as there, or published numbers could
-  not be had again. `FoundObjects.ordered` makes it an order of coordinates; a run's numbers are made with it.
+  not be reproduced. `DetectedObjects.ordered` makes it an order of coordinates; a run's numbers use it.
 - no detections at all: pycocotools raises IndexError; the average precision is 0.
 - no truth: pycocotools says -1; here NaN, which cannot be mistaken for a number.
 - `ignore` in annotations: pycocotools overwrites it by `iscrowd`; here it is heard.
@@ -39,7 +39,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.benchmarks.kernels import averages, weighted_precision
-from adverse.benchmarks.matching import FoundObjects, Rle, TrueObjects, check, matching
+from adverse.benchmarks.matching import DetectedObjects, Rle, TrueObjects, check, matching
 from adverse.errors import DataError
 
 Area = Literal["all", "small", "medium", "large"]
@@ -53,7 +53,7 @@ MOST = (1, 10, 100)
 """Detections that count for each image and class."""
 
 NOWHERE_PX = 1e12
-"""An area beyond that of all groups: what has it is ignored, and that is how an ignored object is told."""
+"""An area beyond that of all groups: an object that has it is ignored."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ VARIANTS: dict[str, Variant] = {
 
 
 class CocoFamily:
-    """All numbers of one evaluation; NaN where there is no truth to judge by.
+    """All numbers of one evaluation; NaN where there is no ground truth.
 
     Made of average precision (area, overlap, class) and recall (area, overlap, class, most).
     """
@@ -117,24 +117,24 @@ class CocoFamily:
         return np.asarray(cells if variant.overlap is None else cells[np.isclose(OVERLAPS, variant.overlap)])
 
 
-def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes: int) -> CocoFamily:
+def coco_family(truth: TrueObjects, detections: DetectedObjects, *, images: int, classes: int) -> CocoFamily:
     """Evaluate detections by COCO's rules; by their masks where both sides have them.
 
     >>> one = np.zeros(1, np.int64)
     >>> box = np.array([[10.0, 10, 50, 50]])
     >>> no = np.zeros(1, np.bool_)
     >>> truth = TrueObjects(one, box, one, np.array([1600.0]), no, no)
-    >>> found = FoundObjects(one, box + [0, 0, 0, 10], one, np.array([0.9]))
+    >>> found = DetectedObjects(one, box + [0, 0, 0, 10], one, np.array([0.9]))
     >>> family = coco_family(truth, found, images=1, classes=1)
     >>> [round(family.value(name), 3) for name in ("AP50", "AP", "APs")]
     [1.0, 0.7, nan]
     """
-    check(truth, found, images, classes)
-    if (truth.masks is None) != (found.masks is None):
+    check(truth, detections, images, classes)
+    if (truth.masks is None) != (detections.masks is None):
         raise DataError("only one side has masks", fix="Give masks for truth and detections, or for neither.")
     if truth.masks is not None:
-        return by_hotcoco(truth, found, images, classes)
-    match = matching(truth, found, images, classes, overlaps=OVERLAPS, ranges=RANGES)
+        return by_hotcoco(truth, detections, images, classes)
+    match = matching(truth, detections, images, classes, overlaps=OVERLAPS, ranges=RANGES)
     precision, recall = [], []
     for hits, ignored, (low, high) in zip(match.hits, match.ignored, RANGES, strict=True):
         real = ~truth.ignore & (truth.area >= low) & (truth.area <= high)
@@ -147,9 +147,9 @@ def coco_family(truth: TrueObjects, found: FoundObjects, *, images: int, classes
     return CocoFamily(np.array(precision), np.array(recall))
 
 
-def by_hotcoco(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> CocoFamily:
+def by_hotcoco(truth: TrueObjects, detections: DetectedObjects, images: int, classes: int) -> CocoFamily:
     """Evaluate by hotcoco: masks where there are any, boxes otherwise. Input is not checked here."""
-    known = hotcoco.COCO.from_arrays(
+    annotated = hotcoco.COCO.from_arrays(
         [{"id": number + 1} for number in range(images)],
         [{"id": label + 1, "name": str(label)} for label in range(classes)],
         truth.images + 1,
@@ -159,12 +159,14 @@ def by_hotcoco(truth: TrueObjects, found: FoundObjects, images: int, classes: in
         iscrowd=truth.crowd,
         segmentation=_plain(truth.masks),
     )
-    rows = np.column_stack([found.images + 1, _xywh(found.boxes), found.scores, found.labels + 1])
-    answers = known.load_res(rows, segmentation=_plain(found.masks))
-    if found.masks:
-        area = hotcoco.mask.area([dict(mask) for mask in found.masks])
-        answers.update_anns(ids=np.arange(1, len(found) + 1), area=np.asarray(area, np.float64))
-    evaluation = hotcoco.COCOeval(known, answers, "bbox" if truth.masks is None else "segm")
+    rows = np.column_stack(
+        [detections.images + 1, _xywh(detections.boxes), detections.scores, detections.labels + 1]
+    )
+    answers = annotated.load_res(rows, segmentation=_plain(detections.masks))
+    if detections.masks:
+        area = hotcoco.mask.area([dict(mask) for mask in detections.masks])
+        answers.update_anns(ids=np.arange(1, len(detections) + 1), area=np.asarray(area, np.float64))
+    evaluation = hotcoco.COCOeval(annotated, answers, "bbox" if truth.masks is None else "segm")
     evaluation.evaluate()
     evaluation.accumulate()
     curves: dict[str, Any] = evaluation.eval or {}
@@ -183,8 +185,8 @@ def _plain(masks: Sequence[Rle] | None) -> list[dict[str, Any] | list[list[float
 
 
 def _mean(cells: NDArray[np.float64]) -> float:
-    known = cells[~np.isnan(cells)]
-    return float(known.mean()) if known.size else float("nan")
+    defined = cells[~np.isnan(cells)]
+    return float(defined.mean()) if defined.size else float("nan")
 
 
 Average = Literal["area", "11-point"]
@@ -193,22 +195,22 @@ FALSE, HIT, IGNORED = 0, 1, 2
 
 
 def voc_ap50(
-    truth: TrueObjects, found: FoundObjects, *, images: int, classes: int, average: Average
+    truth: TrueObjects, detections: DetectedObjects, *, images: int, classes: int, average: Average
 ) -> list[float]:
     """Return the average precision of each class; NaN for those without truth. Ties stay in the given order.
 
     >>> two, box = np.zeros(2, np.int64), np.array([[0.0, 0, 10, 10], [50, 50, 60, 60]])
     >>> no = np.zeros(2, np.bool_)
     >>> truth = TrueObjects(two, box, two, np.full(2, 100.0), no, no)
-    >>> found = FoundObjects(two[:1], box[:1], two[:1], np.array([0.9]))
+    >>> found = DetectedObjects(two[:1], box[:1], two[:1], np.array([0.9]))
     >>> voc_ap50(truth, found, images=1, classes=1, average="area")
     [0.5]
     >>> voc_ap50(truth, found, images=1, classes=1, average="11-point")  # 6 of 11 recalls are reached
     [0.5454545454545454]
     """
-    check(truth, found, images, classes)
-    order = np.lexsort((-found.scores, found.labels))
-    outcome, label = voc_outcomes(truth, found, images, order), found.labels[order]
+    check(truth, detections, images, classes)
+    order = np.lexsort((-detections.scores, detections.labels))
+    outcome, label = voc_outcomes(truth, detections, images, order), detections.labels[order]
     averages = []
     for number in range(classes):
         positives = int(((truth.labels == number) & ~truth.ignore).sum())
@@ -218,18 +220,18 @@ def voc_ap50(
 
 
 def voc_outcomes(
-    truth: TrueObjects, found: FoundObjects, images: int, order: NDArray[np.int64]
+    truth: TrueObjects, detections: DetectedObjects, images: int, order: NDArray[np.int64]
 ) -> NDArray[np.int8]:
     """Return FALSE, HIT or IGNORED for the detections in the given order."""
     place = truth.labels * images + truth.images
-    known = np.argsort(place, kind="stable")
-    wanted = (found.labels * images + found.images)[order]
+    by_place = np.argsort(place, kind="stable")
+    wanted = (detections.labels * images + detections.images)[order]
     outcome: NDArray[np.int8] = _match(
-        found.boxes[order],
-        np.searchsorted(place[known], wanted, side="left"),
-        np.searchsorted(place[known], wanted, side="right"),
-        truth.boxes[known],
-        truth.ignore[known],
+        detections.boxes[order],
+        np.searchsorted(place[by_place], wanted, side="left"),
+        np.searchsorted(place[by_place], wanted, side="right"),
+        truth.boxes[by_place],
+        truth.ignore[by_place],
         OVERLAP,
     )
     return outcome
@@ -283,7 +285,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Matched:
+class MatchedDetections:
     """Detections of one setting, matched: all that average precision needs, image by image.
 
     `hits` and `ignored` (detection,) have a bit for each of the `overlaps`; the detections of class c lie at
@@ -315,29 +317,31 @@ class Matched:
 
 def matched_coco(
     truth: TrueObjects,
-    found: FoundObjects,
+    detections: DetectedObjects,
     images: int,
     classes: int,
     overlaps: NDArray[np.float64] = OVERLAPS,
-) -> Matched:
+) -> MatchedDetections:
     """Match boxes by COCO's rules at the given overlaps."""
-    match = matching(truth, found, images, classes, overlaps=overlaps, ranges=RANGES[:1])
+    match = matching(truth, detections, images, classes, overlaps=overlaps, ranges=RANGES[:1])
     positives = _positives(truth, images, classes)
-    return Matched(
+    return MatchedDetections(
         match.hits[0], match.ignored[0], len(overlaps), match.image, match.starts, positives, RECALLS
     )
 
 
 def matched_voc(
-    truth: TrueObjects, found: FoundObjects, images: int, classes: int, average: Average
-) -> Matched:
+    truth: TrueObjects, detections: DetectedObjects, images: int, classes: int, average: Average
+) -> MatchedDetections:
     """Match boxes by VOC's rules."""
-    order = np.lexsort((-found.scores, found.labels))
-    outcome = voc_outcomes(truth, found, images, order)
+    order = np.lexsort((-detections.scores, detections.labels))
+    outcome = voc_outcomes(truth, detections, images, order)
     hits, ignored = (outcome == HIT).astype(np.uint16), (outcome == IGNORED).astype(np.uint16)
     recalls = np.zeros(0) if average == "area" else np.linspace(0, 1, 11) - ROUNDING
-    starts = np.searchsorted(found.labels[order], np.arange(classes + 1))
-    return Matched(hits, ignored, 1, found.images[order], starts, _positives(truth, images, classes), recalls)
+    starts = np.searchsorted(detections.labels[order], np.arange(classes + 1))
+    return MatchedDetections(
+        hits, ignored, 1, detections.images[order], starts, _positives(truth, images, classes), recalls
+    )
 
 
 def _positives(truth: TrueObjects, images: int, classes: int) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from adverse.errors import DataError, IncompleteError
 
 
 def hits(ranked: Sequence[Sequence[str]], truth: Sequence[str], k: int) -> NDArray[np.bool_]:
-    """Tell for each image whether its class is among the best k.
+    """Return for each image whether its class is among the best k.
 
     >>> hits([["cat", "dog"], ["car", "cat"]], ["cat", "cat"], 1).tolist()
     [True, False]
@@ -46,7 +46,7 @@ def mean_corruption_error(
             wanted="the same corruptions with as many severities for the system and the reference",
             fix="Run the whole battery, and give the reference for all of it.",
         )
-    shares = [sum(found) / sum(reference[name]) for name, found in errors.items()]
+    shares = [sum(rates) / sum(reference[name]) for name, rates in errors.items()]
     return 100 * float(np.mean(shares))
 
 
@@ -58,7 +58,7 @@ def read_reference(path: Path) -> dict[str, list[float]]:
         errors = {(row["corruption"].strip(), int(row["severity"])): float(row["error"]) for row in rows}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(
-            "the errors of the reference cannot be read",
+            "the error rates of the reference cannot be read",
             where=str(path),
             got=f"{type(error).__name__}: {error}",
             wanted="CSV with the columns corruption, severity and error (0 to 1)",
@@ -67,7 +67,7 @@ def read_reference(path: Path) -> dict[str, list[float]]:
     wrong = next((cell for cell, error in errors.items() if not 0 < error <= 1), None)
     if wrong is not None:
         raise DataError(
-            "an error of the reference is not a share",
+            "an error rate of the reference is not between 0 and 1",
             where=f"{path}, {wrong[0]}, severity {wrong[1]}",
             got=str(errors[wrong]),
             wanted="above 0, at most 1",

@@ -1,6 +1,6 @@
 """How sure P, mPC and rPC are: intervals from leaving out logs.
 
-A jackknife: the logs are dealt into groups, the numbers are worked out again without each group, and the
+A jackknife: the logs are dealt into groups, the numbers are computed again without each group, and the
 spread of what comes out gives the standard error; the interval is the value plus and minus Student's t times
 that.
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from adverse.benchmarks.ap import Matched
+from adverse.benchmarks.ap import MatchedDetections
 from adverse.benchmarks.mpc import Cell, Robustness
 from adverse.curves.interval import Interval, given, refused
 from adverse.seeds import generator
@@ -68,17 +68,17 @@ class LeftOut:
         group[by_name] = generator(seed, METHOD).permutation(self.logs) % max(groups, 1)
         self.weights = (group[log] != np.arange(groups)[:, None]).astype(np.float64)
 
-    def values(self, matched: Matched) -> NDArray[np.float64]:
+    def values(self, matched: MatchedDetections) -> NDArray[np.float64]:
         """Return the metric without each group (G,)."""
         return matched.under(self.weights)
 
 
 def without_groups(
-    found: Robustness, clean: NDArray[np.float64], cells: Mapping[Cell, NDArray[np.float64]], logs: int
+    robustness: Robustness, clean: NDArray[np.float64], cells: Mapping[Cell, NDArray[np.float64]], logs: int
 ) -> Without:
     """Return a SUT's numbers without each group, from what the metric is without each (G,) in every cell."""
     of: dict[str, list[NDArray[np.float64]]] = {}
-    for cell in found.cells:
+    for cell in robustness.cells:
         of.setdefault(cell[0], []).append(cells[cell])
     corrupted = np.mean([np.mean(values, axis=0) for values in of.values()], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -86,12 +86,12 @@ def without_groups(
     return Without(clean, corrupted, relative, logs)
 
 
-def intervals(found: Robustness, without: Without) -> Intervals:
+def intervals(robustness: Robustness, without: Without) -> Intervals:
     """Return the intervals of a SUT's numbers from what they are without each group."""
-    share = math.nan if found.relative is None else found.relative
+    share = math.nan if robustness.relative is None else robustness.relative
     return Intervals(
-        interval(found.clean, without.clean, without.logs),
-        interval(found.corrupted, without.corrupted, without.logs),
+        interval(robustness.clean, without.clean, without.logs),
+        interval(robustness.corrupted, without.corrupted, without.logs),
         interval(share, without.relative, without.logs, highest=math.inf),
     )
 

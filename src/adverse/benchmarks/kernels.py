@@ -192,7 +192,7 @@ def weighted_precision(  # pragma: no cover - compiled
     # What is a false alarm at every overlap only adds to how much was seen: one running sum serves them all.
     marked = np.empty((overlaps, longest), np.int64)
     counts = np.empty(overlaps, np.int64)
-    total, known = np.zeros(len(weights)), np.zeros(len(weights))
+    total, defined = np.zeros(len(weights)), np.zeros(len(weights))
     for c in range(len(starts) - 1):
         begin, end = starts[c], starts[c + 1]
         counts[:] = 0
@@ -204,13 +204,13 @@ def weighted_precision(  # pragma: no cover - compiled
         for b in range(len(weights)):
             if positives[c, b] <= 0:
                 continue
-            known[b] += 1
+            defined[b] += 1
             running = 0.0
             for d in range(begin, end):
                 running += weights[b, image[d]]
                 seen[d - begin] = running
             for k in range(overlaps):
-                found, left_out, n = 0.0, 0.0, 0
+                true_positives, left_out, n = 0.0, 0.0, 0
                 for i in range(counts[k]):
                     d = marked[k, i]
                     weight = weights[b, image[d]]
@@ -219,12 +219,12 @@ def weighted_precision(  # pragma: no cover - compiled
                     if ignored[d] & np.uint16(1 << k):
                         left_out += weight
                         continue
-                    found += weight
-                    reached[n] = found / positives[c, b]
-                    precision[n] = found / (seen[d - begin] - left_out)
+                    true_positives += weight
+                    reached[n] = true_positives / positives[c, b]
+                    precision[n] = true_positives / (seen[d - begin] - left_out)
                     n += 1
                 total[b] += _average(reached, precision, n, recalls) / overlaps
-    return np.where(known > 0, total / np.maximum(known, 1), np.nan)
+    return np.where(defined > 0, total / np.maximum(defined, 1), np.nan)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -1,8 +1,8 @@
 """Detections of many images matched with the truth by COCO's rules, once for all numbers made from it.
 
-What average precision is worked out from: true and found objects of many images, as checked columns.
+What average precision is computed from: true and detected objects of many images, as checked columns.
 
-Whatever a metric could stumble over is refused here, by name: NaN and infinite values, boxes that end before
+Invalid input is refused here, by name: NaN and infinite values, boxes that end before
 they begin, images and classes that do not exist.
 """
 
@@ -26,9 +26,9 @@ Rle = Mapping[str, Any]
 class TrueObjects:
     """The truth: boxes (N,4) xyxy pixels; `images` and `labels` count from 0; `area` (N,) in pixels.
 
-    `ignore` marks objects that count neither way: what is matched with one is no false alarm. An ignored
-    object that is a `crowd` takes any number of detections, each by the share of it that is covered; one
-    that is not takes a single one, by overlap. `masks` are needed for the AP of masks only.
+    `ignore` marks objects that count neither way: a detection matched with one is not a false positive. An
+    ignored object that is a `crowd` takes any number of detections, each by the share of it that is covered;
+    one that is not takes a single one, by overlap. `masks` are needed for the AP of masks only.
     """
 
     images: NDArray[np.int64]
@@ -44,7 +44,7 @@ class TrueObjects:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundObjects:
+class DetectedObjects:
     """What a detector found: boxes (N,4) xyxy pixels, scores (N,); `images` and `labels` count from 0."""
 
     images: NDArray[np.int64]
@@ -56,28 +56,28 @@ class FoundObjects:
     def __len__(self) -> int:
         return len(self.images)
 
-    def ordered(self) -> FoundObjects:
+    def ordered(self) -> DetectedObjects:
         """Return the same by image, then falling score; equal scores by class and coordinates.
 
-        So what counts first never depends on how things were stored. Ties between images are settled by the
+        So the order never depends on how they were stored. Ties between images are settled by the
         order of the images.
 
         >>> box = np.array([[0.0, 0, 5, 5], [0, 0, 4, 4]])
         >>> zero = np.zeros(2, np.int64)
-        >>> FoundObjects(zero, box, zero, np.array([0.5, 0.5])).ordered().boxes[:, 2]
+        >>> DetectedObjects(zero, box, zero, np.array([0.5, 0.5])).ordered().boxes[:, 2]
         array([4., 5.])
         """
         order = np.lexsort((*self.boxes.T[::-1], self.labels, -self.scores, self.images))
         masks = None if self.masks is None else [self.masks[row] for row in order.tolist()]
-        return FoundObjects(
+        return DetectedObjects(
             self.images[order], self.boxes[order], self.labels[order], self.scores[order], masks
         )
 
 
-def check(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> None:
+def check(truth: TrueObjects, detections: DetectedObjects, images: int, classes: int) -> None:
     """Raise DataError or SutError where columns do not fit together or hold what cannot be scored."""
     _check_columns(truth, ("area", "ignore", "crowd"), images, classes, DataError)
-    _check_columns(found, ("scores",), images, classes, SutError)
+    _check_columns(detections, ("scores",), images, classes, SutError)
     if (truth.crowd & ~truth.ignore).any():
         raise DataError(
             "a crowd is always ignored", where=_row(truth.crowd & ~truth.ignore), fix="Set ignore."
@@ -90,16 +90,16 @@ def check(truth: TrueObjects, found: FoundObjects, images: int, classes: int) ->
             got=str(truth.area[bad][0]),
             fix="Give the pixels that it covers, or the area of its box.",
         )
-    bad = ~np.isfinite(found.scores)
+    bad = ~np.isfinite(detections.scores)
     if bad.any():
         raise SutError(
             "a score is not a finite number",
             where=_row(bad),
-            got=str(found.scores[bad][0]),
+            got=str(detections.scores[bad][0]),
             wanted="finite scores: they decide which detection counts first",
-            fix="Find out why the system gives it; what is no detection must not be answered.",
+            fix="Find out why the system gives it; an invalid detection must not be returned.",
         )
-    for objects, kind in ((truth, DataError), (found, SutError)):
+    for objects, kind in ((truth, DataError), (detections, SutError)):
         if objects.masks is not None and len(objects.masks) != len(objects):
             raise kind(
                 "there is not one mask for each object", got=f"{len(objects.masks)} for {len(objects)}"
@@ -107,7 +107,7 @@ def check(truth: TrueObjects, found: FoundObjects, images: int, classes: int) ->
 
 
 def _check_columns(
-    objects: TrueObjects | FoundObjects,
+    objects: TrueObjects | DetectedObjects,
     names: tuple[str, ...],
     images: int,
     classes: int,
@@ -170,7 +170,7 @@ class Matching:
 
 def matching(
     truth: TrueObjects,
-    found: FoundObjects,
+    detections: DetectedObjects,
     images: int,
     classes: int,
     *,
@@ -181,26 +181,26 @@ def matching(
 
     Overlaps rise, and there are at most 16 of them.
     """
-    order = _order(found.images, images)
-    order = order[np.argsort(-found.scores[order], kind="stable")]
-    order = order[_order(found.labels[order], classes)]
-    image, label = found.images[order], found.labels[order]
+    order = _order(detections.images, images)
+    order = order[np.argsort(-detections.scores[order], kind="stable")]
+    order = order[_order(detections.labels[order], classes)]
+    image, label = detections.images[order], detections.labels[order]
     place = label * images + image
     members = _order(place, classes * images)
     sorted_place = place[members]
     begins = np.flatnonzero(np.diff(sorted_place, prepend=-1))
     home = truth.labels * images + truth.images
-    known = np.argsort(home, kind="stable")
+    by_home = np.argsort(home, kind="stable")
     hits, ignored = coco_match(
-        _xywh(found.boxes[order]),
+        _xywh(detections.boxes[order]),
         members,
         np.append(begins, len(members)),
-        np.asarray(np.searchsorted(home[known], sorted_place[begins], side="left"), np.int64),
-        np.asarray(np.searchsorted(home[known], sorted_place[begins], side="right"), np.int64),
-        _xywh(truth.boxes[known]),
-        truth.area[known],
-        truth.ignore[known],
-        truth.crowd[known],
+        np.asarray(np.searchsorted(home[by_home], sorted_place[begins], side="left"), np.int64),
+        np.asarray(np.searchsorted(home[by_home], sorted_place[begins], side="right"), np.int64),
+        _xywh(truth.boxes[by_home]),
+        truth.area[by_home],
+        truth.ignore[by_home],
+        truth.crowd[by_home],
         overlaps,
         ranges,
         MOST,

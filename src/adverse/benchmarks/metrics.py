@@ -8,8 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.benchmarks.ap import OVERLAPS, Average, Matched, coco_family, matched_coco, matched_voc, voc_ap50
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.ap import (
+    OVERLAPS,
+    Average,
+    MatchedDetections,
+    coco_family,
+    matched_coco,
+    matched_voc,
+    voc_ap50,
+)
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.errors import StudyError, suggestion
 
 
@@ -21,15 +29,15 @@ class Score:
     per_class: tuple[float, ...]
 
 
-Judge = Callable[[TrueObjects, FoundObjects, int, int], Score]
+Judge = Callable[[TrueObjects, DetectedObjects, int, int], Score]
 """(truth, detections, number of images, number of classes) -> score"""
 
 
-Match = Callable[[TrueObjects, FoundObjects, int, int], Matched]
+Match = Callable[[TrueObjects, DetectedObjects, int, int], MatchedDetections]
 
 
 @dataclass(frozen=True)
-class Named:
+class MetricName:
     """What a metric is called: `short` heads a column, `full` says exactly which variant it is."""
 
     name: str
@@ -38,7 +46,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Metric(Named):
+class Metric(MetricName):
     """A metric of detectors.
 
     Where there is a `match`, the same number can be had without some of the images, and so an interval.
@@ -56,25 +64,29 @@ def metric_of(name: str) -> Metric:
 
 
 def _coco(name: str, variant: str, words: str, overlaps: NDArray[np.float64] | None = None) -> Metric:
-    def judge(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Score:
-        family = coco_family(truth, found, images=images, classes=classes)
+    def judge(truth: TrueObjects, detections: DetectedObjects, images: int, classes: int) -> Score:
+        family = coco_family(truth, detections, images=images, classes=classes)
         return Score(family.value(variant), tuple(family.per_class(variant)))
 
-    def match(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Matched:
-        return matched_coco(truth, found, images, classes, OVERLAPS if overlaps is None else overlaps)
+    def match(
+        truth: TrueObjects, detections: DetectedObjects, images: int, classes: int
+    ) -> MatchedDetections:
+        return matched_coco(truth, detections, images, classes, OVERLAPS if overlaps is None else overlaps)
 
     full = f"COCO {variant} of boxes ({words})"
     return Metric(name, variant, full, judge, None if overlaps is None else match)
 
 
 def _voc(name: str, average: Average, words: str) -> Metric:
-    def judge(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Score:
-        values = voc_ap50(truth, found, images=images, classes=classes, average=average)
-        known = [value for value in values if not np.isnan(value)]
-        return Score(float(np.mean(known)) if known else float("nan"), tuple(values))
+    def judge(truth: TrueObjects, detections: DetectedObjects, images: int, classes: int) -> Score:
+        values = voc_ap50(truth, detections, images=images, classes=classes, average=average)
+        defined = [value for value in values if not np.isnan(value)]
+        return Score(float(np.mean(defined)) if defined else float("nan"), tuple(values))
 
-    def match(truth: TrueObjects, found: FoundObjects, images: int, classes: int) -> Matched:
-        return matched_voc(truth, found, images, classes, average)
+    def match(
+        truth: TrueObjects, detections: DetectedObjects, images: int, classes: int
+    ) -> MatchedDetections:
+        return matched_voc(truth, detections, images, classes, average)
 
     return Metric(name, "AP50", f"Pascal VOC AP50 of boxes ({words})", judge, match)
 

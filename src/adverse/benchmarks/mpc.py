@@ -3,15 +3,19 @@
 mPC is the mean over 15 corruptions of the mean over 5 severities; rPC is mPC over the performance P on clean
 data. Any metric will do - AP, AP50, mean IoU, accuracy - but it is always named. A mean over fewer cells is
 not mPC: a missing cell is refused, and never counts as 0.
+
+Beside them, the published numbers to compare with: the leaderboard of the Robust Detection Benchmark.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 
-from adverse.errors import IncompleteError
+from adverse.errors import IncompleteError, StudyError
 
 CORRUPTIONS = (
     *("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -42,7 +46,7 @@ class Robustness:
 
     @property
     def complete(self) -> bool:
-        """Tell whether it is mPC indeed."""
+        """Return whether it is mPC."""
         return self.label == "mPC"
 
 
@@ -66,7 +70,7 @@ def under_corruption(
     if partial and missing:
         if not cells:
             raise IncompleteError(
-                "there is no corruption to take a mean over", fix="Run the study with the battery coco-c."
+                "there is no corruption to average over", fix="Run the study with the battery coco-c."
             )
         used = sorted(cells, key=_rank)
         names = list(dict.fromkeys(corruption for corruption, _ in used))
@@ -110,7 +114,7 @@ def _refuse_undefined(values: Mapping[Cell, float], metric: str) -> None:
         raise IncompleteError(
             f"{metric} is not defined in {len(unknown)} cell{'s' * (len(unknown) > 1)}",
             got=_listed(unknown),
-            wanted="a number in each: truth to judge by",
+            wanted="a defined value in each",
             fix="Check that the test images have annotated objects of these classes.",
         )
 
@@ -121,17 +125,81 @@ def _listed(cells: Sequence[Cell]) -> str:
     for corruption, severity in cells:
         of.setdefault(corruption, []).append(severity)
     words = [
-        name if len(found) == len(SEVERITIES) or name == "clean" else f"{name} {' '.join(map(str, found))}"
-        for name, found in of.items()
+        name
+        if len(severities) == len(SEVERITIES) or name == "clean"
+        else f"{name} {' '.join(map(str, severities))}"
+        for name, severities in of.items()
     ]
     return ", ".join(words)
 
 
 def _rank(cell: Cell) -> tuple[int, str, int]:
     corruption, severity = cell
-    known = CORRUPTIONS.index(corruption) if corruption in CORRUPTIONS else len(CORRUPTIONS)
-    return known, corruption, severity
+    place = CORRUPTIONS.index(corruption) if corruption in CORRUPTIONS else len(CORRUPTIONS)
+    return place, corruption, severity
 
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+SOURCE = "Robust Detection Benchmark 2019, as published by its authors"
+FILE = "robust_detection_2019.csv"
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row: a model on a data set, in percent as printed. `raw` names the raw results behind it."""
+
+    dataset: str
+    task: str
+    metric: str
+    model: str
+    backbone: str
+    clean: float
+    corrupted: float
+    relative: float
+    raw: str
+    note: str
+
+
+def comparable(metric: str) -> list[PublishedRow]:
+    """Return the published rows of boxes whose metric is the given one (`ap`, `voc-ap50-11`, ...).
+
+    VOC's rows are shown for either of its averages: the benchmark does not say which it used.
+    """
+    wanted = {"ap": "AP", "voc-ap50": "AP50", "voc-ap50-11": "AP50"}
+    if metric not in wanted:
+        raise StudyError(
+            f"there are no published results for {metric}",
+            where="--with published",
+            wanted=f"a metric of {', '.join(wanted)}",
+            fix="Leave out --with published, or ask for one of these.",
+        )
+    return [row for row in leaderboard() if row.task == "bbox" and row.metric == wanted[metric]]
+
+
+def leaderboard() -> list[PublishedRow]:
+    """Return all published rows, the best mPC of each data set and task first.
+
+    >>> best = leaderboard()[0]
+    >>> best.model, best.clean, best.corrupted, best.relative
+    ('Hybrid Task Cascade', 50.6, 32.7, 64.7)
+    """
+    text = resources.files("adverse.benchmarks").joinpath("data", FILE).read_text("utf-8")
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return [
+        PublishedRow(
+            row["dataset"],
+            row["task"],
+            row["metric"],
+            row["model"],
+            row["backbone"],
+            float(row["P"]),
+            float(row["mPC"]),
+            float(row["rPC"]),
+            row["raw"],
+            row["note"],
+        )
+        for row in rows
+    ]

@@ -1,7 +1,7 @@
 """Scores of segmenters from counts of pixels by true and predicted class.
 
 Counts are (..., C, C + 1): row t, column p are the pixels of class t that were called p; the last column
-holds what was called something that is no class of the data set, or nothing at all.
+holds pixels predicted as no class of the data set, or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Counts = NDArray[Any]
 
 
 def iou_parts(counts: Counts) -> tuple[Array, Array]:
-    """Return, for each class, the pixels it was rightly found at, and those where it is or was said to be.
+    """Return, for each class, its true positives, and the union of its true and predicted pixels.
 
     Both are (..., C); the first over the second is the intersection over union.
     """
@@ -27,7 +27,7 @@ def iou_parts(counts: Counts) -> tuple[Array, Array]:
 
 
 def iou(counts: Counts) -> Array:
-    """Return the intersection over union of each class; NaN for a class that is neither there nor said.
+    """Return the intersection over union of each class; NaN for one neither present nor predicted.
 
     >>> iou(np.array([[3, 1, 0], [0, 4, 0]])).tolist()
     [0.75, 0.8]
@@ -38,16 +38,16 @@ def iou(counts: Counts) -> Array:
 
 
 def mean_iou(counts: Counts) -> Array:
-    """Return the mean over the classes that are there or were said; NaN where there is none."""
+    """Return the mean over the classes that are present or predicted; NaN where there is none."""
     right, union = iou_parts(counts)
-    known = (union > 0).sum(axis=-1)
+    classes = (union > 0).sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         total = np.where(union > 0, right / union, 0.0).sum(axis=-1)
-        return np.where(known > 0, total / known, np.nan)
+        return np.where(classes > 0, total / classes, np.nan)
 
 
 def pixel_accuracy(counts: Counts) -> Array:
-    """Return the share of judged pixels whose class was said; NaN where none is judged."""
+    """Return the share of evaluated pixels whose class is right; NaN where none is evaluated."""
     right, _ = iou_parts(counts)
     judged = counts.sum(axis=(-2, -1), dtype=np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):

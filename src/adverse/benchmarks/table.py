@@ -4,7 +4,7 @@ All numbers of a table rest on the same images: those of the test split that cou
 of the table. Where a SUT failed on an image it detected nothing. When more images are left out than the
 study's quarantine_budget allows, the table is `incomplete`.
 
-A benchmark table as files: JSON for scripts, CSV for spreadsheets, both in the run folder when asked.
+A benchmark table as files: JSON for scripts, CSV for spreadsheets, both in the run folder on request.
 """
 
 from __future__ import annotations
@@ -22,14 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks.intervals import Intervals, LeftOut, Without, intervals, without_groups
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
-from adverse.benchmarks.metrics import Metric, Named, Score, metric_of
-from adverse.benchmarks.mpc import CORRUPTIONS, Cell, Robustness, per_class, under_corruption
-from adverse.benchmarks.published import SOURCE, Published
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
+from adverse.benchmarks.metrics import Metric, MetricName, Score, metric_of
+from adverse.benchmarks.mpc import (
+    CORRUPTIONS,
+    SOURCE,
+    Cell,
+    PublishedRow,
+    Robustness,
+    per_class,
+    under_corruption,
+)
 from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, numbers, settings_scores, task_metric
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.store.folder import BENCHMARK
-from adverse.store.read import Answers, Store, finished
+from adverse.store.read import Store, finished
+from adverse.store.tables import Answers
 
 CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
 """The settings that are cells of the benchmark."""
@@ -49,7 +57,7 @@ class SutRobustness:
     faults: int
     intervals: Intervals | None
     without: Without | None = field(default=None, compare=False, repr=False)
-    """The numbers without each group of logs, which differences to another run are judged by."""
+    """The numbers without each group of logs, used to compare with another run."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class BenchTable:
     """P, mPC and rPC of all SUTs of a run by one metric; `classes` are those that have truth."""
 
     study: str
-    metric: Named
+    metric: MetricName
     rows: tuple[SutRobustness, ...]
     classes: tuple[str, ...]
     images: int
@@ -133,10 +141,10 @@ def _of_task(
     groups = None if seed is None else LeftOut(store.frames.logs, store.frames.log[counted], seed=seed)
     rows = []
     for sut in suts:
-        found = settings_scores(store, sut, metric, counted)
-        whole, by_class, without = numbers(found, cells, baseline, metric, groups, images, partial=partial)
+        scores = settings_scores(store, sut, metric, counted)
+        whole, by_class, without = numbers(scores, cells, baseline, metric, groups, images, partial=partial)
         sure = intervals(whole, without) if without else None
-        faults = sum(found[setting].faults for setting in (baseline, *cells.values()))
+        faults = sum(scores[setting].faults for setting in (baseline, *cells.values()))
         rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure, without))
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
     budget = store.run.quarantine_budget * int(test.sum())
@@ -153,7 +161,7 @@ def _of_task(
 
 
 class _Scene:
-    """The truth of the images that count, and what SUTs said about them."""
+    """The truth of the images that count, and the SUTs' detections on them."""
 
     def __init__(self, store: Store, classes: tuple[str, ...], settings: Sequence[str]) -> None:
         self.store = store
@@ -180,36 +188,36 @@ class _Scene:
         frames = self.store.frames
         return LeftOut(frames.logs, frames.log[self._image >= 0], seed=seed)
 
-    def found(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[FoundObjects, int]]:
+    def detections(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[DetectedObjects, int]]:
         """Yield what a SUT found under each setting, and on how many images it failed."""
         step = max(1, AT_ONCE // len(self._image))
         for start in range(0, len(settings), step):
             some = settings[start : start + step]
-            said = self.store.answers(sut, classes=self.classes, settings=some)
-            yield from (self._found(said[setting]) for setting in some)
+            answers = self.store.answers(sut, classes=self.classes, settings=some)
+            yield from (self._in_scene(answers[setting]) for setting in some)
 
-    def _found(self, answers: Answers) -> tuple[FoundObjects, int]:
+    def _in_scene(self, answers: Answers) -> tuple[DetectedObjects, int]:
         image = self._image[np.repeat(answers.frame, np.diff(answers.offsets))]
-        kept = image >= 0
-        found = FoundObjects(
-            image[kept],
-            answers.boxes[kept].astype(np.float64),
-            answers.labels[kept],
-            answers.scores[kept].astype(np.float64),
+        in_scene = image >= 0
+        detections = DetectedObjects(
+            image[in_scene],
+            answers.boxes[in_scene].astype(np.float64),
+            answers.labels[in_scene],
+            answers.scores[in_scene].astype(np.float64),
         )
-        return found.ordered(), int(((answers.status != 0) & (self._image[answers.frame] >= 0)).sum())
+        return detections.ordered(), int(((answers.status != 0) & (self._image[answers.frame] >= 0)).sum())
 
     def _truth(self) -> TrueObjects:
         truth = self.store.truth_of(self.classes)
         image = self._image[truth.frame]
-        kept = image >= 0
+        in_scene = image >= 0
         return TrueObjects(
-            image[kept],
-            truth.boxes[kept],
-            truth.labels[kept],
-            truth.area[kept],
-            truth.ignore[kept],
-            truth.crowd[kept],
+            image[in_scene],
+            truth.boxes[in_scene],
+            truth.labels[in_scene],
+            truth.area[in_scene],
+            truth.ignore[in_scene],
+            truth.crowd[in_scene],
         )
 
 
@@ -222,34 +230,37 @@ def _row(
     *,
     partial: bool,
 ) -> SutRobustness:
-    def look(found: FoundObjects) -> _CellScore:
-        parts = scene.truth, found, scene.images, len(scene.classes)
+    def look(detections: DetectedObjects) -> _CellScore:
+        parts = scene.truth, detections, scene.images, len(scene.classes)
         without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
         return _CellScore(metric.judge(*parts), without)
 
-    answers = scene.found(sut, [scene.baseline, *cells.values()])
+    answers = scene.detections(sut, [scene.baseline, *cells.values()])
     plain, faults = next(answers)
     clean = look(plain)
     scores: dict[Cell, _CellScore] = {}
-    for cell, (found, failed) in zip(cells, answers, strict=True):
-        scores[cell] = look(found)
+    for cell, (detections, failed) in zip(cells, answers, strict=True):
+        scores[cell] = look(detections)
         faults += failed
     whole = under_corruption(
         clean.score.value,
-        {cell: one.score.value for cell, one in scores.items()},
+        {cell: cell_score.score.value for cell, cell_score in scores.items()},
         metric=metric.short,
         partial=partial,
     )
     by_class = per_class(
         dict(zip(scene.classes, clean.score.per_class, strict=True)),
-        {cell: dict(zip(scene.classes, one.score.per_class, strict=True)) for cell, one in scores.items()},
+        {
+            cell: dict(zip(scene.classes, cell_score.score.per_class, strict=True))
+            for cell, cell_score in scores.items()
+        },
         metric=metric.short,
         partial=partial,
     )
     named = {scene.classes[label] for label in np.unique(plain.labels).tolist()}
     without = None
     if left_out:
-        cells_without = {cell: one.without for cell, one in scores.items()}
+        cells_without = {cell: cell_score.without for cell, cell_score in scores.items()}
         without = without_groups(whole, clean.without, cells_without, left_out.logs)
     sure = intervals(whole, without) if without else None
     return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure, without)
@@ -263,12 +274,12 @@ class _CellScore(NamedTuple):
 
 def cells_of(store: Store) -> dict[Cell, str]:
     """Return the settings of the run that are cells of the benchmark, in the benchmark's order."""
-    found = {
+    cells = {
         (match["name"], int(match["severity"])): setting
         for setting in store.groups
         if (match := CORRUPTION.fullmatch(setting))
     }
-    return dict(sorted(found.items(), key=lambda item: (_rank(item[0][0]), item[0])))
+    return dict(sorted(cells.items(), key=lambda item: (_rank(item[0][0]), item[0])))
 
 
 def _rank(corruption: str) -> int:
@@ -276,13 +287,13 @@ def _rank(corruption: str) -> int:
 
 
 def _classes(store: Store, wanted: Sequence[str]) -> tuple[str, ...]:
-    known = store.categories or store.targets
+    classes = store.categories or store.targets
     for name in wanted:
-        if name not in known:
+        if name not in classes:
             raise StudyError(
-                f"the data set has no class {name!r}", where="--classes", fix=suggestion(name, known)
+                f"the data set has no class {name!r}", where="--classes", fix=suggestion(name, classes)
             )
-    return tuple(dict.fromkeys(wanted)) or known
+    return tuple(dict.fromkeys(wanted)) or classes
 
 
 def _refused(store: Store, settings: Sequence[str]) -> NDArray[np.bool_]:
@@ -299,7 +310,7 @@ def _refused(store: Store, settings: Sequence[str]) -> NDArray[np.bool_]:
 COLUMNS = ("sut", "metric", "class", "quantity", "corruption", "severity", "value")
 
 
-def as_data(table: BenchTable, published: list[Published] | None = None) -> dict[str, Any]:
+def as_data(table: BenchTable, published: list[PublishedRow] | None = None) -> dict[str, Any]:
     """Return the table as plain data; numbers are from 0 to 1, published ones in percent as printed."""
     data: dict[str, Any] = {
         "study": table.study,
@@ -316,7 +327,9 @@ def as_data(table: BenchTable, published: list[Published] | None = None) -> dict
                 "intervals": None if row.intervals is None else asdict(row.intervals),
                 "classes_named": row.classes_named,
                 "faults": row.faults,
-                "by_class": {name: _numbers(found, cells=False) for name, found in row.classes.items()},
+                "by_class": {
+                    name: _numbers(robustness, cells=False) for name, robustness in row.classes.items()
+                },
             }
             for row in table.rows
         ],
@@ -332,8 +345,8 @@ def as_csv(table: BenchTable) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in table.rows:
-        for name, found in (("", row.whole), *row.classes.items()):
-            for quantity, corruption, severity, value in _lines(found):
+        for name, robustness in (("", row.whole), *row.classes.items()):
+            for quantity, corruption, severity, value in _lines(robustness):
                 writer.writerow((row.sut, table.metric.name, name, quantity, corruption, severity, value))
     return text.getvalue()
 
@@ -348,25 +361,29 @@ def save(table: BenchTable, store: Store) -> list[Path]:
     )
 
 
-def _numbers(found: Robustness, *, cells: bool = True) -> dict[str, Any]:
+def _numbers(robustness: Robustness, *, cells: bool = True) -> dict[str, Any]:
     """Return the three numbers; a mean over fewer cells is not called mPC."""
-    names = ("mPC", "rPC") if found.complete else ("partial_mean", "partial_relative")
-    data: dict[str, Any] = {"P": found.clean, names[0]: found.corrupted, names[1]: found.relative}
+    names = ("mPC", "rPC") if robustness.complete else ("partial_mean", "partial_relative")
+    data: dict[str, Any] = {
+        "P": robustness.clean,
+        names[0]: robustness.corrupted,
+        names[1]: robustness.relative,
+    }
     if cells:
-        data["label"] = found.label
-        data["by_corruption"] = dict(found.by_corruption)
+        data["label"] = robustness.label
+        data["by_corruption"] = dict(robustness.by_corruption)
         data["cells"] = [
             {"corruption": name, "severity": severity, "value": value}
-            for (name, severity), value in found.cells.items()
+            for (name, severity), value in robustness.cells.items()
         ]
     return data
 
 
-def _lines(found: Robustness) -> Iterator[tuple[str, str, int | str, float | str]]:
-    numbers = _numbers(found, cells=False)
+def _lines(robustness: Robustness) -> Iterator[tuple[str, str, int | str, float | str]]:
+    numbers = _numbers(robustness, cells=False)
     for quantity, value in numbers.items():
         yield quantity, "", 0 if quantity == "P" else "", "" if value is None else value
-    for name, value in found.by_corruption.items():
+    for name, value in robustness.by_corruption.items():
         yield "mean", name, "", value
-    for (name, severity), value in found.cells.items():
+    for (name, severity), value in robustness.cells.items():
         yield "cell", name, severity, value

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from adverse.benchmarks import classification, segmentation
 from adverse.benchmarks.intervals import LeftOut, Without, without_groups
-from adverse.benchmarks.metrics import Named
+from adverse.benchmarks.metrics import MetricName
 from adverse.benchmarks.mpc import Cell, Robustness, per_class, under_corruption
 from adverse.errors import StudyError, suggestion
-from adverse.store.read import FAULT, PixelCounts, Ranked, Store
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, PixelCounts, RankedClasses
 from adverse.types import Task
 
 Array = NDArray[np.float64]
@@ -22,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ImageScores:
-    """What a SUT came to under one setting on the images that count, image by image.
+    """The scores of a SUT under one setting on the images that count, image by image.
 
     `scores` gives the metric of the images by weight: weights (G, images) -> (G,); `classes` the same number
     for each class with all images, NaN where there is no truth.
@@ -34,7 +35,7 @@ class ImageScores:
 
 
 @dataclass(frozen=True)
-class TaskMetric(Named):
+class TaskMetric(MetricName):
     """A metric of segmenters or classifiers."""
 
     task: Task
@@ -62,30 +63,31 @@ DEFAULTS: Mapping[Task, str] = {"detection": "ap", "segmentation": "miou", "clas
 
 def task_metric(name: str, task: Task) -> TaskMetric:
     """Return a metric of a task by its name."""
-    known = [one.name for one in TASK_METRICS.values() if one.task == task]
-    if name not in known:
-        raise StudyError(f"{task} has no metric {name!r}", where="--metric", fix=suggestion(name, known))
+    names = [metric.name for metric in TASK_METRICS.values() if metric.task == task]
+    if name not in names:
+        raise StudyError(f"{task} has no metric {name!r}", where="--metric", fix=suggestion(name, names))
     return TASK_METRICS[name]
 
 
 def settings_scores(
     store: Store, sut: str, metric: TaskMetric, counted: NDArray[np.bool_]
 ) -> dict[str, ImageScores]:
-    """Return what a SUT came to under every setting, on the frames that count."""
+    """Return the scores of a SUT under every setting, on the frames that count."""
     return {
-        name: image_scores(store, found, metric, counted) for name, found in answers_of(store, sut).items()
+        name: image_scores(store, answers, metric, counted)
+        for name, answers in answers_of(store, sut).items()
     }
 
 
-def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | Ranked]:
-    """Return what a segmenter or classifier said, by setting."""
+def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | RankedClasses]:
+    """Return the answers of a segmenter or classifier, by setting."""
     return store.pixel_counts(sut) if store.task == "segmentation" else store.ranked(sut)
 
 
 def image_scores(
-    store: Store, answers: PixelCounts | Ranked, metric: TaskMetric, counted: NDArray[np.bool_]
+    store: Store, answers: PixelCounts | RankedClasses, metric: TaskMetric, counted: NDArray[np.bool_]
 ) -> ImageScores:
-    """Return what a SUT came to under one setting, on the frames that count."""
+    """Return the scores of a SUT under one setting, on the frames that count."""
     chosen = counted[answers.frame]
     faults = int((answers.status[chosen] == FAULT).sum())
     if isinstance(answers, PixelCounts):
@@ -97,7 +99,7 @@ def image_scores(
 
 
 def numbers(
-    found: Mapping[str, ImageScores],
+    scores: Mapping[str, ImageScores],
     cells: Mapping[Cell, str],
     baseline: str,
     metric: TaskMetric,
@@ -109,21 +111,21 @@ def numbers(
     """Return P, mPC and rPC as a whole, by class, and without each group of logs, if there are groups."""
     everything = np.ones((1, images))
     whole = under_corruption(
-        float(found[baseline].scores(everything)[0]),
-        {cell: float(found[setting].scores(everything)[0]) for cell, setting in cells.items()},
+        float(scores[baseline].scores(everything)[0]),
+        {cell: float(scores[setting].scores(everything)[0]) for cell, setting in cells.items()},
         metric=metric.short,
         partial=partial,
     )
     classes = per_class(
-        found[baseline].classes,
-        {cell: found[setting].classes for cell, setting in cells.items()},
+        scores[baseline].classes,
+        {cell: scores[setting].classes for cell, setting in cells.items()},
         metric=metric.short,
         partial=partial,
     )
     if left_out is None:
         return whole, classes, None
-    without = {cell: found[setting].scores(left_out.weights) for cell, setting in cells.items()}
-    plain = found[baseline].scores(left_out.weights)
+    without = {cell: scores[setting].scores(left_out.weights) for cell, setting in cells.items()}
+    plain = scores[baseline].scores(left_out.weights)
     return whole, classes, without_groups(whole, plain, without, left_out.logs)
 
 

@@ -57,7 +57,7 @@ def check_data(
     """
     from adverse import plugins
     from adverse.data.check import check
-    from adverse.data.check_words import words
+    from adverse.data.check_text import words
 
     registry = plugins.load(plugin or ())
     dataset, section, title = read_place(path, format_name, option or [], registry)
@@ -83,7 +83,7 @@ def read_place(
 ) -> tuple[Dataset, Mapping[str, Any] | None, str]:
     """Return the data set, the data section that reads it, and a title for it."""
     from adverse import plugins
-    from adverse.data.reading import guess, guessed_options, read_format
+    from adverse.data.formats import guess, guessed_options, read_format
     from adverse.study.plan import read_dataset
     from adverse.study.spec import read_study
 

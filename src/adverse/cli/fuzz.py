@@ -201,7 +201,7 @@ def resources(
     from adverse import plugins
     from adverse.cli.data import read_place
     from adverse.content import user_cache
-    from adverse.data.write import write_image
+    from adverse.data.images import write_image
     from adverse.semantic import Resources
     from adverse.semantic.inspecting import cutout_sheet, facts, words
 

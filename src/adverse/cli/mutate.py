@@ -13,7 +13,7 @@ from adverse.errors import EXIT_INCOMPLETE, StudyError
 
 if TYPE_CHECKING:
     from adverse.data.images import ImageFile
-    from adverse.depth.validity import Policy
+    from adverse.depth import Policy
     from adverse.study.spec import StudyFile
     from adverse.types import Depth, Image
 
@@ -91,7 +91,7 @@ def mutate(
 
 def _depth(image: ImageFile, path: Path | None, scale_m: float | None, policy: Policy) -> Depth | None:
     from adverse.data.depth import DepthFile
-    from adverse.depth.validity import usable
+    from adverse.depth import usable
 
     if path is None:
         return None
@@ -108,7 +108,7 @@ def _one(
     depth_m: Depth | None,
 ) -> None:
     from adverse import plugins
-    from adverse.data.write import write_image
+    from adverse.data.images import write_image
     from adverse.mutations.contact_sheets import contact_sheet
     from adverse.mutations.settings import apply_setting, expand
 

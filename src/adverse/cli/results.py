@@ -206,7 +206,7 @@ def bench_table(
         adverse bench-table runs/street --classes person --with published
         adverse bench-table runs/street --json --save
     """
-    from adverse.benchmarks.published import comparable
+    from adverse.benchmarks.mpc import comparable
     from adverse.benchmarks.table import as_csv, as_data
     from adverse.benchmarks.table import bench_table as work_out
     from adverse.benchmarks.table import save as save_in

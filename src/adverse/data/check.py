@@ -1,7 +1,7 @@
 """What is in a data set, what of it can be used, and which studies it supports, before one is started.
 
-Facts only; `check_words` says them. Truth and file names are looked at in full; images, depth and labels are
-decoded for a sample of the frames, or for all.
+Facts only; `check_text` writes them out. Truth and file names are looked at in full; images, depth and labels
+are decoded for a sample of the frames, or for all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adverse.plugins import Plugin, built_in
 from adverse.types import Dataset, Frame, Log, Source
 
 SAMPLE = 100
-"""Frames whose files are decoded unless all are asked for."""
+"""Frames whose files are decoded unless all are requested."""
 NOTHING_TO_SCORE = "no test frame has a box"
 BUDGET = 0.01
 """Share of test frames that a study may lose before it is incomplete, unless it says otherwise."""
@@ -74,7 +74,7 @@ class Able(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Checked:
+class DataCheck:
     """All that was found out."""
 
     name: str
@@ -113,7 +113,7 @@ def check(
     *,
     everything: bool = False,
     watch: Callable[[int, int], None] = lambda _done, _of: None,
-) -> Checked:
+) -> DataCheck:
     """Look at a data set; `everything` decodes all frames instead of a sample spread over them."""
     frames = [frame for log in dataset.logs for frame in log.frames]
     test = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
@@ -124,12 +124,12 @@ def check(
     faults.update(looked.broken)
     lacking = _lacking(test)
     left_out = {
-        need: sorted(plugin.name for plugin in known if need in plugin.needs)
-        for known in (list(mutations),)
+        need: sorted(plugin.name for plugin in plugins if need in plugin.needs)
+        for plugins in (list(mutations),)
         for need in ("depth_m", "labels")
         if any(getattr(frame, need) is None for frame in test)
     }
-    return Checked(
+    return DataCheck(
         name=dataset.name,
         images=len(frames),
         decoded=len(sample),
@@ -157,7 +157,7 @@ def check(
 
 
 class _Looked:
-    """What decoding the sample came to."""
+    """The result of decoding the sample."""
 
     def __init__(self) -> None:
         self.sizes: Counter[str] = Counter()
@@ -194,8 +194,8 @@ def _look_at_all(sample: Sequence[Frame], watch: Callable[[int, int], None]) -> 
             else:
                 looked.sizes[seen.size] += 1
             if seen.depth is not None:
-                known, pixels, nearest, farthest = seen.depth
-                looked.known_px += known
+                valid, pixels, nearest, farthest = seen.depth
+                looked.known_px += valid
                 looked.all_px += pixels
                 looked.nearest_m = min(looked.nearest_m, nearest)
                 looked.farthest_m = max(looked.farthest_m, farthest)
@@ -218,10 +218,10 @@ def _look(frame: Frame) -> _Seen:
     size = None if image is None else f"{image.shape[1]}x{image.shape[0]}"
     if depth is None:
         return _Seen(frame, size, errors, None)
-    known = depth > 0  # False for NaN too
-    near = depth[known & np.isfinite(depth)]
+    valid = depth > 0  # False for NaN too
+    near = depth[valid & np.isfinite(depth)]
     ends = (float(near.min()), float(near.max())) if near.size else (np.inf, -np.inf)
-    return _Seen(frame, size, errors, (int(known.sum()), depth.size, *ends))
+    return _Seen(frame, size, errors, (int(valid.sum()), depth.size, *ends))
 
 
 def _spread(frames: Sequence[Frame], count: int) -> list[Frame]:
@@ -232,10 +232,10 @@ def _spread(frames: Sequence[Frame], count: int) -> list[Frame]:
 
 
 def _splits(logs: Iterable[Log]) -> list[SplitCount]:
-    found: dict[str, list[int]] = defaultdict(list)
+    frames_by_split: dict[str, list[int]] = defaultdict(list)
     for log in logs:
-        found[log.split].append(len(log.frames))
-    return [SplitCount(name, len(sizes), sum(sizes)) for name, sizes in found.items()]
+        frames_by_split[log.split].append(len(log.frames))
+    return [SplitCount(name, len(sizes), sum(sizes)) for name, sizes in frames_by_split.items()]
 
 
 def _classes(dataset: Dataset) -> list[ClassCount]:
@@ -302,7 +302,7 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
     if not test:
         fix = "Name the test part: split: {test: FOLDER}."
         yield Problem("there are no test frames", place, "", fix, 1, stops=True)
-    if not any(_judged(frame, dataset) for log in dataset.logs for frame in log.frames):
+    if not any(_has_truth(frame, dataset) for log in dataset.logs for frame in log.frames):
         fix = "Add the truth, or use the data for adverse mutate only."
         yield Problem("there are no boxes, so nothing can be scored", place, "", fix, 1, stops=True)
     lost = sum(frame.id in faults for frame in test)
@@ -313,8 +313,8 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
         yield Problem(what, f"frame {first!r}", "", fix, lost, stops=True)
 
 
-def _judged(frame: Frame, dataset: Dataset) -> bool:
-    """Tell whether there is anything to judge an answer by: boxes, named pixels, or what the image shows."""
+def _has_truth(frame: Frame, dataset: Dataset) -> bool:
+    """Return whether an answer can be evaluated: by boxes, named pixels, or the class of the image."""
     named = frame.labels is not None and bool(dataset.pixel_classes)
     return len(frame.truth.boxes) > 0 or named or frame.category is not None
 
@@ -331,8 +331,10 @@ def _grouped(frames: Iterable[Frame], looked: _Looked) -> list[Problem]:
     for frame_id, error in looked.errors:
         place = error.where or f"frame {frame_id!r}"
         met[_alike(error.what), error.fix or ""].append((place, error.got or ""))
-    found = [Problem(what, *places[0], fix, len(places), stops=False) for (what, fix), places in met.items()]
-    return sorted(found, key=lambda problem: (-problem.times, problem.what))
+    problems = [
+        Problem(what, *places[0], fix, len(places), stops=False) for (what, fix), places in met.items()
+    ]
+    return sorted(problems, key=lambda problem: (-problem.times, problem.what))
 
 
 def _alike(what: str) -> str:

@@ -8,7 +8,7 @@ root/
   camera/<split>/<city>/..._camera.json
   vehicle/<split>/<city>/..._vehicle.json
 
-The camera and vehicle files tell how the camera sees, where it sits, and where the car was.
+The camera and vehicle files hold the calibration, where the camera sits, and where the car was.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from adverse.data.files import absent, inside, read_model
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import natural
 from adverse.data.maps import InstanceFile, LabelFile
-from adverse.data.objects import Truths, check_class_map, renamed
 from adverse.data.rig import CAMERA_AXES, turned
+from adverse.data.truth import Truths, check_class_map, renamed
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split
@@ -121,9 +121,9 @@ def looks_like(path: Path) -> dict[str, Any] | None:
     kind = next((name for name in ("gtFine", "gtCoarse") if (path / name).is_dir()), None)
     if kind is None or not (path / IMAGES).is_dir():
         return None
-    found = {"root": str(path), **({} if kind == "gtFine" else {"annotations": kind})}
+    options = {"root": str(path), **({} if kind == "gtFine" else {"annotations": kind})}
     held = [part for part in ("val", "train") if (path / kind / part).is_dir()]
-    return {**found, "split": {"test": held[0]}} if held else found
+    return {**options, "split": {"test": held[0]}} if held else options
 
 
 @dataset(looks_like=looks_like)
@@ -148,8 +148,8 @@ def cityscapes(
     made: list[Log] = []
     for kind, name, prefix in subsets.named(split):
         grouped: dict[str, list[_Named]] = defaultdict(list)
-        for one in reading.images(kind, name):
-            grouped[one.id if logs == "image" else one.sequence].append(one)
+        for image in reading.images(kind, name):
+            grouped[image.id if logs == "image" else image.sequence].append(image)
         for group, members in grouped.items():
             made.append(Log(prefix + group, tuple(reading.frames(prefix, group, members)), kind))
     if not made:
@@ -188,13 +188,13 @@ class _Reading:
             base = inside(self.root, f"{IMAGES}/{name}", where=f"data.split.{kind}")
         if not base.is_dir():
             raise _nothing(self.root, f"no folder {base.relative_to(self.root)}")
-        found = []
+        images = []
         for path in sorted(base.rglob("*_leftImg8bit.png"), key=lambda path: natural(path.name)):
             inside(self.root, path.relative_to(self.root).as_posix(), where=f"folder {base}")
             match = NAME.fullmatch(path.stem)
             if match is None:
                 raise DataError(
-                    "the name of an image is not understood",
+                    "the file name of an image does not follow the format",
                     where=str(path),
                     got=repr(path.stem),
                     wanted="<city>_<sequence>_<frame>_leftImg8bit.png, six digits each",
@@ -202,54 +202,54 @@ class _Reading:
                 )
             folder = path.parent.relative_to(self.root / IMAGES).as_posix()
             sequence = f"{match['city']}_{match['sequence']}"
-            found.append(_Named(path, folder, f"{sequence}_{match['frame']}", sequence, int(match["frame"])))
-        return found
+            images.append(_Named(path, folder, f"{sequence}_{match['frame']}", sequence, int(match["frame"])))
+        return images
 
     def frames(self, prefix: str, group: str, members: Sequence[_Named]) -> list[Frame]:
         """Make the frames of one log."""
         alone = group == members[0].id
         poses = self._poses(members, alone=alone)
-        found = []
-        for index, one in enumerate(members):
-            image = ImageFile(one.path, self.policy)
+        frames = []
+        for index, member in enumerate(members):
+            image = ImageFile(member.path, self.policy)
             size, fault = _measured(image)
-            image = ImageFile(one.path, self.policy, size)
-            camera = self._camera(one)
-            truth, wrong = self.truths.of(self._objects(one, size) if size else [], image)
-            label, right = self._beside(one, "labelIds"), self._other(one, "rightImg8bit", ".png")
-            instance = self._beside(one, "instanceIds")
-            disparity = self._other(one, "disparity", ".png")
+            image = ImageFile(member.path, self.policy, size)
+            camera = self._camera(member)
+            truth, wrong = self.truths.of(self._objects(member, size) if size else [], image)
+            label, right = self._beside(member, "labelIds"), self._other(member, "rightImg8bit", ".png")
+            instance = self._beside(member, "instanceIds")
+            disparity = self._other(member, "disparity", ".png")
             depth = None
             if camera is not None and disparity is not None:
                 numerator = camera.intrinsic.fx * camera.extrinsic.baseline
                 depth = DisparityDepth(disparity, image, numerator)
             frame = Frame(
-                id=prefix + (one.id if alone else f"{group}/{one.number:06}"),
+                id=prefix + (member.id if alone else f"{group}/{member.number:06}"),
                 log_id=prefix + group,
                 index=index,
                 image=image,
                 truth=truth,
-                image_id=one.id,
-                time_s=None if alone else one.number / FRAMES_PER_S,
+                image_id=member.id,
+                time_s=None if alone else member.number / FRAMES_PER_S,
                 camera=_pinhole(camera, size) if camera and size else None,
-                world_from_camera=poses.get(one.id),
+                world_from_camera=poses.get(member.id),
                 right=ImageFile(right, self.policy, size) if right else None,
                 depth_m=depth,
                 labels=LabelFile(label, image) if label.is_file() else None,
                 fault=fault or wrong,
                 instances=InstanceFile(instance, image, first=1000) if instance.is_file() else None,
             )
-            found.append(frame)
-        return found
+            frames.append(frame)
+        return frames
 
-    def _objects(self, one: _Named, size: Size) -> list[Any]:
+    def _objects(self, image: _Named, size: Size) -> list[Any]:
         kind = "instanceIds" if self.boxes == "instances" else "polygons"
-        path = self._beside(one, kind)
+        path = self._beside(image, kind)
         missing = absent(path, "annotation")
         if missing is not None:
             raise DataError(
                 "an image has no annotation",
-                where=str(one.path),
+                where=str(image.path),
                 got=f"no {path.relative_to(self.root)}",
                 wanted=f"{kind} for each image",
                 fix="Add the file, set boxes: to the other kind, or choose a split that has truth.",
@@ -258,16 +258,16 @@ class _Reading:
         read = objects_by_instance if self.boxes == "instances" else objects_by_polygon
         return read(path, size, self.class_map)
 
-    def _beside(self, one: _Named, kind: str) -> Path:
+    def _beside(self, image: _Named, kind: str) -> Path:
         ending = "json" if kind == "polygons" else "png"
-        return self.root / self.annotations / one.folder / f"{one.id}_{self.annotations}_{kind}.{ending}"
+        return self.root / self.annotations / image.folder / f"{image.id}_{self.annotations}_{kind}.{ending}"
 
-    def _other(self, one: _Named, kind: str, ending: str) -> Path | None:
-        path = self.root / kind / one.folder / f"{one.id}_{kind}{ending}"
+    def _other(self, image: _Named, kind: str, ending: str) -> Path | None:
+        path = self.root / kind / image.folder / f"{image.id}_{kind}{ending}"
         return path if path.is_file() else None
 
-    def _camera(self, one: _Named) -> CameraFile | None:
-        path = self._other(one, "camera", ".json")
+    def _camera(self, image: _Named) -> CameraFile | None:
+        path = self._other(image, "camera", ".json")
         if path is None:
             return None
         self.read.append(path)
@@ -275,11 +275,11 @@ class _Reading:
 
     def _poses(self, members: Sequence[_Named], *, alone: bool) -> dict[str, NDArray[np.float64]]:
         """Return where the camera was: in a world of the image's own, or by GPS from the first image on."""
-        found: dict[str, NDArray[np.float64]] = {}
+        poses: dict[str, NDArray[np.float64]] = {}
         first = None
-        for one in members:
-            file = self._other(one, "camera", ".json")
-            vehicle = None if alone else self._other(one, "vehicle", ".json")
+        for image in members:
+            file = self._other(image, "camera", ".json")
+            vehicle = None if alone else self._other(image, "vehicle", ".json")
             if file is None or (vehicle is None and not alone):
                 continue
             pose = read_camera_file(file).vehicle_from_camera
@@ -289,8 +289,8 @@ class _Reading:
                 first = first or now
                 pose = world_from_vehicle(now, first) @ pose
             pose.flags.writeable = False
-            found[one.id] = pose
-        return found
+            poses[image.id] = pose
+        return poses
 
 
 def _pinhole(file: CameraFile, size: Size) -> Camera:

@@ -1,7 +1,7 @@
 """What Cityscapes says is in an image: objects from its instance maps or from its polygons.
 
 Facts of the label set: cityscapesScripts 2.3.0, helpers/labels.py. An instance map holds class * 1000 +
-number where objects are told apart, and the class alone where they are not (a group).
+number where objects are separate, and the class alone where they are not (a group).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scipy.ndimage import find_objects
 from adverse.data.files import read_model
 from adverse.data.images import Size
 from adverse.data.maps import INSTANCES
-from adverse.data.objects import AnnotatedObject, renamed
+from adverse.data.truth import AnnotatedObject, renamed
 from adverse.errors import DataError, suggestion
 
 OBJECTS = {
@@ -36,7 +36,7 @@ OBJECTS = {
 }
 """The classes that have instances, by id."""
 NOT_JUDGED = ("caravan", "trailer")
-"""Of these, the ones that the benchmark does not judge."""
+"""Of these, the ones that the benchmark does not evaluate."""
 OTHERS = (
     "unlabeled",
     "ego vehicle",
@@ -79,7 +79,7 @@ PIXEL_CLASSES = {
     23: "sky",
     **{number: name for number, name in OBJECTS.items() if name not in NOT_JUDGED},
 }
-"""The 19 classes that segmentation is judged by, by the ids of label maps."""
+"""The 19 classes that segmentation is evaluated on, by the ids of label maps."""
 GROUP = "group"
 HIGHEST_ID = 33
 
@@ -89,7 +89,7 @@ def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) ->
     ids = INSTANCES.read(path, size)
     values, index = np.unique(ids, return_inverse=True)
     boxes = find_objects(index.reshape(ids.shape) + 1)
-    found = []
+    objects = []
     for value, box in zip(values.tolist(), boxes, strict=True):
         kind = value // 1000 if value >= 1000 else value
         if kind > HIGHEST_ID or (value >= 1000 and kind not in OBJECTS):
@@ -101,10 +101,10 @@ def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) ->
         if value >= 1000:
             rows, columns = box
             corners = (float(columns.start), float(rows.start), float(columns.stop), float(rows.stop))
-            found.append(AnnotatedObject(label, corners, where, ignore=name in NOT_JUDGED))
+            objects.append(AnnotatedObject(label, corners, where, ignore=name in NOT_JUDGED))
         else:
-            found += _parts(ids == value, label, where)
-    return found
+            objects += _parts(ids == value, label, where)
+    return objects
 
 
 def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
@@ -113,25 +113,25 @@ def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> 
     if (drawn.imgWidth, drawn.imgHeight) != size:
         got = f"{drawn.imgWidth}x{drawn.imgHeight} pixels"
         raise _wrong(path, got, f"{size[0]}x{size[1]}, as the image")
-    found = []
-    for number, one in enumerate(drawn.objects):
+    objects = []
+    for number, polygon in enumerate(drawn.objects):
         where = f"{path}, field objects[{number}]"
-        group = one.label.endswith(GROUP) and one.label != "polegroup"
-        name = one.label.removesuffix(GROUP) if group else one.label
+        group = polygon.label.endswith(GROUP) and polygon.label != "polegroup"
+        name = polygon.label.removesuffix(GROUP) if group else polygon.label
         if name not in (*OBJECTS.values(), *OTHERS):
-            known = suggestion(name, [*OBJECTS.values(), *OTHERS])
+            closest = suggestion(name, [*OBJECTS.values(), *OTHERS])
             raise DataError(
-                "the polygon file is wrong", where=f"{where}.label", got=repr(one.label), fix=known
+                "the polygon file is wrong", where=f"{where}.label", got=repr(polygon.label), fix=closest
             )
-        if one.deleted or name in OTHERS:
+        if polygon.deleted or name in OTHERS:
             continue
-        corners = np.array(one.polygon)
+        corners = np.array(polygon.polygon)
         x0, y0 = np.maximum(corners.min(axis=0), 0)
         x1, y1 = np.minimum(corners.max(axis=0) + 1, size)  # a corner is a pixel of the object
         box = float(x0), float(y0), float(x1), float(y1)
         label = renamed(name, class_map)
-        found.append(AnnotatedObject(label, box, where, ignore=group or name in NOT_JUDGED))
-    return found
+        objects.append(AnnotatedObject(label, box, where, ignore=group or name in NOT_JUDGED))
+    return objects
 
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]

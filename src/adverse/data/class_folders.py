@@ -33,14 +33,14 @@ def class_folders(
     """
     names_file = root / NAMES_FILE
     names = read_model(names_file, "class name", dict[str, str]) if names_file.is_file() else {}
-    found = [
+    images = [
         (kind, prefix, folder)
         for kind, name, prefix in subsets.named(split)
         for folder in _class_folders(root if name is None else inside(root, name, where=f"data.split.{kind}"))
     ]
-    categories = tuple(sorted({names.get(folder.name, folder.name) for _, _, folder in found}))
+    categories = tuple(sorted({names.get(folder.name, folder.name) for _, _, folder in images}))
     logs = []
-    for kind, prefix, folder in found:
+    for kind, prefix, folder in images:
         category = categories.index(names.get(folder.name, folder.name))
         for path in _images(folder):
             name = f"{prefix}{folder.name}/{path.relative_to(folder).as_posix()}"
@@ -48,12 +48,12 @@ def class_folders(
             logs.append(Log(name, (frame,), kind))
     if not logs:
         raise DataError(
-            "there are no images to work on",
+            "the data set has no images",
             where=str(root),
             wanted="<class>/*.jpg below it",
             fix="Check root and split in the study's data section; docs/data-formats.md shows the layout.",
         )
-    empty = Counter(folder.name for _, _, folder in found if not _images(folder))
+    empty = Counter(folder.name for _, _, folder in images if not _images(folder))
     notes = {"class folders without images": len(empty)} if empty else {}
     return Dataset(root.resolve().name, categories, tuple(logs), (names_file,) if names else (), notes)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adverse.data import subsets
+from adverse.data.coco_truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
 from adverse.data.files import absent, inside, read_json
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
-from adverse.data.truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
@@ -23,8 +23,8 @@ GUESS_LIMIT_BYTES = 2**28
 def looks_like(path: Path) -> dict[str, Any] | None:
     """Recognise a JSON file of COCO's kind and the folder that holds its images; validation files first."""
     root = path.parent if path.is_file() else path
-    found = [path] if path.is_file() else [*root.glob("*.json"), *root.glob("annotations/*.json")]
-    named = (file for file in found if file.name != "truth.json" and file.suffix == ".json")
+    files = [path] if path.is_file() else [*root.glob("*.json"), *root.glob("annotations/*.json")]
+    named = (file for file in files if file.name != "truth.json" and file.suffix == ".json")
     for file in sorted(named, key=lambda file: ("val" not in file.name, file.name)):
         image = _first_image(file)
         if image is not None:
@@ -108,7 +108,7 @@ def _logs(
 def _sources(
     file: CocoFile, folder: Path, path: Path, policy: ImagePolicy, *, required: bool
 ) -> dict[Key, ImageFile]:
-    found: dict[Key, ImageFile] = {}
+    sources: dict[Key, ImageFile] = {}
     for at, image in enumerate(file.images):
         if image.size is None and required:
             raise DataError(
@@ -119,8 +119,8 @@ def _sources(
                 fix="Add them, or set missing_sizes: read in the study's data section.",
             )
         full = inside(folder, image.file_name, where=f"{path}, field images[{at}].file_name")
-        found[image.id] = ImageFile(full, policy, image.size)
-    return found
+        sources[image.id] = ImageFile(full, policy, image.size)
+    return sources
 
 
 def _first_image(file: Path) -> dict[str, Any] | None:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from adverse.data import coco, codecs
+from adverse.data.coco_truth import CocoImage
 from adverse.data.files import absent, inside, read_bytes, read_json, read_model
 from adverse.data.images import DEFAULT_POLICY, MAX_MEGAPIXELS, ImageFile, ImagePolicy
-from adverse.data.objects import AnnotatedObject, Truths
-from adverse.data.truth import CocoImage
+from adverse.data.truth import AnnotatedObject, Truths
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log
@@ -35,8 +35,8 @@ def looks_like(path: Path) -> dict[str, Any] | None:
     if path.is_dir() and coco.looks_like(path) is not None:
         return None
     root = path.parent if path.is_file() else path
-    found = [path] if path.is_file() else sorted(root.glob("*panoptic*.json"))
-    for file in (file for file in found if file.suffix == ".json"):
+    files = [path] if path.is_file() else sorted(root.glob("*panoptic*.json"))
+    for file in (file for file in files if file.suffix == ".json"):
         options = _guessed(file, root)
         if options is not None:
             return options
@@ -59,33 +59,38 @@ def coco_panoptic(
     """
     path = root / annotations
     file = read_model(path, "annotation", _Panoptic)
-    names = {one.id: one.name for one in file.categories}
-    things = {one.id for one in file.categories if one.isthing}
+    names = {entry.id: entry.name for entry in file.categories}
+    things = {entry.id for entry in file.categories if entry.isthing}
     truths = Truths(tuple(names[key] for key in sorted(things)), Counter())
-    described = {one.id: one for one in file.images}
+    described = {entry.id: entry for entry in file.images}
     folder = root / (annotations.removesuffix(".json") if masks is None else masks)
     logs = []
-    for at, one in enumerate(file.annotations):
+    for at, entry in enumerate(file.annotations):
         where = f"{path}, field annotations[{at}]"
-        image = described.get(one.image_id)
-        unknown = next((s.category_id for s in one.segments_info if s.category_id not in names), None)
+        image = described.get(entry.image_id)
+        unknown = next((s.category_id for s in entry.segments_info if s.category_id not in names), None)
         if image is None or unknown is not None:
-            got = f"image_id {one.image_id}" if image is None else f"category_id {unknown}"
-            raise DataError("an annotation leads nowhere", where=where, got=got, fix="Add what it names.")
+            got = f"image_id {entry.image_id}" if image is None else f"category_id {unknown}"
+            raise DataError(
+                "an annotation refers to an entry that does not exist",
+                where=where,
+                got=got,
+                fix="Add the entry, or take the annotation out.",
+            )
         source = ImageFile(inside(root / images, image.file_name, where=where), policy, image.size)
-        mask = inside(folder, one.file_name, where=where)
+        mask = inside(folder, entry.file_name, where=where)
         objects = [
             AnnotatedObject(names[segment.category_id], segment.box, where, ignore=bool(segment.iscrowd))
-            for segment in one.segments_info
+            for segment in entry.segments_info
             if segment.category_id in things and segment.area > 0
         ]
-        truths.notes[NO_PIXELS] += sum(segment.area == 0 for segment in one.segments_info)
+        truths.notes[NO_PIXELS] += sum(segment.area == 0 for segment in entry.segments_info)
         truth, fault = truths.of(objects, source)
         missing = absent(source.path, "image")
-        classes = tuple((segment.id, segment.category_id) for segment in one.segments_info)
+        classes = tuple((segment.id, segment.category_id) for segment in entry.segments_info)
         separate = tuple(
             (segment.id, segment.id if segment.category_id in things and not segment.iscrowd else 0)
-            for segment in one.segments_info
+            for segment in entry.segments_info
         )
         frame_id = Path(image.file_name).with_suffix("").as_posix()
         frame = Frame(
@@ -136,13 +141,15 @@ class SegmentFile:
             raise _refused("the panoptic map does not fit", got, wanted, where)
         colour = codecs.decode(data, header, where=where).astype(np.int32)
         segments = colour[..., 0] | colour[..., 1] << 8 | colour[..., 2] << 16
-        found, index = np.unique(segments, return_inverse=True)
-        known = dict(self.meaning) | {0: 0}
-        unknown = next((number for number in found.tolist() if number not in known), None)
+        values, index = np.unique(segments, return_inverse=True)
+        meaning = dict(self.meaning) | {0: 0}
+        unknown = next((number for number in values.tolist() if number not in meaning), None)
         if unknown is not None:
             got = f"segment {unknown}"
-            raise _refused("a pixel is of a segment nobody lists", got, "segments of segments_info", where)
-        table = np.array([known[number] for number in found.tolist()], self.kind)
+            raise _refused(
+                "a pixel has a segment id that is not listed", got, "ids from segments_info", where
+            )
+        table = np.array([meaning[number] for number in values.tolist()], self.kind)
         return np.ascontiguousarray(table[index.reshape(segments.shape)])
 
 

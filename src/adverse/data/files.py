@@ -117,11 +117,11 @@ def inside(root: Path, relative: str, *, where: str) -> Path:
             "the path cannot be used",
             where=where,
             got=f"{_short(relative)} ({reason})",
-            wanted="a path the file system takes",
+            wanted="a path the file system accepts",
             fix="Rename the file and its entry.",
         ) from error
     if not target.is_relative_to(root.resolve()):
-        raise _leaves("the path leads out of its folder by a symlink", relative, where)
+        raise _leaves("the path leaves its folder through a symlink", relative, where)
     return full
 
 
@@ -198,7 +198,7 @@ def numbers(words: list[str], count: int | None, where: str, what: str) -> list[
     """Return words as finite numbers, `count` of them."""
     if count is not None and len(words) != count:
         raise wrong_line(where, what, f"{len(words)} numbers", f"{count} numbers")
-    found = []
+    values = []
     for word in words:
         try:
             value = float(word)
@@ -206,8 +206,8 @@ def numbers(words: list[str], count: int | None, where: str, what: str) -> list[
             value = math.nan
         if not math.isfinite(value):
             raise wrong_line(where, what, repr(word[:40]), "finite numbers")
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def wrong_line(where: str, what: str, got: str, wanted: str) -> DataError:

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from adverse.data import rig, subsets
+from adverse.data.coco_truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.layout import DEPTH, INSTANCES, LABELS, RIGHT, LogFolder, companions, log_folders
 from adverse.data.maps import NAMES_FILE, InstanceFile, LabelFile, PixelClasses, read_pixel_classes
-from adverse.data.truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import Positive, dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
@@ -68,23 +68,27 @@ def folder(
     """
     bases = [(kind, _base(root, kind, name), prefix) for kind, name, prefix in subsets.named(split)]
     notes: Counter[str] = Counter()
-    known = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
-    reading = _Reading(root, policy, depth_scale_m, depth_resample, known, notes)
+    annotated = _read_truth(root, truth, [base for _, base, _ in bases], policy, notes)
+    reading = _Reading(root, policy, depth_scale_m, depth_resample, annotated, notes)
     logs: list[Log] = []
     for kind, base, prefix in bases:
-        found = log_folders(base, root, known.images if known else ())
-        logs += [log for one in found if (log := reading.log(one, base, kind, prefix)) is not None]
+        folders = log_folders(base, root, annotated.images if annotated else ())
+        logs += [
+            log for log_folder in folders if (log := reading.log(log_folder, base, kind, prefix)) is not None
+        ]
     if not logs:
-        raise _no_images(root, "images, but none that the truth file lists" if known else "no image files")
+        raise _no_images(
+            root, "images, but none that the truth file lists" if annotated else "no image files"
+        )
     _check_log_ids(root, logs)
-    categories = known.categories if known else ()
+    categories = annotated.categories if annotated else ()
     robot_file = root / rig.ROBOT_FILE
     robot = rig.read_robot(robot_file) if robot_file.is_file() else None
     names_file = root / NAMES_FILE
     named = pixel_classes is None and names_file.is_file()
     names = read_pixel_classes(names_file) if named else pixel_classes or {}
     side_files = {*reading.side_files, *((robot_file,) if robot else ()), *((names_file,) if named else ())}
-    files = (*((known.path,) if known else ()), *sorted(side_files))
+    files = (*((annotated.path,) if annotated else ()), *sorted(side_files))
     return Dataset(root.resolve().name, categories, tuple(logs), files, dict(+notes), robot, names)
 
 
@@ -110,22 +114,22 @@ class _Reading:
     notes: Counter[str]
     side_files: set[Path] = field(default_factory=set)
 
-    def log(self, one: LogFolder, base: Path, split: Split, prefix: str) -> Log | None:
+    def log(self, log_folder: LogFolder, base: Path, split: Split, prefix: str) -> Log | None:
         """Read one log, or return None where the truth file lists none of its images."""
-        images = one.images
+        images = log_folder.images
         if self.known is not None:
             images = tuple(path for path in images if path in self.known.images)
-            self.notes["image files not in the truth file"] += len(one.images) - len(images)
+            self.notes["image files not in the truth file"] += len(log_folder.images) - len(images)
         if not images:
             return None
-        at_base = one.folder == base
-        log_id = prefix + (base.resolve().name if at_base else one.folder.relative_to(base).as_posix())
-        camera = self._camera(one.folder)
-        placed = self._poses(one)
-        depths = companions(one, DEPTH, self.notes)
-        rights = companions(one, RIGHT, self.notes)
-        labels = companions(one, LABELS, self.notes)
-        instances = companions(one, INSTANCES, self.notes)
+        at_base = log_folder.folder == base
+        log_id = prefix + (base.resolve().name if at_base else log_folder.folder.relative_to(base).as_posix())
+        camera = self._camera(log_folder.folder)
+        placed = self._poses(log_folder)
+        depths = companions(log_folder, DEPTH, self.notes)
+        rights = companions(log_folder, RIGHT, self.notes)
+        labels = companions(log_folder, LABELS, self.notes)
+        instances = companions(log_folder, INSTANCES, self.notes)
         frames = []
         for index, path in enumerate(images):
             frame_id = f"{log_id}/{path.stem}"
@@ -169,20 +173,22 @@ class _Reading:
         self.side_files.add(path)
         return rig.read_camera(path)
 
-    def _poses(self, one: LogFolder) -> dict[str, rig.Pose]:
-        path = one.folder / rig.POSES_FILE
+    def _poses(self, log_folder: LogFolder) -> dict[str, rig.Pose]:
+        path = log_folder.folder / rig.POSES_FILE
         if not path.is_file():
             return {}
         self.side_files.add(path)
         placed = rig.read_poses(path)
-        stems = [image.stem for image in one.images]
+        stems = [image.stem for image in log_folder.images]
         in_order = [stem for stem in stems if stem in placed]
         if in_order != list(placed):
             wrong = next(frame for frame, stem in zip_longest(placed, in_order) if frame != stem)
             raise DataError(
                 "the pose file does not fit the images",
                 where=f"{path}, frame {wrong!r}",
-                got="no such image" if wrong not in stems else "a place in time other than by name",
+                got="no such image"
+                if wrong not in stems
+                else "an order in time that differs from that of the names",
                 wanted="a line for images of this log only, in the order of their names",
                 fix="Correct the frame column, or rename the images in the order they were taken.",
             )
@@ -234,13 +240,13 @@ def _check_log_ids(root: Path, logs: list[Log]) -> None:
 
 
 def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None:
-    """Return the size that truth and calibration both tell, or the one that does."""
+    """Return the size given by truth and calibration, or by the one that gives it."""
     if camera is None:
         return size
     calibrated = camera.width, camera.height
     if size not in (None, calibrated):
         raise DataError(
-            "truth and calibration tell different image sizes",
+            "the truth file and the calibration give different image sizes",
             where=f"image file {path}",
             got=f"{size} in the truth file, {calibrated} in {rig.CAMERA_FILE}",
             wanted="one width and height",
@@ -251,7 +257,7 @@ def _agreed(path: Path, size: Size | None, camera: Camera | None) -> Size | None
 
 def _no_images(place: Path, got: str) -> DataError:
     return DataError(
-        "there are no images to work on",
+        "the data set has no images",
         where=str(place),
         got=got,
         wanted="<log>/*.png or <log>/images/*.png below it",

@@ -2,7 +2,7 @@
 
 The header is checked before any pixel is read, so a decompression bomb costs no memory. What can be
 normalised without guessing (gray, palette, CMYK, alpha) is, and said in notes; what needs a convention
-(EXIF rotation, 16 bits) is refused until the data set declares it.
+(EXIF rotation, 16 bits) is refused until the data set declares it. Images are written as PNG or JPEG.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data import codecs
-from adverse.data.codecs.header import Header, upright
 from adverse.data.files import read_bytes
+from adverse.data.image_header import Header, upright
 from adverse.errors import DataError
 from adverse.plugins import Positive, library_version
 from adverse.types import Image
 
 Exif = Literal["refuse", "apply", "ignore"]
 Size = tuple[int, int]
-"""Width and height in pixels, in the order COCO and image headers tell them."""
+"""Width and height in pixels, in the order of COCO and of image headers."""
 
 MAX_MEGAPIXELS = 100.0
 DECODERS = ("opencv-python-headless", "pillow", "simplejpeg")
@@ -75,7 +76,7 @@ class ImageFile:
         return self.read_with_notes().image
 
     def read_with_notes(self) -> Decoded:
-        """Read and decode the file, and tell how it was normalised."""
+        """Read and decode the file, and say how it was normalised."""
         return self.decode(self.read_bytes())
 
     def read_bytes(self) -> bytes:
@@ -164,18 +165,18 @@ def _check_orientation(header: Header, policy: ImagePolicy, where: str) -> None:
         )
     if policy.exif == "refuse":
         raise DataError(
-            "the image says it is to be rotated or mirrored",
+            "the image has an EXIF orientation, and the data set does not say whether to apply it",
             where=where,
             got=f"EXIF orientation {header.orientation}",
-            wanted="a declared convention: do the boxes fit the picture turned, or as stored?",
-            fix="Set exif: apply (turned) or exif: ignore (as stored) in the study's data section.",
+            wanted="a declared convention: were the boxes drawn on the rotated image, or on it as stored?",
+            fix="Set exif: apply (rotated) or exif: ignore (as stored) in the study's data section.",
         )
 
 
 def _check_size(got: Size, wanted: Size | None, where: str) -> None:
     if wanted is not None and got != wanted:
         raise DataError(
-            "the image is not of the size the annotations say",
+            "the image size differs from the annotations",
             where=where,
             got=f"{got[0]}x{got[1]} pixels",
             wanted=f"{wanted[0]}x{wanted[1]}",
@@ -192,7 +193,7 @@ def _scaled(pixels: NDArray[Any], scale: float, where: str) -> Image:
     top = int(pixels.max())
     if round(top * scale) > 255:
         raise DataError(
-            "a 16-bit value is beyond white at the declared scale",
+            "a 16-bit value exceeds 255 at the declared scale",
             where=where,
             got=f"{top} * {scale:g} = {top * scale:.1f}",
             wanted="at most 255",
@@ -205,3 +206,39 @@ def _scaled(pixels: NDArray[Any], scale: float, where: str) -> Image:
 
 def _where(path: Path) -> str:
     return f"image file {path}"
+
+
+WRITABLE_SUFFIXES = (".png", ".jpg", ".jpeg")
+JPEG_QUALITY = 95
+Pixels = Image | NDArray[np.uint16]
+
+
+def write_image(path: Path, image: Pixels) -> None:
+    """Write RGB or gray as PNG (exact, 8 or 16 bits) or JPEG (quality 95), by the file's ending."""
+    data = image_bytes(image, path)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise DataError(
+            "the image cannot be written",
+            where=str(path),
+            got=error.strerror or str(error),
+            fix="Choose a folder that exists and that you may write to.",
+        ) from error
+
+
+def image_bytes(image: Pixels, path: Path) -> bytes:
+    """Return an image as the bytes of the file it is to be written to: PNG or JPEG by its ending."""
+    suffix = path.suffix.lower()
+    if suffix not in WRITABLE_SUFFIXES:
+        raise DataError(
+            "images are written as PNG or JPEG only",
+            where=str(path),
+            got=f"extension {suffix!r}",
+            wanted=", ".join(WRITABLE_SUFFIXES),
+            fix="Give a name that ends in .png.",
+        )
+    stored = image[..., ::-1] if image.ndim == 3 and image.shape[2] == 3 else image
+    quality = [] if suffix == ".png" else [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]
+    _, data = cv2.imencode(suffix, np.ascontiguousarray(stored), quality)
+    return data.tobytes()

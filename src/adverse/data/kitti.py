@@ -1,7 +1,7 @@
-"""The `kitti` format: KITTI's object, tracking, odometry and raw data, told apart by their folders.
+"""The `kitti` format: KITTI's object, tracking, odometry and raw data, recognised by their folders.
 
 Depth is the laser scan projected into the image, so it is sparse: NaN where no point falls. Object images are
-logs of one frame; sequences and drives are logs, with poses where GPS or odometry tells them.
+logs of one frame; sequences and drives are logs, with poses where GPS or odometry has them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from adverse.data import subsets
+from adverse.data.depth import VelodyneDepth
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
 from adverse.data.kitti_files import CLASSES, Difficulty, Point, class_names, objects_of
-from adverse.data.kitti_layouts import Drive, Layout, Place, drives, find_layout
-from adverse.data.objects import Truths, check_class_map
-from adverse.data.velodyne import VelodyneDepth
+from adverse.data.kitti_layouts import KittiDrive, KittiFolder, Layout, drives, find_layout
+from adverse.data.truth import Truths, check_class_map
 from adverse.errors import AdverseError, DataError
 from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split, Truth
@@ -48,28 +48,28 @@ def kitti(
     missing_images: Literal["quarantine", "skip"] = "quarantine",
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
-    """Read KITTI data: object, tracking, odometry or raw, as the folders tell.
+    """Read KITTI data: object, tracking, odometry or raw, by the folders.
 
     `split` names lists in ImageSets: {validation: val} is ImageSets/val.txt, with an image (object) or a
     sequence on each line. `difficulty` is the devkit's: what is beyond it is ignored. `dont_care: drop`
-    judges detections in DontCare regions as any others. `missing_images: skip` leaves out labelled frames
+    counts detections in DontCare regions as any others. `missing_images: skip` leaves out labelled frames
     whose image is not there.
     """
     place = _place(root, layout)
     check_class_map(class_map, CLASSES)
-    found = {one.id: one for one in drives(place, root, CAMERAS[cameras])}
-    chosen: list[tuple[Split, str, Drive]] = []
+    by_id = {drive.id: drive for drive in drives(place, root, CAMERAS[cameras])}
+    chosen: list[tuple[Split, str, KittiDrive]] = []
     lists: list[Path] = []
     for kind, name, prefix in subsets.named(split):
         if name is None:
-            chosen += [(kind, prefix, one) for one in found.values()]
+            chosen += [(kind, prefix, drive) for drive in by_id.values()]
         else:
             lists.append(inside(place.base, f"{SETS}/{name}.txt", where=f"data.split.{kind}"))
-            chosen += [(kind, prefix, one) for one in _listed(lists[-1], found)]
-    rows = [row for _, _, one in chosen for per_frame in (one.rows or {}).values() for row in per_frame]
-    labelled = any(one.rows is not None for _, _, one in chosen)
+            chosen += [(kind, prefix, drive) for drive in _listed(lists[-1], by_id)]
+    rows = [row for _, _, drive in chosen for per_frame in (drive.rows or {}).values() for row in per_frame]
+    labelled = any(drive.rows is not None for _, _, drive in chosen)
     categories = class_names(rows, class_map) if labelled else ()
-    placed = any(one.world_from_rectified for _, _, one in chosen)
+    placed = any(drive.world_from_rectified for _, _, drive in chosen)
     notes: Counter[str] = Counter({} if labelled else {"no labels": 1})
     reading = _Reading(
         policy=policy,
@@ -79,10 +79,10 @@ def kitti(
         drop_dont_care=dont_care == "drop",
         skip=missing_images == "skip",
     )
-    logs = [log for kind, prefix, one in chosen if (log := reading.log(one, kind, prefix)) is not None]
+    logs = [log for kind, prefix, drive in chosen if (log := reading.log(drive, kind, prefix)) is not None]
     if not logs:
         raise _nothing(root, "no images")
-    read = dict.fromkeys([*lists, *(file for _, _, one in chosen for file in one.files)])
+    read = dict.fromkeys([*lists, *(file for _, _, drive in chosen for file in drive.files)])
     return Dataset(root.resolve().name, categories, tuple(logs), tuple(read), dict(+notes))
 
 
@@ -97,50 +97,58 @@ class _Reading:
     drop_dont_care: bool
     skip: bool
 
-    def log(self, one: Drive, split: Split, prefix: str) -> Log | None:
+    def log(self, drive: KittiDrive, split: Split, prefix: str) -> Log | None:
         """Make a drive a log, or return None where it has no frames."""
-        numbers = sorted(one.images.keys() | (one.rows or {}).keys())
+        numbers = sorted(drive.images.keys() | (drive.rows or {}).keys())
         if self.skip:
-            self.truths.notes[WITHOUT_IMAGE] += sum(number not in one.images for number in numbers)
-            numbers = [number for number in numbers if number in one.images]
-        size = self._size(one)
-        camera = one.calibration.camera(size) if one.calibration and size else None
-        log_id = prefix + one.id
+            self.truths.notes[WITHOUT_IMAGE] += sum(number not in drive.images for number in numbers)
+            numbers = [number for number in numbers if number in drive.images]
+        size = self._size(drive)
+        camera = drive.calibration.camera(size) if drive.calibration and size else None
+        log_id = prefix + drive.id
         frames = tuple(
-            self._frame(one, number, index, log_id, camera, size) for index, number in enumerate(numbers)
+            self._frame(drive, number, index, log_id, camera, size) for index, number in enumerate(numbers)
         )
-        self._count_gaps(one, numbers)
+        self._count_gaps(drive, numbers)
         return Log(log_id, frames, split) if frames else None
 
     def _frame(
-        self, one: Drive, number: int, index: int, log_id: str, camera: Camera | None, size: Size | None
+        self,
+        drive: KittiDrive,
+        number: int,
+        index: int,
+        log_id: str,
+        camera: Camera | None,
+        size: Size | None,
     ) -> Frame:
-        path = one.image(number)
+        path = drive.image(number)
         image = ImageFile(path, self.policy, size)
         pose = None
-        if one.calibration is not None and number in one.world_from_rectified:
-            pose = one.world_from_rectified[number] @ one.calibration.rectified_from_camera
+        if drive.calibration is not None and number in drive.world_from_rectified:
+            pose = drive.world_from_rectified[number] @ drive.calibration.rectified_from_camera
             pose.flags.writeable = False
         truth, fault = Truth.none(), None
-        if one.rows is not None:
-            rows = one.rows.get(number, [])
+        if drive.rows is not None:
+            rows = drive.rows.get(number, [])
             categories = self.truths.categories
-            place, drop = _placing(one, number), self.drop_dont_care
-            found = objects_of(rows, categories, self.class_map, self.difficulty, place, drop_dont_care=drop)
-            truth, fault = self.truths.of(list(found), image)
+            place, drop = _placing(drive, number), self.drop_dont_care
+            objects = objects_of(
+                rows, categories, self.class_map, self.difficulty, place, drop_dont_care=drop
+            )
+            truth, fault = self.truths.of(list(objects), image)
         missing = _missing(path)
-        right, scan = one.rights.get(number), one.scans.get(number)
-        projection = one.calibration.pixels_from_velodyne if one.calibration else None
-        stem = f"{number:0{one.digits}}"
-        alone = len(one.images) <= 1 and one.id == stem  # an object image: the log is the frame
+        right, scan = drive.rights.get(number), drive.scans.get(number)
+        projection = drive.calibration.pixels_from_velodyne if drive.calibration else None
+        stem = f"{number:0{drive.digits}}"
+        alone = len(drive.images) <= 1 and drive.id == stem  # an object image: the log is the frame
         return Frame(
             id=log_id if alone else f"{log_id}/{stem}",
             log_id=log_id,
             index=index,
             image=image,
             truth=truth,
-            image_id=stem if alone else f"{one.id}/{stem}",
-            time_s=one.times_s.get(number),
+            image_id=stem if alone else f"{drive.id}/{stem}",
+            time_s=drive.times_s.get(number),
             camera=camera,
             world_from_camera=pose,
             right=ImageFile(right, self.policy, size) if right else None,
@@ -148,21 +156,21 @@ class _Reading:
             fault=fault if missing is None else str(missing),
         )
 
-    def _size(self, one: Drive) -> Size | None:
+    def _size(self, drive: KittiDrive) -> Size | None:
         """Measure the first image of a drive that can be; all others must be alike."""
-        for number in sorted(one.images):
+        for number in sorted(drive.images):
             try:
-                return ImageFile(one.images[number], self.policy).measure()
+                return ImageFile(drive.images[number], self.policy).measure()
             except AdverseError:
                 continue
         return None
 
-    def _count_gaps(self, one: Drive, numbers: list[int]) -> None:
-        for noun, files in (("a velodyne scan", one.scans), ("a right image", one.rights)):
+    def _count_gaps(self, drive: KittiDrive, numbers: list[int]) -> None:
+        for noun, files in (("a velodyne scan", drive.scans), ("a right image", drive.rights)):
             if files:
                 self.truths.notes[f"frames without {noun}"] += sum(n not in files for n in numbers)
-        if one.world_from_rectified:
-            missing = sum(number not in one.world_from_rectified for number in numbers)
+        if drive.world_from_rectified:
+            missing = sum(number not in drive.world_from_rectified for number in numbers)
             self.truths.notes["frames without a pose"] += missing
 
 
@@ -174,9 +182,9 @@ def _missing(path: Path) -> DataError | None:
     return DataError(missing.what, where=missing.where, wanted=missing.wanted, fix=fix)
 
 
-def _placing(one: Drive, number: int) -> Callable[[Point], Point] | None:
+def _placing(drive: KittiDrive, number: int) -> Callable[[Point], Point] | None:
     """Return what carries a point of the rectified frame into the world, where the frame has a pose."""
-    pose = one.world_from_rectified.get(number)
+    pose = drive.world_from_rectified.get(number)
     if pose is None:
         return None
 
@@ -187,20 +195,20 @@ def _placing(one: Drive, number: int) -> Callable[[Point], Point] | None:
     return place
 
 
-def _place(root: Path, layout: Layout | None) -> Place:
-    found = find_layout(root) if root.is_dir() else None
-    if found is None:
+def _place(root: Path, layout: Layout | None) -> KittiFolder:
+    layout_of_root = find_layout(root) if root.is_dir() else None
+    if layout_of_root is None:
         raise _nothing(root, "no such folder" if not root.is_dir() else "none of KITTI's folders")
-    if layout is not None and found.layout != layout:
-        raise _nothing(root, f"the {found.layout} layout", wanted=f"the {layout} layout")
-    return found
+    if layout is not None and layout_of_root.layout != layout:
+        raise _nothing(root, f"the {layout_of_root.layout} layout", wanted=f"the {layout} layout")
+    return layout_of_root
 
 
-def _listed(path: Path, found: dict[str, Drive]) -> list[Drive]:
+def _listed(path: Path, by_id: dict[str, KittiDrive]) -> list[KittiDrive]:
     chosen = []
     for number, line in enumerate(read_text(path, what="image list").splitlines(), start=1):
         name = line.strip()
-        if name and name not in found:
+        if name and name not in by_id:
             raise DataError(
                 "the image list is wrong",
                 where=f"{path}, line {number}",
@@ -209,7 +217,7 @@ def _listed(path: Path, found: dict[str, Drive]) -> list[Drive]:
                 fix="Correct the line, or add the files.",
             )
         if name:
-            chosen.append(found[name])
+            chosen.append(by_id[name])
     return chosen
 
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from adverse.data.files import lines_of, numbers, wrong_line
 from adverse.data.images import Size
-from adverse.data.objects import AnnotatedObject, Box, for_each_class, renamed
 from adverse.data.rig import CAMERA_AXES, turned
+from adverse.data.truth import AnnotatedObject, Box, for_each_class, renamed
 from adverse.errors import DataError, suggestion
 from adverse.types import Camera
 
@@ -47,8 +47,8 @@ class Calibration:
         baseline = None
         if self.right_projection is not None:
             baseline = float((p[0, 3] - self.right_projection[0, 3]) / p[0, 0])
-        known = baseline if baseline is not None and baseline > 0 else None
-        return Camera(float(p[0, 0]), float(p[1, 1]), float(p[0, 2]), float(p[1, 2]), *size, known)
+        baseline_m = baseline if baseline is not None and baseline > 0 else None
+        return Camera(float(p[0, 0]), float(p[1, 1]), float(p[0, 2]), float(p[1, 2]), *size, baseline_m)
 
     @property
     def rectified_from_camera(self) -> Matrix:
@@ -108,26 +108,26 @@ class Entry:
 
 def read_table(path: Path) -> Mapping[str, Entry]:
     """Read lines of a name (with or without a colon) and numbers; rows of text (a date) are left out."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for where, words in lines_of(path, WHAT):
         name = words[0].rstrip(":")
-        if name in found:
+        if name in entries:
             raise wrong_line(where, WHAT, f"{name} again", "each name once")
         if name in ("calib_time", "corner_dist"):
             continue
-        found[name] = Entry(where, numbers(words[1:], None, where, WHAT))
-    return found
+        entries[name] = Entry(where, numbers(words[1:], None, where, WHAT))
+    return entries
 
 
 def rigid(values: list[float], where: str, what: str) -> Matrix:
     """Return the (4,4) of a 3x4 rotation and translation given row by row."""
-    found = np.eye(4)
-    found[:3] = np.array(values).reshape(3, 4)
-    if not _is_rotation(found[:3, :3]):
+    transform = np.eye(4)
+    transform[:3] = np.array(values).reshape(3, 4)
+    if not _is_rotation(transform[:3, :3]):
         raise wrong_line(
-            where, what, "a matrix that is no rotation", "a rotation and a translation in metres"
+            where, what, "a matrix that is not a rotation", "a rotation and a translation in metres"
         )
-    return found
+    return transform
 
 
 def _is_rotation(matrix: Matrix) -> bool:
@@ -157,7 +157,10 @@ def _projection(path: Path, table: Mapping[str, Entry], name: str) -> Matrix:
     p = np.array(entry.values).reshape(3, 4)
     if p[0, 0] <= 0 or p[1, 1] <= 0 or not np.allclose(p[2, :3], [0, 0, 1], atol=_TOLERANCE):
         raise wrong_line(
-            entry.where, WHAT, f"{name} that is no projection", "K [I | t] with positive focal lengths"
+            entry.where,
+            WHAT,
+            f"{name} that is not a projection matrix",
+            "K [I | t] with positive focal lengths",
         )
     return p
 
@@ -165,10 +168,10 @@ def _projection(path: Path, table: Mapping[str, Entry], name: str) -> Matrix:
 def _rotation(entry: Entry) -> Matrix:
     if len(entry.values) != 9:
         raise wrong_line(entry.where, WHAT, f"{len(entry.values)} numbers", "9 numbers")
-    found = np.array(entry.values).reshape(3, 3)
-    if not _is_rotation(found):
-        raise wrong_line(entry.where, WHAT, "a matrix that is no rotation", "a rotation")
-    return found
+    rotation = np.array(entry.values).reshape(3, 3)
+    if not _is_rotation(rotation):
+        raise wrong_line(entry.where, WHAT, "a matrix that is not a rotation", "a rotation")
+    return rotation
 
 
 def _placed(entry: Entry) -> Matrix:
@@ -197,35 +200,35 @@ OXTS_VALUES = 30
 
 def read_odometry_poses(path: Path) -> list[Matrix]:
     """Return world_from_rectified (4,4) for each line: 12 numbers, a 3x4 matrix in camera axes."""
-    found = []
+    poses = []
     for where, words in lines_of(path, "pose"):
         placed = rigid(numbers(words, 12, where, "pose"), where, "pose")
-        found.append(WORLD_FROM_RECTIFIED @ placed)
-    return found
+        poses.append(WORLD_FROM_RECTIFIED @ placed)
+    return poses
 
 
 def read_times(path: Path) -> list[float]:
     """Return the times of a sequence in seconds, one on each line, each later than the one before."""
-    found: list[float] = []
+    times: list[float] = []
     for where, words in lines_of(path, "time"):
         (time_s,) = numbers(words, 1, where, "time")
-        if found and time_s <= found[-1]:
-            raise wrong_line(where, "time", f"{time_s:g} after {found[-1]:g}", "a later time on each line")
-        found.append(time_s)
-    return found
+        if times and time_s <= times[-1]:
+            raise wrong_line(where, "time", f"{time_s:g} after {times[-1]:g}", "a later time on each line")
+        times.append(time_s)
+    return times
 
 
 def read_oxts(path: Path) -> list[list[float]]:
     """Return the lines of an OXTS file: latitude, longitude, altitude, roll, pitch, yaw, and 24 more."""
-    found = []
+    poses = []
     for where, words in lines_of(path, "OXTS"):
         values = numbers(words, OXTS_VALUES, where, "OXTS")
         latitude, longitude, *_ = values
         if abs(latitude) >= 90 or abs(longitude) > 180:
             got = f"latitude {latitude:g}, longitude {longitude:g}"
             raise wrong_line(where, "OXTS", got, "degrees on the earth")
-        found.append(values)
-    return found
+        poses.append(values)
+    return poses
 
 
 def rectified_poses(oxts: Sequence[Sequence[float]], calibration: Calibration) -> list[Matrix] | None:
@@ -243,7 +246,7 @@ def rectified_poses(oxts: Sequence[Sequence[float]], calibration: Calibration) -
     begin[:3, :3] = turned(oxts[0][5], 0, 0)
     begin[:3, 3] = placed[0][:3, 3]
     start = np.linalg.inv(begin)
-    return [start @ one @ imu_from_rectified for one in placed]
+    return [start @ pose @ imu_from_rectified for pose in placed]
 
 
 def _world_from_imu(line: Sequence[float], scale: float) -> Matrix:
@@ -263,7 +266,7 @@ CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tr
 ALIASES = {"Person": "Person_sitting"}
 """What the tracking data call a class."""
 NEIGHBOURS = {"Person_sitting": "Pedestrian", "Van": "Car"}
-"""Too much alike to be wrong: where the second is judged, the first is ignored."""
+"""Too similar to count as an error: where the second is evaluated, the first is ignored."""
 LIMITS: dict[Difficulty, tuple[float, int, float]] = {
     "easy": (40, 0, 0.15),
     "moderate": (25, 1, 0.30),
@@ -273,7 +276,7 @@ LIMITS: dict[Difficulty, tuple[float, int, float]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class KittiLabel:
     """One label line."""
 
     where: str
@@ -284,7 +287,7 @@ class Row:
     position_m: Point
 
     def beyond(self, difficulty: Difficulty) -> bool:
-        """Tell whether the object is too small, hidden or cut off to be judged at a difficulty."""
+        """Return whether the object is too small, occluded or truncated to count at a difficulty."""
         if difficulty == "all":
             return False
         height, occlusion, truncation = LIMITS[difficulty]
@@ -292,31 +295,31 @@ class Row:
         return too_small or self.occlusion > occlusion or self.truncation > truncation
 
 
-def read_object_labels(path: Path) -> list[Row]:
+def read_object_labels(path: Path) -> list[KittiLabel]:
     """Read the labels of one image."""
     return [_row(where, words) for where, words in lines_of(path, "label")]
 
 
-def read_tracking_labels(path: Path) -> dict[int, list[Row]]:
+def read_tracking_labels(path: Path) -> dict[int, list[KittiLabel]]:
     """Read the labels of a sequence, by frame number."""
-    found: dict[int, list[Row]] = {}
+    rows_by_frame: dict[int, list[KittiLabel]] = {}
     for where, words in lines_of(path, "label"):
         if len(words) < 2 or not words[0].isdecimal():
             raise wrong_line(
                 where, "label", repr(words[0][:40]), "a frame number, a track number, a type ..."
             )
-        found.setdefault(int(words[0]), []).append(_row(where, words[2:]))
-    return found
+        rows_by_frame.setdefault(int(words[0]), []).append(_row(where, words[2:]))
+    return rows_by_frame
 
 
-def class_names(rows: Iterable[Row], class_map: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the study calls the classes that are judged or occur, in KITTI's order."""
+def class_names(rows: Iterable[KittiLabel], class_map: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what the study calls the classes that are evaluated or occur, in KITTI's order."""
     present = {row.kind for row in rows} | {"Car", "Pedestrian", "Cyclist"}
     return tuple(dict.fromkeys(renamed(name, class_map) for name in CLASSES if name in present))
 
 
 def objects_of(
-    rows: Iterable[Row],
+    rows: Iterable[KittiLabel],
     categories: tuple[str, ...],
     class_map: Mapping[str, str],
     difficulty: Difficulty,
@@ -326,7 +329,7 @@ def objects_of(
 ) -> Iterator[AnnotatedObject]:
     """Yield the objects of a frame: DontCare is ignored for every class, a neighbour for its class.
 
-    `place` carries a position into the world; None: there is no world to speak of.
+    `place` carries a position into the world; None: there is no world frame.
     """
     for row in rows:
         if row.kind == DONT_CARE and drop_dont_care:
@@ -342,7 +345,7 @@ def objects_of(
             yield AnnotatedObject(beside, row.box, row.where, ignore=True, position_m=where_m)
 
 
-def _row(where: str, words: list[str]) -> Row:
+def _row(where: str, words: list[str]) -> KittiLabel:
     if len(words) != 15:
         got = f"{len(words)} words from the type on"
         raise wrong_line(where, "label", got, "a type and 14 numbers (a 16th is the score of a result)")
@@ -352,4 +355,4 @@ def _row(where: str, words: list[str]) -> Row:
     values = numbers(words[1:], 14, where, "label")
     truncation, occlusion, _, x0, y0, x1, y1 = values[:7]
     x, y, z = values[10:13]
-    return Row(where, kind, truncation, occlusion, (x0, y0, x1, y1), (x, y, z))
+    return KittiLabel(where, kind, truncation, occlusion, (x0, y0, x1, y1), (x, y, z))

@@ -35,17 +35,17 @@ class LogFolder:
 
 def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[LogFolder]:
     """Find the logs at and below `base`, a folder of `root`; `listed` images count even if missing."""
-    found: dict[Path, set[Path]] = {}
+    images_by_folder: dict[Path, set[Path]] = {}
     for folder in _folders(base, root):
         images = {*files_in(folder, root, SUFFIXES), *files_in(folder / IMAGES, root, SUFFIXES)}
         if images:
-            found[folder] = images
+            images_by_folder[folder] = images
     for path in (path for path in listed if path.is_relative_to(base)):
         folder = path.parent.parent if path.parent.name == IMAGES and path.parent != base else path.parent
-        found.setdefault(folder, set()).add(path)
+        images_by_folder.setdefault(folder, set()).add(path)
     logs = []
-    for folder in sorted(found, key=lambda folder: natural(folder.relative_to(base).as_posix())):
-        images = found[folder]
+    for folder in sorted(images_by_folder, key=lambda folder: natural(folder.relative_to(base).as_posix())):
+        images = images_by_folder[folder]
         _check_names(folder, images)
         logs.append(LogFolder(root, folder, tuple(sorted(images, key=lambda path: natural(path.name)))))
     return logs
@@ -56,15 +56,15 @@ def companions(log: LogFolder, kind: str, notes: Counter[str]) -> Mapping[str, P
     suffixes = {DEPTH: depth.SUFFIXES, LABELS: maps.SUFFIXES, INSTANCES: maps.SUFFIXES}.get(kind, SUFFIXES)
     folder = log.folder / kind
     stems = {path.stem for path in log.images}
-    found: dict[str, Path] = {}
+    by_image: dict[str, Path] = {}
     for path in files_in(folder, log.root, suffixes):
-        if path.stem in found:
-            raise _ambiguous(f"two {kind} files are for one image", found[path.stem], path)
-        found[path.stem] = path
-    notes[f"{kind} files without an image"] += len(found.keys() - stems)
+        if path.stem in by_image:
+            raise _ambiguous(f"two {kind} files belong to one image", by_image[path.stem], path)
+        by_image[path.stem] = path
+    notes[f"{kind} files without an image"] += len(by_image.keys() - stems)
     if folder.is_dir():
-        notes[f"frames without {kind}"] += len(stems - found.keys())
-    return found
+        notes[f"frames without {kind}"] += len(stems - by_image.keys())
+    return by_image
 
 
 def natural(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
@@ -79,12 +79,12 @@ def natural(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
 
 def by_stem(folder: Path, root: Path, suffixes: Iterable[str]) -> dict[str, Path]:
     """Return the files of a folder with these endings by their name without it; each name once."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in files_in(folder, root, suffixes):
-        if path.stem in found:
-            raise _ambiguous("two files are for one frame", found[path.stem], path)
-        found[path.stem] = path
-    return found
+        if path.stem in files:
+            raise _ambiguous("two files belong to one frame", files[path.stem], path)
+        files[path.stem] = path
+    return files
 
 
 def _folders(folder: Path, root: Path) -> Iterator[Path]:
@@ -105,8 +105,8 @@ def files_in(folder: Path, root: Path, suffixes: Iterable[str]) -> Iterator[Path
     if folder != root:
         inside(root, folder.relative_to(root).as_posix(), where=f"folder {folder.parent}")
     with os.scandir(folder) as entries:
-        found = sorted((entry.name, entry.is_symlink()) for entry in entries)
-    for name, is_link in found:
+        names = sorted((entry.name, entry.is_symlink()) for entry in entries)
+    for name, is_link in names:
         path = folder / name
         if path.suffix.lower() in endings and not name.startswith("."):
             if is_link or not name.isascii():  # a plain name in a folder that is inside is inside
@@ -118,7 +118,9 @@ def _check_names(folder: Path, images: Iterable[Path]) -> None:
     by_stem: dict[str, Path] = {}
     for path in sorted(images):
         if path.stem in by_stem:
-            raise _ambiguous(f"two images of the log {folder.name!r} have one name", by_stem[path.stem], path)
+            raise _ambiguous(
+                f"two images of the log {folder.name!r} have the same name", by_stem[path.stem], path
+            )
         by_stem[path.stem] = path
     if len({path.parent for path in by_stem.values()}) > 1:
         first, *_, last = sorted(by_stem.values())

@@ -111,7 +111,7 @@ class LabelFile:
 
 
 def read_pixel_classes(path: Path) -> dict[int, str]:
-    """Read which class each id means: {"7": "road"}; several ids may share a name, others are not judged."""
+    """Read which class each id means: {"7": "road"}; ids may share a name, others are not evaluated."""
     written = read_model(path, "pixel class", dict[str, ClassName])
     wrong = next((key for key in written if not key.isdecimal() or int(key) > 255), None)
     if wrong is not None:

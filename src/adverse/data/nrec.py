@@ -5,7 +5,7 @@ root/
     ImagesPositiveNegative/Image_<camera>_0_<unix time>.png
     AnnotationsPositiveNegative/Image_<camera>_0_<unix time>.xml     as VOC's; source/image names the log
 
-Occlusion is told by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
+Occlusion is given by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
 heavily hidden. Which of them count is the benchmark's choice: its 14 subsets, by their published names.
 Facts: Pezzementi et al., "Comparing Apples and Oranges", arXiv 1707.07169, and its evaluation protocol.
 """
@@ -22,8 +22,8 @@ from adverse.data import subsets
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
-from adverse.data.objects import AnnotatedObject, Truths
 from adverse.data.strict_xml import Element, read_xml
+from adverse.data.truth import AnnotatedObject, Truths
 from adverse.data.voc import is_difficult, object_name, size_of, voc_box
 from adverse.errors import DataError
 from adverse.plugins import dataset
@@ -104,10 +104,10 @@ COUNTS: dict[Subset, Callable[[Seen], bool]] = {
 
 def looks_like(path: Path) -> dict[str, Any] | None:
     """Recognise the folders of at least one split."""
-    found = [kind for kind, name in SPLITS.items() if (path / name / COLLECTED / ANNOTATIONS).is_dir()]
-    if not found:
+    splits = [kind for kind, name in SPLITS.items() if (path / name / COLLECTED / ANNOTATIONS).is_dir()]
+    if not splits:
         return None
-    used = [kind for kind in found if kind != "train"] or found
+    used = [kind for kind in splits if kind != "train"] or splits
     return {"root": str(path), "split": {kind: SPLITS[kind] for kind in used}}
 
 
@@ -136,23 +136,23 @@ def nrec(
         pictures = by_stem(_folder(collected, images), root, SUFFIXES)
         taken: dict[str, list[_Taken]] = defaultdict(list)
         for stem in sorted(files, key=natural):
-            one = _taken(files[stem], stem, subset, notes)
-            taken[one.log or stem].append(one)
+            member = _taken(files[stem], stem, subset, notes)
+            taken[member.log or stem].append(member)
         for log_id, members in _by_camera(taken):
             placed = []
-            for index, one in enumerate(sorted(members, key=lambda one: one.time_s)):
-                path = pictures.get(one.stem, collected / images / f"{one.stem}.png")
-                image = ImageFile(path, policy, one.size)
-                truth, fault = truths.of(one.people, image)
+            for index, member in enumerate(sorted(members, key=lambda member: member.time_s)):
+                path = pictures.get(member.stem, collected / images / f"{member.stem}.png")
+                image = ImageFile(path, policy, member.size)
+                truth, fault = truths.of(member.people, image)
                 missing = absent(path, "image")
                 frame = Frame(
-                    id=f"{prefix}{log_id}/{one.stem}",
+                    id=f"{prefix}{log_id}/{member.stem}",
                     log_id=prefix + log_id,
                     index=index,
                     image=image,
                     truth=truth,
-                    image_id=one.stem,
-                    time_s=one.time_s,
+                    image_id=member.stem,
+                    time_s=member.time_s,
                     fault=fault if missing is None else str(missing),
                 )
                 placed.append(frame)
@@ -179,7 +179,7 @@ def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken
     name = NAME.fullmatch(stem)
     if name is None:
         raise DataError(
-            "the name of an annotation file is not understood",
+            "the name of an annotation file does not follow the format",
             where=str(path),
             got=repr(stem),
             wanted="Image_<camera>_<number>_<unix time>, such as Image_2_0_1371967994.526",
@@ -199,16 +199,16 @@ def _text(element: Element | None) -> str:
 
 def _by_camera(taken: dict[str, list[_Taken]]) -> list[tuple[str, list[_Taken]]]:
     """Cut each log by camera; its name is kept where one camera took all of it."""
-    found: dict[str, list[_Taken]] = defaultdict(list)
+    by_camera: dict[str, list[_Taken]] = defaultdict(list)
     for log, members in taken.items():
-        cameras = {one.camera for one in members}
-        for one in members:
-            found[log if len(cameras) == 1 else f"{log}/camera{one.camera}"].append(one)
-    return sorted(found.items(), key=lambda item: natural(item[0]))
+        cameras = {image.camera for image in members}
+        for image in members:
+            by_camera[log if len(cameras) == 1 else f"{log}/camera{image.camera}"].append(image)
+    return sorted(by_camera.items(), key=lambda item: natural(item[0]))
 
 
 def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[str]) -> list[AnnotatedObject]:
-    found = []
+    people = []
     for element in top.all("object"):
         name = object_name(element)
         if name not in (PERSON, PART):
@@ -222,10 +222,10 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
             log=log,
             place=place,
         )
-        found.append(
+        people.append(
             AnnotatedObject(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen))
         )
-    return found
+    return people
 
 
 def _folder(collected: Path, name: str) -> Path:

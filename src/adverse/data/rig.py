@@ -148,8 +148,8 @@ def turned(yaw: float, pitch: float, roll: float) -> NDArray[np.float64]:
     about_z = np.array([[cy, -sy, 0], [sy, cy, 0], [0, 0, 1]])
     about_y = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]])
     about_x = np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
-    found: NDArray[np.float64] = about_z @ about_y @ about_x
-    return found
+    rotation: NDArray[np.float64] = about_z @ about_y @ about_x
+    return rotation
 
 
 def _wrong(path: Path, line: int, got: str, wanted: str) -> DataError:
@@ -177,7 +177,7 @@ def read_robot(path: Path) -> dict[str, float]:
     robot = read_model(path, "robot", _RobotFile)
     if robot.safety_radius_m > robot.control_radius_m:
         raise DataError(
-            "the robot would stop too late to keep its safety radius",
+            "the robot's safety radius is larger than its control radius",
             where=str(path),
             got=f"safety_radius_m {robot.safety_radius_m:g}, control_radius_m {robot.control_radius_m:g}",
             wanted="safety_radius_m <= control_radius_m",

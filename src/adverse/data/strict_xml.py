@@ -40,22 +40,24 @@ class Element:
 
     def find(self, *path: str) -> Element | None:
         """Return the one element below by its tags, or None; two of them are an error."""
-        found: Element = self
+        element: Element = self
         for tag in path:
-            matching = list(found.all(tag))
+            matching = list(element.all(tag))
             if len(matching) > 1:
-                raise wrong(matching[1], f"<{tag}> twice in <{found.tag}>", "it once", "Remove one of them.")
+                raise wrong(
+                    matching[1], f"<{tag}> twice in <{element.tag}>", "it once", "Remove one of them."
+                )
             if not matching:
                 return None
-            (found,) = matching
-        return found
+            (element,) = matching
+        return element
 
     def get(self, *path: str) -> Element:
         """Return the one element below by its tags, or say that it is missing."""
-        found = self.find(*path)
-        if found is None:
+        element = self.find(*path)
+        if element is None:
             raise wrong(self, f"no <{'/'.join(path)}> in it", f"<{'/'.join(path)}>", "Add the element.")
-        return found
+        return element
 
     def number(self) -> float:
         """Return the text as a finite number."""
@@ -136,7 +138,7 @@ class _Building:
 
 def _broken(path: Path, line: int, got: str, wanted: str) -> DataError:
     return DataError(
-        "the annotation file is not XML we read",
+        "the annotation file is not valid XML",
         where=f"{path}, line {line}",
         got=got,
         wanted=wanted,

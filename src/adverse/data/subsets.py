@@ -82,12 +82,12 @@ def thinned(dataset: Dataset, test_frames: int) -> Dataset:
     total = sum(len(log.frames) for log in dataset.logs if log.split == "test")
     if total <= test_frames:
         return dataset
-    kept = {number * total // test_frames for number in range(test_frames)}
+    places = {number * total // test_frames for number in range(test_frames)}
     count = itertools.count()
     logs = []
     for log in dataset.logs:
         if log.split == "test":
-            log = replace(log, frames=tuple(frame for frame in log.frames if next(count) in kept))  # noqa: PLW2901
+            log = replace(log, frames=tuple(frame for frame in log.frames if next(count) in places))  # noqa: PLW2901
         if log.frames:
             logs.append(log)
     return replace(dataset, logs=tuple(logs))

@@ -19,8 +19,8 @@ from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
 from adverse.data.maps import InstanceFile, LabelFile, PixelClasses
-from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.data.strict_xml import Element, read_xml, wrong
+from adverse.data.truth import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.errors import DataError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
@@ -54,7 +54,7 @@ PIXEL_CLASSES = dict(
         )
     )
 )
-"""What the ids of VOC's label maps mean; 255, the void, is not judged."""
+"""What the ids of VOC's label maps mean; 255, void, is not evaluated."""
 DIFFICULT = "objects marked difficult"
 UNLISTED = "image files without an annotation"
 
@@ -62,8 +62,8 @@ UNLISTED = "image files without an annotation"
 def looks_like(path: Path) -> dict[str, Any] | None:
     """Recognise a year's folder, or VOCdevkit with one year in it."""
     years = [path, *sorted(child for child in path.glob("VOC*") if child.is_dir())]
-    found = [year for year in years if (year / ANNOTATIONS).is_dir() and (year / IMAGES).is_dir()]
-    return {"root": str(found[0])} if len(found) == 1 else None
+    with_both = [year for year in years if (year / ANNOTATIONS).is_dir() and (year / IMAGES).is_dir()]
+    return {"root": str(with_both[0])} if len(with_both) == 1 else None
 
 
 @dataset(looks_like=looks_like)
@@ -98,8 +98,8 @@ def voc(
     if not chosen:
         raise _empty(root)
     parsed = {stem: _parsed(files[stem], difficult, class_map, notes) for _, _, stem in chosen}
-    check_class_map(class_map, {name for one in parsed.values() for name in one.names})
-    categories = tuple(sorted({one.label for image in parsed.values() for one in image.objects}))
+    check_class_map(class_map, {name for annotated in parsed.values() for name in annotated.names})
+    categories = tuple(sorted({annotated.label for image in parsed.values() for annotated in image.objects}))
     truths = Truths(categories, notes)
     logs = []
     for kind, prefix, stem in chosen:
@@ -144,7 +144,7 @@ def voc_box(element: Element) -> Box:
 
 
 def is_difficult(element: Element) -> bool:
-    """Tell whether an <object> is marked difficult; files that do not say mean no."""
+    """Return whether an <object> is marked difficult; files that do not say mean no."""
     flag = element.find("difficult")
     return flag is not None and flag.flag()
 
@@ -171,7 +171,7 @@ def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counte
 
 
 def size_of(top: Element) -> Size | None:
-    """Return the size of the image that was annotated; None where the file does not tell."""
+    """Return the size of the image that was annotated; None where the file does not say."""
     size = top.find("size")
     if size is None:
         return None
@@ -184,21 +184,21 @@ def size_of(top: Element) -> Size | None:
 
 def _listed(path: Path, files: dict[str, Path]) -> list[str]:
     """Return the names of a list in ImageSets/Main; what follows a name on its line is for other tasks."""
-    found: dict[str, int] = {}
+    flags: dict[str, int] = {}
     for number, line in enumerate(read_text(path, what="image list").splitlines(), start=1):
         name, _, _ = line.strip().partition(" ")
         if not name:
             continue
-        if name in found or name not in files:
+        if name in flags or name not in files:
             raise DataError(
                 "the image list is wrong",
                 where=f"{path}, line {number}",
-                got=f"{name!r}, already on line {found[name]}" if name in found else f"{name!r}",
+                got=f"{name!r}, already on line {flags[name]}" if name in flags else f"{name!r}",
                 wanted=f"the name of a file in {ANNOTATIONS}, without .xml, once",
                 fix="Correct the line, or add the annotation file.",
             )
-        found[name] = number
-    return list(found)
+        flags[name] = number
+    return list(flags)
 
 
 def _folder(root: Path, name: str) -> Path:

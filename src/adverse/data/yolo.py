@@ -27,7 +27,7 @@ from adverse.data import subsets
 from adverse.data.files import absent, inside, read_text
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy
 from adverse.data.layout import natural
-from adverse.data.objects import AnnotatedObject, Box, Truths, check_class_map, renamed
+from adverse.data.truth import AnnotatedObject, Box, Truths, check_class_map, renamed
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
@@ -59,8 +59,8 @@ class YoloFile(BaseModel):
 
     def entry(self, key: str) -> list[str]:
         """Return the folders or lists of train, val or test."""
-        found: list[str] = getattr(self, key)
-        return found
+        places: list[str] = getattr(self, key)
+        return places
 
 
 def read_yolo_yaml(path: Path) -> YoloFile:
@@ -70,7 +70,7 @@ def read_yolo_yaml(path: Path) -> YoloFile:
         _refuse_aliases(path, content)
         _refuse_twice(path, yaml.compose(content, yaml.SafeLoader))
         data = yaml.safe_load(content)
-        found = YoloFile.model_validate(data, strict=True)
+        file = YoloFile.model_validate(data, strict=True)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise _wrong_yaml(f"{path}, line {line}", error.problem or "no YAML", "valid YAML") from error
@@ -82,13 +82,13 @@ def read_yolo_yaml(path: Path) -> YoloFile:
         missing = first["type"] == "missing"
         got = "nothing" if missing else repr(first["input"])[:80]
         raise _wrong_yaml(f"{path}, field {field}", got, str(first["msg"])) from error
-    if not any(found.entry(key) for key in ENTRIES):
+    if not any(file.entry(key) for key in ENTRIES):
         raise _wrong_yaml(str(path), "no train, val or test", "where the images are, such as val: images/val")
-    if found.nc is not None and found.nc != len(found.names):
-        raise _wrong_yaml(f"{path}, field nc", f"{found.nc} for {len(found.names)} names", "as many as names")
-    if len(set(found.names.values())) < len(found.names):
+    if file.nc is not None and file.nc != len(file.names):
+        raise _wrong_yaml(f"{path}, field nc", f"{file.nc} for {len(file.names)} names", "as many as names")
+    if len(set(file.names.values())) < len(file.names):
         raise _wrong_yaml(f"{path}, field names", "one name twice", "a name of its own for each class")
-    return found
+    return file
 
 
 def _refuse_aliases(path: Path, content: str) -> None:
@@ -217,9 +217,9 @@ class _Reading:
             )
         names = ENTRIES if name is None else (name,)
         places = [(key, place) for key in names for place in self.declared.entry(key)]
-        found = {path for key, place in places for path in self._images_at(key, place)}
+        paths = {path for key, place in places for path in self._images_at(key, place)}
         by_label: dict[Path, Path] = {}
-        for path in sorted(found):
+        for path in sorted(paths):
             other = by_label.setdefault(self.label_file(path), path)
             if other != path:
                 raise DataError(
@@ -229,7 +229,7 @@ class _Reading:
                     wanted="one image for each label file",
                     fix="Rename or remove one of the images.",
                 )
-        return sorted(found, key=lambda path: natural(path.relative_to(self.root).as_posix()))
+        return sorted(paths, key=lambda path: natural(path.relative_to(self.root).as_posix()))
 
     def _images_at(self, key: str, place: str) -> Iterator[Path]:
         where = f"{self.file}, field {key}"
@@ -260,9 +260,9 @@ class _Reading:
         if place.startswith("../"):  # as one exporter writes them, though the folders are not above the file
             tried = [place.removeprefix("../")]
         for relative in tried:
-            found = inside(self.root, relative, where=where)
-            if found.exists():
-                return found
+            path = inside(self.root, relative, where=where)
+            if path.exists():
+                return path
         return inside(self.root, tried[-1], where=where)
 
     def measured(self, path: Path) -> ImageFile:
@@ -285,7 +285,7 @@ class _Reading:
     def objects(self, path: Path, image: ImageFile, class_map: dict[str, str]) -> list[AnnotatedObject]:
         """Read a label file; an image that cannot be measured has a fault, whatever its boxes are."""
         width, height = image.size or (1, 1)
-        found = []
+        objects = []
         seen: set[tuple[float, ...]] = set()
         for number, line in enumerate(read_text(path, what="label").splitlines(), start=1):
             where = f"{path}, line {number}"
@@ -299,8 +299,8 @@ class _Reading:
             label = self._label(values[0], where)
             x0, y0, x1, y1 = _box(values[1:], where, keypoints=self.declared.kpt_shape is not None)
             box = (x0 * width, y0 * height, x1 * width, y1 * height)
-            found.append(AnnotatedObject(renamed(label, class_map), box, where))
-        return found
+            objects.append(AnnotatedObject(renamed(label, class_map), box, where))
+        return objects
 
     def _label(self, value: float, where: str) -> str:
         if value not in self.declared.names:
@@ -316,7 +316,7 @@ def _numbers(line: str, where: str) -> tuple[float, ...]:
         except ValueError:
             values.append(math.nan)
         if not math.isfinite(values[-1]):
-            raise _wrong_line(where, repr(word[:40]), "finite numbers with blanks between them")
+            raise _wrong_line(where, repr(word[:40]), "finite numbers separated by blanks")
     return tuple(values)
 
 

@@ -21,20 +21,20 @@ def box_depths_m(depth_m: Depth, boxes: NDArray[np.floating]) -> NDArray[np.floa
     >>> box_depths_m(np.array([[2, 4, np.nan]], np.float32), np.array([[0, 0, 3, 1]], np.float32))
     array([3.], dtype=float32)
     """
-    found: NDArray[np.float32] = _box_depths(np.ascontiguousarray(depth_m), np.asarray(boxes, np.float64))
-    return found
+    depths: NDArray[np.float32] = _box_depths(np.ascontiguousarray(depth_m), np.asarray(boxes, np.float64))
+    return depths
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _box_depths(depth: Any, boxes: Any) -> Any:  # pragma: no cover - compiled
     rows, columns = depth.shape
-    found = np.full(len(boxes), np.nan, np.float32)
+    depths = np.full(len(boxes), np.nan, np.float32)
     line = np.empty(columns, np.float32)
     medians = np.empty(rows, np.float32)
     for b in range(len(boxes)):
         left, right = max(int(np.floor(boxes[b, 0])), 0), min(int(np.ceil(boxes[b, 2])), columns)
         top, bottom = max(int(np.floor(boxes[b, 1])), 0), min(int(np.ceil(boxes[b, 3])), rows)
-        kept = 0
+        rows_used = 0
         for y in range(top, bottom):
             count = 0
             for x in range(left, right):
@@ -42,8 +42,8 @@ def _box_depths(depth: Any, boxes: Any) -> Any:  # pragma: no cover - compiled
                     line[count] = depth[y, x]
                     count += 1
             if count:
-                medians[kept] = np.median(line[:count])
-                kept += 1
-        if kept:
-            found[b] = np.median(medians[:kept])
-    return found
+                medians[rows_used] = np.median(line[:count])
+                rows_used += 1
+        if rows_used:
+            depths[b] = np.median(medians[:rows_used])
+    return depths

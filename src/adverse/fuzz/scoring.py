@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks.ap import Variant, coco_family
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.types import Detections, Truth
 
 EVALUATION = {
@@ -155,7 +155,7 @@ def score_boxes(
         truth.ignore,
         np.zeros(len(truth.boxes), np.bool_),
     )
-    answer = FoundObjects(
+    answer = DetectedObjects(
         np.zeros(int(counts_as.sum()), np.int64),
         detections.boxes[counts_as].astype(np.float64),
         np.asarray(labels, np.int64)[counts_as],

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.content import digest
-from adverse.data.reading import read_format
-from adverse.data.write import image_bytes
+from adverse.data.formats import read_format
+from adverse.data.images import image_bytes
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, bin_of
 from adverse.humans.records import Participant, Role, State, off_time

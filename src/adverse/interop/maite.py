@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from adverse import plugins
 from adverse.data.class_folders import NAMES_FILE, class_folders
 from adverse.data.coco import coco
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import DataError, SutError
 from adverse.mutations.settings import apply_setting, parse
 from adverse.suts.ask import ask, task_of

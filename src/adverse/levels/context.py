@@ -29,7 +29,8 @@ from adverse.levels.places import (
 )
 from adverse.plugins import Plugin, origin
 from adverse.robot.profile import Robot
-from adverse.store.read import Answers, Frames, Store, TruthTable
+from adverse.store.read import Store
+from adverse.store.tables import Answers, Frames, TruthTable
 
 ANNOTATED, LOCALIZED = "annotated", "localized"
 

@@ -24,9 +24,9 @@ from adverse.levels.context import (
 )
 from adverse.levels.match import match_detections
 from adverse.levels.outcomes import Events, Outcomes
-from adverse.plugins import Finding, Plugin
+from adverse.plugins import ContractFinding, Plugin
 from adverse.robot.profile import Robot
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 LOGS, FRAMES = 6, 8
 """Logs of the made-up run, every second one with people, and frames of each."""
@@ -36,12 +36,12 @@ METRIC_THRESHOLD = THRESHOLDS[3:4]
 FPR_MAX = 0.1
 
 
-def check_level(level: Plugin) -> list[Finding]:
+def check_level(level: Plugin) -> list[ContractFinding]:
     """Run every check on a level; never raises for what the level does wrong."""
     return _findings(level, _level_checks)
 
 
-def check_metric(metric: Plugin) -> list[Finding]:
+def check_metric(metric: Plugin) -> list[ContractFinding]:
     """Run every check on a metric; never raises for what the metric does wrong."""
     return _findings(metric, _metric_checks)
 
@@ -49,7 +49,7 @@ def check_metric(metric: Plugin) -> list[Finding]:
 Check = Callable[[Plugin], object]
 
 
-def _findings(plugin: Plugin, checks: Callable[[], Iterator[tuple[str, Check]]]) -> list[Finding]:
+def _findings(plugin: Plugin, checks: Callable[[], Iterator[tuple[str, Check]]]) -> list[ContractFinding]:
     findings = []
     for name, check in checks():
         error: AdverseError | None = None
@@ -61,7 +61,7 @@ def _findings(plugin: Plugin, checks: Callable[[], Iterator[tuple[str, Check]]])
             error = PluginError(
                 f"the {plugin.kind} crashes", where=plugin.name, got=f"{type(crash).__name__}: {crash}"
             )
-        findings.append(Finding(plugin.name, name, error))
+        findings.append(ContractFinding(plugin.name, name, error))
     return findings
 
 

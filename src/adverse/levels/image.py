@@ -14,7 +14,7 @@ from adverse.levels.context import LevelInput
 from adverse.levels.match import FALSE, HIT, IGNORED, MatchedDetections
 from adverse.levels.outcomes import Events, Outcomes, as_float, first_level, first_per_frame, positive_logs
 from adverse.plugins import level
-from adverse.store.read import Frames, TruthTable
+from adverse.store.tables import Frames, TruthTable
 
 ROC_A, ROC_B = "ROC_A", "ROC_B"
 

@@ -18,7 +18,7 @@ from adverse.levels.match import strongest_first
 from adverse.levels.outcomes import Events, Outcomes, as_float, first_level, first_per_frame, positive_logs
 from adverse.levels.places import Places
 from adverse.plugins import level
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 RANGE_M = 10.0
 RIGHT_WITHIN_M = 1.0

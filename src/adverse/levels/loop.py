@@ -25,7 +25,7 @@ from adverse.robot.clearance import clearance_m
 from adverse.robot.playback import Drives, drive
 from adverse.robot.profile import Robot
 from adverse.robot.trajectory import Trajectory
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 STOPS = ("lateness_m", "clearance_m", "speed_at_safety_radius_mps")
 """What is measured in each positive log. How far behind the truth's place of stop the SUT's is (inf: it never

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from adverse.store.read import Answers, TruthTable
+from adverse.store.tables import Answers, TruthTable
 
 
 def strongest_first(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.marks import Cost
-from adverse.store.read import Frames, TruthTable
+from adverse.store.tables import Frames, TruthTable
 
 AT_0 = "at_0"
 """The name of the hits at tolerance 0, beside those at the robot's tolerance."""

@@ -20,7 +20,7 @@ from adverse.levels.context import ANNOTATED, LOCALIZED, LevelInput
 from adverse.levels.outcomes import AT_0, Events, as_float, first_level, positive_logs
 from adverse.levels.places import ROUNDING_M, LogPaths
 from adverse.plugins import level
-from adverse.store.read import Answers, Frames, TruthTable
+from adverse.store.tables import Answers, Frames, TruthTable
 
 STRICT_M = 2.0
 LENIENT_M = 5.0

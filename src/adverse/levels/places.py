@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adverse.robot.localizer import localize
 from adverse.robot.obstacles import pathified_distance_m
 from adverse.robot.trajectory import NoPathError, Trajectory, trajectory
-from adverse.store.read import Frames
+from adverse.store.tables import Frames
 
 ROUNDING_M = 1e-4
 """Depth is kept in float32; places that differ by less than this are the same."""

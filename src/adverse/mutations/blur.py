@@ -1,4 +1,4 @@
-"""Blur that is the same everywhere in the image: Gaussian, and the disc of a lens out of focus."""
+"""Blur that is the same everywhere in the image: Gaussian, the disc of a lens out of focus, rough glass."""
 
 from __future__ import annotations
 
@@ -142,3 +142,15 @@ def reference_disc_weight(radius_px: int, sigma_px: float) -> float:
     disc = (row**2 + column**2 <= radius_px**2).astype(np.float64)
     width = 3 if radius_px <= DISC_GRID_RADIUS else 5
     return float(cv2.GaussianBlur(disc, (width, width), sigma_px).sum() / disc.sum())
+
+
+def glass(image: Image, *, sigma_px: float, reach_px: int, rounds: int, rng: np.random.Generator) -> Image:
+    """Blur, let every pixel take the place of a random neighbour's, and blur again; truncates.
+
+    The reference means to swap two pixels but copies one over the other, since both are views of one array;
+    published results come from the copy, so this copies too.
+    """
+    moved = pixels.pixels(blurred(image, sigma_px, border=cv2.BORDER_REPLICATE, offset=pixels.HAIR))
+    for _ in range(rounds):
+        area_kernels.copy_neighbours(moved, reach_px, pixels.stream(rng))
+    return blurred(moved, sigma_px, border=cv2.BORDER_REPLICATE, offset=pixels.HAIR).reshape(image.shape)

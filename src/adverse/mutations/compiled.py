@@ -42,14 +42,14 @@ class Kernel(Generic[P]):
             if self._compiled is None:
                 import numba  # noqa: PLC0415 - slow to import, and many uses need none of it
 
-                known = self._plain.__globals__
+                globals_ = self._plain.__globals__
                 code: types.CodeType = self._plain.__code__
                 used = {
-                    name: known[name].compiled()
+                    name: globals_[name].compiled()
                     for name in code.co_names
-                    if isinstance(known.get(name), Kernel)
+                    if isinstance(globals_.get(name), Kernel)
                 }
-                body = types.FunctionType(code, {**known, **used}, code.co_name)
+                body = types.FunctionType(code, {**globals_, **used}, code.co_name)
                 body.__module__, body.__qualname__ = self._plain.__module__, code.co_name
                 self._compiled = numba.njit(
                     self._signature,

@@ -1,4 +1,4 @@
-"""Contact sheets: a battery on one image, so that a person can judge it at a glance."""
+"""Contact sheets: a battery on one image, to check it at a glance."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def contact_sheet(
     """
     if not battery:
         raise MutationError(
-            "a sheet needs settings to show", got="none", fix="Name a battery, such as coco-c."
+            "a contact sheet needs at least one setting", got="none", fix="Name a battery, such as coco-c."
         )
     families: dict[str, list[_Tile]] = {}
     original = _shrunk(image, tile_width)

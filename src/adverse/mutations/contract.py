@@ -19,7 +19,7 @@ import numpy as np
 from adverse import plugins
 from adverse.errors import AdverseError, MutationError, PluginError, one_line
 from adverse.marks import Strength
-from adverse.plugins import Finding, Option, Plugin, Registry
+from adverse.plugins import ContractFinding, Option, Plugin, Registry
 from adverse.seeds import generator
 from adverse.types import Depth, Image
 
@@ -51,7 +51,7 @@ class _Trial:
             "depth_m": depth_m,
             "labels": _labels(image),
             "registry": Registry([self.plugin]),
-            "told": {},
+            "details": {},
         }
         return {name: given[name] for name in self.plugin.needs}
 
@@ -60,7 +60,7 @@ class _Trial:
         return f"{self.plugin.name}({', '.join(f'{name}={value}' for name, value in chosen.items())})"
 
 
-def check(plugin: Plugin) -> list[Finding]:
+def check(plugin: Plugin) -> list[ContractFinding]:
     """Run every check that applies to a mutation; never raises for what the mutation does wrong.
 
     >>> from adverse.mutations import gaussian_blur
@@ -71,10 +71,10 @@ def check(plugin: Plugin) -> list[Finding]:
     try:
         trial = _Trial(plugin, example_options(plugin))
     except AdverseError as error:
-        return [Finding(plugin.name, title, error)]
-    findings = [Finding(plugin.name, title, None)]
+        return [ContractFinding(plugin.name, title, error)]
+    findings = [ContractFinding(plugin.name, title, None)]
     for name, holds in _checks(trial):
-        findings.append(Finding(plugin.name, name, _verdict(trial, holds)))
+        findings.append(ContractFinding(plugin.name, name, _verdict(trial, holds)))
     return findings
 
 
@@ -293,9 +293,9 @@ def _zero_strengths(trial: _Trial) -> Iterator[dict[str, Any]]:
     if required:
         yield {**trial.options, **required}
         return
-    kept = {name: trial.options[name] for name in trial.options if name not in zeros}
+    others = {name: trial.options[name] for name in trial.options if name not in zeros}
     for name, value in zeros.items():
-        yield {**kept, name: value}
+        yield {**others, name: value}
 
 
 def _same_kind(trial: _Trial, image: Image, out: object) -> None:
@@ -316,7 +316,7 @@ def _same_kind(trial: _Trial, image: Image, out: object) -> None:
 
 
 def _example(option: Option) -> Any:
-    """Return a value the option takes, or None where its type does not tell."""
+    """Return a value the option takes, or None where its type does not say."""
     for schema in _alternatives(option):
         value = _example_of(schema)
         if value is not None:
@@ -327,8 +327,8 @@ def _example(option: Option) -> Any:
 def _alternatives(option: Option) -> list[dict[str, Any]]:
     schema = option.type.json_schema()
     named = schema.get("$defs", {})
-    found = schema.get("anyOf", [schema])
-    return [named.get(str(part.get("$ref", "")).rpartition("/")[2], part) for part in found]
+    alternatives = schema.get("anyOf", [schema])
+    return [named.get(str(part.get("$ref", "")).rpartition("/")[2], part) for part in alternatives]
 
 
 def _example_of(schema: Mapping[str, Any]) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from adverse.marks import Hazard
-from adverse.mutations import blur, digital, light, motion, noise, pixels, warp, weather
+from adverse.mutations import blur, digital, light, motion, noise, pixels, weather
 from adverse.mutations import weather as ice
 from adverse.mutations.hazards import (
     CAMERA_MOVES,
@@ -119,7 +119,7 @@ def defocus_blur(image: Image, *, severity: Severity) -> Image:
 def glass_blur(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Look through frosted glass: pixels take a neighbour's place."""
     sigma, reach, rounds = GLASS_BLUR[severity - 1]
-    return warp.glass(image, sigma_px=sigma, reach_px=int(reach), rounds=int(rounds), rng=rng)
+    return blur.glass(image, sigma_px=sigma, reach_px=int(reach), rounds=int(rounds), rng=rng)
 
 
 @mutation(name="c.motion_blur", hazards=(CAMERA_MOVES,))
@@ -180,7 +180,7 @@ def contrast(image: Image, *, severity: Severity) -> Image:
 )
 def elastic_transform(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Stretch small regions at random."""
-    return warp.elastic(image, alpha=ELASTIC[severity - 1], rng=rng)
+    return digital.elastic(image, alpha=ELASTIC[severity - 1], rng=rng)
 
 
 @mutation(

@@ -1,7 +1,8 @@
-"""What happens to the numbers after the sensor: lost channels, lossy compression, fewer pixels."""
+"""What happens to the numbers after the sensor: lost channels, lossy compression, fewer or shifted pixels."""
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 import cv2
@@ -12,6 +13,7 @@ from pydantic import Field
 from adverse.errors import MutationError
 from adverse.marks import Hazard, Strength
 from adverse.mutations import area_kernels, pixels
+from adverse.mutations.blur import smoothed
 from adverse.mutations.hazards import COMPRESSED
 from adverse.mutations.pixels import LUMA, affine
 from adverse.plugins import mutation
@@ -21,6 +23,18 @@ Quality = Annotated[int, Field(ge=1, le=100)]
 LUMA_ROW = np.array(LUMA)
 CHROMA = {"Cb": (2, 1.772, (0.0, -0.344136, 1.772)), "Cr": (0, 1.402, (1.402, -0.714136, 0.0))}
 """Full-range BT.601: which channel a difference is taken of, its divisor, and what a unit adds to R, G, B."""
+
+ELASTIC_SIGMA = 0.01
+"""Smoothness of the displacement, as a share of rows and columns."""
+
+ELASTIC_TRUNCATE = 3.0
+"""Half-width of its smoothing kernel in standard deviations."""
+
+COARSE_SIGMA_PX = 3.0
+"""Least deviation on the coarser grid; cubic enlargement then errs by less than 1 %."""
+
+ELASTIC_SHIFT = 0.005
+"""Largest shift before smoothing, as a share of the rows (both ways, as in the reference)."""
 
 
 @mutation(hazards=())
@@ -41,7 +55,7 @@ def jpeg(image: Image, *, quality: Quality) -> Image:
     data = cv2.imencode(".jpg", stored, [cv2.IMWRITE_JPEG_QUALITY, quality])[1]
     read = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB if colour else cv2.IMREAD_GRAYSCALE)
     if read is None:
-        raise MutationError("jpeg cannot hold this image", got=f"{image.shape[0]}x{image.shape[1]}")
+        raise MutationError("the image is too large for JPEG", got=f"{image.shape[0]}x{image.shape[1]}")
     return read.astype(np.uint8, copy=False).reshape(image.shape)
 
 
@@ -99,3 +113,36 @@ def _boxes(size: int, share: float) -> tuple[NDArray[np.int64], NDArray[np.int64
     step = np.full(size, count / size)
     step[0] /= 2
     return np.stack([begin, end], axis=1), np.add.accumulate(step).astype(np.int64)
+
+
+def elastic(image: Image, *, alpha: float, rng: np.random.Generator) -> Image:
+    """Move every pixel by a smooth random displacement, `alpha` times as far; mirrored, truncates."""
+    source = pixels.pixels(image)
+    rows, columns = image.shape[:2]
+    across, down = _displacement((rows, columns), rng), _displacement((rows, columns), rng)
+    out = np.empty_like(source)
+    area_kernels.warp(source, down, across, alpha * ELASTIC_SHIFT * rows, out)
+    return out.reshape(image.shape)
+
+
+def _displacement(shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.float32]:
+    """Return uniform noise of at most 1, smoothed by ELASTIC_SIGMA of its rows and columns.
+
+    A field so smooth needs no value for every pixel: where the deviation is large it is made on a coarser
+    grid, of noise as much weaker as there is less of it, and enlarged.
+    """
+    sigma = [ELASTIC_SIGMA * size for size in shape]
+    step = [max(int(deviation / COARSE_SIGMA_PX), 1) for deviation in sigma]
+    coarse = pixels.uniform((-(-shape[0] // step[0]), -(-shape[1] // step[1])), rng)
+    coarse *= np.float32(1 / math.sqrt(step[0] * step[1]))
+    smooth = smoothed(
+        coarse,
+        (sigma[0] / step[0], sigma[1] / step[1]),
+        border=cv2.BORDER_REFLECT,
+        truncate=ELASTIC_TRUNCATE,
+    )
+    if step == [1, 1]:
+        return smooth
+    size = (coarse.shape[1] * step[1], coarse.shape[0] * step[0])
+    large = cv2.resize(smooth, size, interpolation=cv2.INTER_CUBIC)
+    return np.ascontiguousarray(large[: shape[0], : shape[1]], np.float32)

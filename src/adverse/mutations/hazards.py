@@ -1,8 +1,8 @@
 """Which hazards of seeing the settings of a run exercise, and which they do not.
 
-What a mutation stands for it says itself (`adverse.marks`); one that does not is listed as not said. Hazards
-that more than one mutation stands for are defined here. Import them by name: the words of a hazard decide no
-pixel, and so are no part of a mutation's code.
+What a mutation stands for it says itself (`adverse.marks`); one that does not is listed as "not said".
+Hazards that more than one mutation stands for are defined here. Import them by name: the words of a hazard
+decide no pixel, and so are no part of a mutation's code.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ def hazard_coverage(settings: Iterable[str], registry: Registry) -> HazardCovera
     [('light source', 'intensity', 'less')]
     """
     mutations = registry.all("mutation")
-    said = {plugin.name: plugin.hazards for plugin in mutations if plugin.hazards is not None}
+    by_mutation = {plugin.name: plugin.hazards for plugin in mutations if plugin.hazards is not None}
     by_entry: dict[tuple[str, str, str], list[str]] = {}
     not_said = []
     for setting in settings:
         for name, options in mutations_of(setting):
-            if name not in said:
+            if name not in by_mutation:
                 not_said.append(name)
-            for hazard in said.get(name, ()):
+            for hazard in by_mutation.get(name, ()):
                 if hazard.applies(options):
                     by_entry.setdefault(hazard.entry, []).append(setting)
     rows = []
-    for entry, hazards in sorted(_by_entry(said).items(), key=lambda one: _place(one[0])):
+    for entry, hazards in sorted(_by_entry(by_mutation).items(), key=lambda item: _place(item[0])):
         rows.append(
             HazardRow(
                 *entry,
@@ -134,13 +134,13 @@ def _value(node: ast.expr) -> Any:
 
 
 def _by_entry(
-    said: Mapping[str, tuple[Hazard, ...]],
+    by_mutation: Mapping[str, tuple[Hazard, ...]],
 ) -> dict[tuple[str, str, str], list[tuple[str, Hazard]]]:
-    found: dict[tuple[str, str, str], list[tuple[str, Hazard]]] = {}
-    for name, hazards in said.items():
+    entries: dict[tuple[str, str, str], list[tuple[str, Hazard]]] = {}
+    for name, hazards in by_mutation.items():
         for hazard in hazards:
-            found.setdefault(hazard.entry, []).append((name, hazard))
-    return found
+            entries.setdefault(hazard.entry, []).append((name, hazard))
+    return entries
 
 
 def _place(entry: tuple[str, str, str]) -> tuple[int, str, int]:

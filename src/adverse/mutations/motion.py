@@ -122,10 +122,10 @@ def add_zoomed(values: NDArray[np.float32], factor: float, total: NDArray[np.flo
 
 def _grid(size: int, factor: float) -> tuple[NDArray[np.float64], int]:
     """Return where, in the cut-out middle, each pixel of the enlarged image comes from, and its start."""
-    kept = math.ceil(size / factor)
-    enlarged = round(kept * factor)
-    step = (kept - 1) / (enlarged - 1) if enlarged > 1 else 0.0
-    return np.arange(min(size, enlarged), dtype=np.float64) * step, (size - kept) // 2
+    count = math.ceil(size / factor)
+    enlarged = round(count * factor)
+    step = (count - 1) / (enlarged - 1) if enlarged > 1 else 0.0
+    return np.arange(min(size, enlarged), dtype=np.float64) * step, (size - count) // 2
 
 
 def _line(length_px: float, angle_deg: float) -> NDArray[np.float32]:

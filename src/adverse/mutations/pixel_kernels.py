@@ -72,8 +72,8 @@ def impulses(levels: U8, share: int, seed: np.uint64, out: U8) -> None:
         random_words(seed, start // 4, words)
         source, target = levels[start : start + 4 * BLOCK], out[start : start + 4 * BLOCK]
         for i in range(target.size):
-            kept = source[i] if halves[i] >= high else np.uint8(255)
-            target[i] = kept if halves[i] >= low else np.uint8(0)
+            value = source[i] if halves[i] >= high else np.uint8(255)
+            target[i] = value if halves[i] >= low else np.uint8(0)
 
 
 @kernel("void(Array(uint8, 1, 'C', readonly=True), Array(uint32, 1, 'C', readonly=True), uint64, uint8[::1])")

@@ -132,18 +132,18 @@ def apply_setting(
     key: str,
     depth_m: Depth | None = None,
     labels: Image | None = None,
-    told: dict[str, float] | None = None,
+    details: dict[str, float] | None = None,
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
 
-    The key is the id of the frame, or of its log where the setting is coherent. `told` takes what a mutation
-    has to say about what it did, in numbers.
+    The key is the id of the frame, or of its log where the setting is coherent. `details` takes numbers
+    that a mutation reports about what it did.
     """
     given: dict[str, Any] = {
         "depth_m": depth_m,
         "labels": labels,
         "registry": registry,
-        "told": {} if told is None else told,
+        "details": {} if details is None else details,
     }
     if "rng" in setting.needs:
         given["rng"] = generator(seed, key, setting.id)
@@ -177,7 +177,7 @@ def apply_step(
             f"the mutation {plugin.name} failed",
             where=where,
             got=one_line(error),
-            fix=f"Mend it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
+            fix=f"Fix it in {plugins.origin(plugin)}; adverse check-plugin may show why.",
         ) from error
     if not isinstance(changed, np.ndarray) or (changed.shape, changed.dtype) != (image.shape, image.dtype):
         raise MutationError(
@@ -258,9 +258,9 @@ def _unreadable(text: str, where: str) -> StudyError:
 def _setting(
     steps: tuple[Step, ...], registry: Registry, where: str, group: Group | None, *, coherent: bool
 ) -> Setting:
-    found = [registry.get("mutation", step.mutation, where=where) for step in steps]
-    names = [_id(plugin, step.options) for plugin, step in zip(found, steps, strict=True)]
-    needs = frozenset[str]().union(*(plugin.needs for plugin in found))
+    plugins = [registry.get("mutation", step.mutation, where=where) for step in steps]
+    names = [_id(plugin, step.options) for plugin, step in zip(plugins, steps, strict=True)]
+    needs = frozenset[str]().union(*(plugin.needs for plugin in plugins))
     groups = [usual_group(step) for step in steps]
     if [step.mutation for step in steps] == [BASELINE]:
         chosen: Group = "baseline"
@@ -274,12 +274,12 @@ def _setting(
 
 
 def _id(plugin: Plugin, options: Mapping[str, Any]) -> str:
-    told = {
+    named = {
         name: value
         for name, value in sorted(options.items())
         if plugin.options[name].required or value != plugin.options[name].default
     }
-    inside = ", ".join(f"{name}={_shortest(value)}" for name, value in told.items())
+    inside = ", ".join(f"{name}={_shortest(value)}" for name, value in named.items())
     return f"{plugin.name}({inside})" if inside else plugin.name
 
 

@@ -94,8 +94,8 @@ def brightness(image: Image, *, strength: Strength) -> Image:
 def frost(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Cover the lens with ice."""
     texture = ice.texture(int(rng.integers(len(ice.LOOKS))))
-    kept = 1 - (1 - FROST_KEPT) * strength
-    return ice.frost(image, texture=texture, weight=kept, frost_weight=strength, rng=rng)
+    share = 1 - (1 - FROST_KEPT) * strength
+    return ice.frost(image, texture=texture, weight=share, frost_weight=strength, rng=rng)
 
 
 @mutation(name="t.color_jitter", hazards=(COLOURED_LIGHT,))

@@ -10,7 +10,7 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.benchmarks.classification import corruption_errors, mean_corruption_error, read_reference
-from adverse.benchmarks.published import SOURCE, Published
+from adverse.benchmarks.mpc import SOURCE, PublishedRow
 from adverse.benchmarks.table import BenchTable
 from adverse.curves.interval import FEW_LOGS
 from adverse.errors import StudyError
@@ -88,7 +88,7 @@ def class_tables(summary: Summary) -> list[Table]:
     return [_class_table(sut, metric, [row for row in summary.rows if row["sut"] == sut]) for sut in suts]
 
 
-def published_tables(rows: Sequence[Published]) -> Iterator[Table]:
+def published_tables(rows: Sequence[PublishedRow]) -> Iterator[Table]:
     """Yield one table for each data set of the published leaderboard."""
     for dataset, metric in dict.fromkeys((row.dataset, row.metric) for row in rows):
         mine = [row for row in rows if (row.dataset, row.metric) == (dataset, metric)]
@@ -160,7 +160,7 @@ def _of_intervals(table: BenchTable) -> Iterator[str]:
             yield f"{row.sut}: {len(missing)} of its intervals are refused: {missing[0]['why']}"
 
 
-def _published(row: Published) -> tuple[float | None, ...]:
+def _published(row: PublishedRow) -> tuple[float | None, ...]:
     return row.clean, row.corrupted, row.relative
 
 

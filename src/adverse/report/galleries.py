@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from adverse.analysis.results import Summary
 from adverse.errors import AdverseError
 from adverse.report.pictures import Box, Looker, Picture, box_of, picture, visible_change
-from adverse.store.read import Answers, Store
+from adverse.store.read import Store
+from adverse.store.tables import Answers
 from adverse.types import Image
 
 FAILURES = 12

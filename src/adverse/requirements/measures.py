@@ -16,13 +16,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.benchmarks.ap import OVERLAPS, Matched, matched_coco
+from adverse.benchmarks.ap import OVERLAPS, MatchedDetections, matched_coco
 from adverse.benchmarks.classification import hits
-from adverse.benchmarks.matching import FoundObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.benchmarks.segmentation import iou_parts
 from adverse.levels.match import FALSE, HIT, false_scores, match, match_detections
 from adverse.levels.outcomes import standardize
-from adverse.store.read import FAULT, OK, Answers, Store, TruthTable
+from adverse.store.read import Store
+from adverse.store.tables import FAULT, OK, Answers, TruthTable
 
 Array = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class MeanRatio:
 class AveragePrecision:
     """Average precision of detections that were matched once."""
 
-    matched: Matched
+    matched: MatchedDetections
 
     @property
     def informs(self) -> NDArray[np.bool_]:
@@ -235,7 +236,7 @@ class DetectorAnswers:
             boxes.append(answers.boxes[place].astype(np.float64))
             labels.append(answers.labels[place])
             scores.append(answers.scores[place].astype(np.float64))
-        detections = FoundObjects(
+        detections = DetectedObjects(
             np.concatenate(images), np.concatenate(boxes), np.concatenate(labels), np.concatenate(scores)
         )
         true = TrueObjects(

@@ -40,7 +40,8 @@ from adverse.requirements.measures import (
     task_answers,
 )
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
-from adverse.store.read import QUARANTINED, Store, finished
+from adverse.store.read import Store, finished
+from adverse.store.tables import QUARANTINED
 from adverse.study.engines import Engine, Stop
 from adverse.study.run import RunWatcher, run_study
 from adverse.study.spec import StudyFile
@@ -101,10 +102,10 @@ class SutEvidence:
 
     def version_stats(self, settings: tuple[str, ...]) -> VersionStats:
         """Return how making the versions went."""
-        table = self.store.told(self.sut, settings).to_pylist()
+        table = self.store.mutation_details(self.sut, settings).to_pylist()
         frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
         rows = [row for row in table if row["frame"] in frames]
-        records = [dict(row["told"] or ()) for row in rows]
+        records = [dict(row["details"] or ()) for row in rows]
         refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
         reached = [record["visual_change"] for record in records if "visual_change" in record]
         tries = sum(int(record.get("tries", 0)) for record in records)

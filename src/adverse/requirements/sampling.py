@@ -32,13 +32,13 @@ REASONS = {
 
 
 class VersionInput(NamedTuple):
-    """What a version is made from; `told` records what was done."""
+    """What a version is made from; `details` records what was done."""
 
     image: Image
     rng: np.random.Generator
     registry: Registry
     depth_m: Depth | None
-    told: dict[str, float]
+    details: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class VersionSampler:
         return self._searched(given)
 
     def _searched(self, given: VersionInput) -> Image:
-        rng, told = given.rng, given.told
+        rng, details = given.rng, given.details
         low, high = self.wanted
         aim = float(rng.uniform(low, high))
         near = NEAR * (high - low)
@@ -83,12 +83,12 @@ class VersionSampler:
                 registry=given.registry,
             )
             search = searchable.find(aim, within=within, tries=self.tries)
-            told["tries"] = told.get("tries", 0) + search.tries
+            details["tries"] = details.get("tries", 0) + search.tries
             if not search.reached and self.beyond > high:
                 search = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
             if search.reached:
-                told["visual_change"] = search.visual_change
-                told[search.option] = search.value
+                details["visual_change"] = search.visual_change
+                details[search.option] = search.value
                 return search.image
             reason = search.reason or ""
             if not searchable.random:
@@ -97,7 +97,7 @@ class VersionSampler:
         raise self._unreached(summary, reason)
 
     def _redrawn(self, given: VersionInput) -> Image:
-        image, rng, told = given.image, given.rng, given.told
+        image, rng, details = given.image, given.rng, given.details
         reference = Reference(image, backend=self.backend)
         seen = []
         for number in range(self.tries):
@@ -108,15 +108,15 @@ class VersionSampler:
                 "labels": None,
                 "rng": stream,
                 "registry": given.registry,
-                "told": {},
+                "details": {},
             }
             whole = {**self.transformation.fixed, **options}
             changed = apply_step(image, self.transformation.plugin, whole, wanted, frame="")
             seen.append(reference.visual_change(changed))
-            told["tries"] = number + 1
+            details["tries"] = number + 1
             if self.wanted[0] <= seen[-1] <= self.wanted[1]:
-                told["visual_change"] = seen[-1]
-                told.update(options)
+                details["visual_change"] = seen[-1]
+                details.update(options)
                 return changed
         raise self._unreached(OUTSIDE, f"{self.tries} draws from {min(seen):.3f} to {max(seen):.3f}")
 

@@ -37,12 +37,12 @@ def up_to(
     beyond: Fraction = 0.0,
     rng: np.random.Generator,
     registry: Registry,
-    told: dict[str, float],
+    details: dict[str, float],
 ) -> Image:
     """Change an image by a transformation so that its visual change lies within a range."""
     del made_by, version  # they only tell versions apart
     sampler = _sampler(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
-    return sampler.draw(VersionInput(image, rng, registry, None, told))
+    return sampler.draw(VersionInput(image, rng, registry, None, details))
 
 
 @mutation
@@ -61,12 +61,12 @@ def up_to_with_depth(
     depth_m: Depth,
     rng: np.random.Generator,
     registry: Registry,
-    told: dict[str, float],
+    details: dict[str, float],
 ) -> Image:
     """Change an image by a transformation that needs depth, so that its visual change lies within a range."""
     del made_by, version
     sampler = _sampler(transformation, (lowest, highest, beyond), tries, backend, parameters, registry)
-    return sampler.draw(VersionInput(image, rng, registry, depth_m, told))
+    return sampler.draw(VersionInput(image, rng, registry, depth_m, details))
 
 
 def _sampler(

@@ -5,7 +5,7 @@
 """
 
 from adverse.semantic.applying import Mutated, apply
-from adverse.semantic.options import Cell, Options
+from adverse.semantic.checks import Cell, Options
 from adverse.semantic.proposing import KINDS, propose
 from adverse.semantic.recipes import Recipe, Rejected
 from adverse.semantic.resources import Entity, Resources

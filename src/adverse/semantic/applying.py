@@ -165,7 +165,7 @@ def fresh_instance(scene: Scene, label: int) -> int:
 
 
 def void_label(scene: Scene) -> int:
-    """Return a label that is not judged: the lowest without a name."""
+    """Return a label that is not evaluated: the lowest without a name."""
     return next(number for number in range(len(scene.classes) + 1) if number not in scene.classes)
 
 
@@ -184,7 +184,7 @@ def _thing(recipe: Recipe, scene: Scene) -> Thing:
 
 def _number(recipe: Recipe, name: str) -> float:
     if name not in recipe.by_name:
-        raise MutationError("a recipe lacks a number", where=recipe.to_json(), got=f"no {name}")
+        raise MutationError("a recipe is missing a number", where=recipe.to_json(), got=f"no {name}")
     return recipe.by_name[name]
 
 

@@ -2,22 +2,84 @@
 
 The first ones are asked of all objects of a class at once, by their index; the others look at the pixels of
 one place. Each can be turned off by its name (`Options.off`), and every refusal is counted under it.
+`Options` is all that can be chosen about mutations, `Cell` where guided fuzzing wants one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.semantic.options import Options
+from adverse.errors import MutationError, suggestion
 from adverse.semantic.painting import Patch
 from adverse.semantic.placing import visible_mask
 from adverse.semantic.resources import Index
 from adverse.semantic.scenes import Mask, Scene
+
+PAPER_CHECKS = ("size", "unoccluded", "whole", "frame", "perspective", "road", "light")
+"""The conformity checks of the paper, in the order they are made."""
+DEPTH_CHECKS = ("apart", "visible")
+"""Checks that need depth, made when `occlusion` is on."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where a guided campaign wants a mutation; a field that is None asks for nothing.
+
+    `position` is (column, row) of a `grid` of columns x rows laid over the image, and holds the middle of
+    the box of what is added or changed; `size_px` is the range [low, high) of its longest side.
+    """
+
+    donor_class: str | None = None
+    position: tuple[int, int] | None = None
+    grid: tuple[int, int] = (4, 2)
+    size_px: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How mutations are proposed. The defaults are the paper's; `off` names checks to leave out.
+
+    `min_side_px` is the least longest side of the box of a donor, by class. `least_in_one_piece` is the share
+    of its pixels that must hang together. `vanishing_grid` is columns x rows.
+    `light_within` is the greatest difference of median HSV values. `tries` bounds the candidates that are
+    looked at pixel by pixel.
+
+    The extensions: `occlusion` lets what is nearer hide what is added, and refuses what would be in the same
+    place (needs depth). `shadow` darkens the ground under it, `feather_px` blends its edge inwards,
+    `harmonise` fits its colours to the new surroundings: these three change the image alone. `moves` lets it
+    stand elsewhere, scaled by the ground plane (needs depth or a horizon).
+    """
+
+    min_side_px: Mapping[str, int] = field(default_factory=lambda: {"car": 100, "person": 50})
+    least_in_one_piece: float = 1.0
+    vanishing_grid: tuple[int, int] = (2, 2)
+    light_within: float = 5.0
+    off: frozenset[str] = frozenset()
+    tries: int = 200
+    occlusion: bool = False
+    least_visible: float = 0.25
+    shadow: bool = False
+    feather_px: int = 0
+    harmonise: bool = False
+    moves: bool = False
+    recoloured: tuple[str, ...] = ("car",)
+    removed: tuple[str, ...] = ("car", "person")
+
+    def __post_init__(self) -> None:
+        checks = (*PAPER_CHECKS, *DEPTH_CHECKS)
+        for name in sorted(self.off):
+            if name not in checks:
+                raise MutationError("there is no such check", got=repr(name), fix=suggestion(name, checks))
+        if min(self.vanishing_grid) < 1 or self.tries < 1 or self.feather_px < 0:
+            got = f"vanishing_grid {self.vanishing_grid}, tries {self.tries}, feather_px {self.feather_px}"
+            raise MutationError("an option is out of range", got=got, wanted="at least 1, 1 and 0")
+
 
 Yes = NDArray[np.bool_]
 LENGTH_M = {
@@ -33,7 +95,7 @@ LENGTH_OF_OTHERS_M = 1.0
 """How far a thing may go on behind what is seen of it; of a car from behind one sees only its back."""
 
 
-class Asked(NamedTuple):
+class DonorCandidates(NamedTuple):
     """What the questions to the index are about."""
 
     scene: Scene
@@ -43,7 +105,7 @@ class Asked(NamedTuple):
     options: Options
 
 
-class Place(NamedTuple):
+class PlacedDonor(NamedTuple):
     """What the questions about one place are about: a cut-out at its place, its donor's light and depth."""
 
     scene: Scene
@@ -54,57 +116,57 @@ class Place(NamedTuple):
     options: Options
 
 
-def is_large_enough(asked: Asked) -> Yes:
-    """Tell which boxes have a longest side of at least so many pixels; small things tell little."""
-    least = asked.options.min_side_px.get(asked.class_name, 1)
-    return np.asarray(asked.donors.side_px >= least)
+def is_large_enough(candidates: DonorCandidates) -> Yes:
+    """Return which boxes have a longest side of at least so many pixels; small objects say little."""
+    least = candidates.options.min_side_px.get(candidates.class_name, 1)
+    return np.asarray(candidates.donors.side_px >= least)
 
 
-def is_unoccluded(asked: Asked) -> Yes:
-    """Tell which objects have nothing before them."""
-    return ~asked.donors.occluded
+def is_unoccluded(candidates: DonorCandidates) -> Yes:
+    """Return which objects have nothing before them."""
+    return ~candidates.donors.occluded
 
 
-def is_whole(asked: Asked) -> Yes:
-    """Tell which objects are in one piece."""
-    return np.asarray(asked.donors.largest_part >= asked.options.least_in_one_piece)
+def is_whole(candidates: DonorCandidates) -> Yes:
+    """Return which objects are in one piece."""
+    return np.asarray(candidates.donors.largest_part >= candidates.options.least_in_one_piece)
 
 
-def is_of_same_frame(asked: Asked) -> Yes:
-    """Tell which come from images of the scene's size, as from the same camera."""
-    return np.asarray((asked.donors.frame_size == asked.scene.size).all(axis=1))
+def is_of_same_frame(candidates: DonorCandidates) -> Yes:
+    """Return which come from images of the scene's size, as from the same camera."""
+    return np.asarray((candidates.donors.frame_size == candidates.scene.size).all(axis=1))
 
 
-def has_same_perspective(asked: Asked) -> Yes:
-    """Tell which come from images whose vanishing point is in the same cell as the scene's."""
-    if asked.vanishing is None:
-        return np.zeros(len(asked.donors.number), np.bool_)
-    grid = np.array(asked.options.vanishing_grid)
-    own = np.minimum(np.array(asked.vanishing) * grid, grid - 1).astype(np.int64)
-    known = ~np.isnan(asked.donors.vanishing[:, 0])
-    theirs = np.minimum(np.nan_to_num(asked.donors.vanishing) * grid, grid - 1).astype(np.int64)
-    return np.asarray(known & (theirs == own).all(axis=1))
+def has_same_perspective(candidates: DonorCandidates) -> Yes:
+    """Return which come from images whose vanishing point is in the same cell as the scene's."""
+    if candidates.vanishing is None:
+        return np.zeros(len(candidates.donors.number), np.bool_)
+    grid = np.array(candidates.options.vanishing_grid)
+    own = np.minimum(np.array(candidates.vanishing) * grid, grid - 1).astype(np.int64)
+    has_point = ~np.isnan(candidates.donors.vanishing[:, 0])
+    theirs = np.minimum(np.nan_to_num(candidates.donors.vanishing) * grid, grid - 1).astype(np.int64)
+    return np.asarray(has_point & (theirs == own).all(axis=1))
 
 
-def stands_on_road(asked: Asked) -> Yes:
-    """Tell which have the lower left corner of their visible box on visible road of the scene."""
-    road = asked.scene.ids.get("road")
-    width, height = asked.scene.size
-    columns, rows = asked.donors.box[:, 0], asked.donors.box[:, 3] - 1
+def stands_on_road(candidates: DonorCandidates) -> Yes:
+    """Return which have the lower left corner of their visible box on visible road of the scene."""
+    road = candidates.scene.ids.get("road")
+    width, height = candidates.scene.size
+    columns, rows = candidates.donors.box[:, 0], candidates.donors.box[:, 3] - 1
     inside = (columns < width) & (rows < height)
-    found = asked.scene.labels[np.where(inside, rows, 0), np.where(inside, columns, 0)]
-    return np.asarray(inside & (found == (-1 if road is None else road)))
+    labels = candidates.scene.labels[np.where(inside, rows, 0), np.where(inside, columns, 0)]
+    return np.asarray(inside & (labels == (-1 if road is None else road)))
 
 
-def has_like_light(place: Place) -> bool:
-    """Tell whether the median HSV value of an object is near that of what it would cover."""
+def has_like_light(place: PlacedDonor) -> bool:
+    """Return whether the median HSV value of an object is near that of what it would cover."""
     x0, y0, x1, y1 = place.patch.box
     covered = median_under(place.scene.value[y0:y1, x0:x1], place.patch.mask)
     return abs(covered - place.median_value) <= place.options.light_within
 
 
-def is_apart(place: Place) -> bool:
-    """Tell whether nothing whose pixels it shares is as far away as it is; else two would be in one place."""
+def is_apart(place: PlacedDonor) -> bool:
+    """Return whether nothing whose pixels it shares is as far away as it is: two cannot be in one place."""
     if place.depth_range_m is None or place.scene.depth_m is None:
         return False
     near, far = _extent(place.class_name, *place.depth_range_m)
@@ -116,10 +178,10 @@ def is_apart(place: Place) -> bool:
             left, top, right, bottom = thing.box
             own = place.scene.instances[top:bottom, left:right] == number
             depth = depth_m[top:bottom, left:right][own]
-            known = depth[np.isfinite(depth)]
-            if not known.size:
+            finite = depth[np.isfinite(depth)]
+            if not finite.size:
                 return False
-            begins, ends = _extent(place.scene.class_of(thing), *np.percentile(known, (5, 95)))
+            begins, ends = _extent(place.scene.class_of(thing), *np.percentile(finite, (5, 95)))
             if near <= ends and begins <= far:
                 return False
     return True
@@ -130,13 +192,13 @@ def _extent(class_name: str | None, near: float, far: float) -> tuple[float, flo
     return near, max(far, near + LENGTH_M.get(class_name or "", LENGTH_OF_OTHERS_M))
 
 
-def is_visible(place: Place) -> bool:
-    """Tell whether enough of it is seen from behind what is nearer."""
+def is_visible(place: PlacedDonor) -> bool:
+    """Return whether enough of it is seen from behind what is nearer."""
     seen = visible_mask(place.patch, place.scene)
     return int(seen.sum()) >= max(place.options.least_visible * int(place.patch.mask.sum()), 1)
 
 
-INDEX_CHECKS: dict[str, Callable[[Asked], Yes]] = {
+INDEX_CHECKS: dict[str, Callable[[DonorCandidates], Yes]] = {
     "size": is_large_enough,
     "unoccluded": is_unoccluded,
     "whole": is_whole,
@@ -144,7 +206,7 @@ INDEX_CHECKS: dict[str, Callable[[Asked], Yes]] = {
     "perspective": has_same_perspective,
     "road": stands_on_road,
 }
-PLACE_CHECKS: dict[str, Callable[[Place], bool]] = {
+PLACE_CHECKS: dict[str, Callable[[PlacedDonor], bool]] = {
     "light": has_like_light,
     "apart": is_apart,
     "visible": is_visible,

@@ -1,4 +1,4 @@
-"""Cutting the objects out of a scene, with everything that the conformity checks will ask about them."""
+"""Cutting the objects out of a scene, with everything that the conformity checks need."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Cutout(NamedTuple):
 
 
 def cutouts(scene: Scene) -> tuple[list[Cutout], Counter[str]]:
-    """Return the objects of a scene in the order of their numbers, and counts of what is no such object."""
+    """Return the objects of a scene in the order of their numbers, and counts of what is left out."""
     notes: Counter[str] = Counter()
     things = sorted(scene.things.values())
     front = _front_regions(scene, {thing.label for thing in things}, notes)
@@ -132,10 +132,10 @@ def _grown(box: Box, by_x: int, by_y: int, size: tuple[int, int]) -> Box:
 
 def _range(depth: NDArray[np.float32]) -> tuple[float, float] | None:
     """Return near and far of an object, without the twentieth at either end that may be of its edges."""
-    known = depth[np.isfinite(depth)]
-    if not known.size:
+    finite = depth[np.isfinite(depth)]
+    if not finite.size:
         return None
-    near, far = np.percentile(known, (5, 95))
+    near, far = np.percentile(finite, (5, 95))
     return float(near), float(far)
 
 
@@ -146,7 +146,7 @@ def _polygon(mask: Mask, x0: int, y0: int) -> NDArray[np.int32]:
 
 
 def _occluded(scene: Scene, thing: Thing, front: _Regions | None) -> bool:
-    """Tell whether something stands before an object.
+    """Return whether something stands before an object.
 
     By depth, where it is known: the object's border has a neighbour that is nearer and is not ground. By
     the maps alone: it touches an object, a group or a pole whose foot is lower in the image, so nearer.
@@ -192,25 +192,25 @@ def in_rows(scene: Scene, made: list[Cutout], notes: Counter[str]) -> Iterator[d
         "frame_height": scene.size[1],
     }
     yield {**shared, "instance": 0, "notes": dict(notes)}
-    for one in made:
-        near, far = one.depth_range_m or (None, None)
+    for cutout in made:
+        near, far = cutout.depth_range_m or (None, None)
         yield {
             **shared,
-            "instance": one.thing.instance,
-            "class_name": scene.classes[one.thing.label],
-            **dict(zip(("x0", "y0", "x1", "y1"), one.thing.box, strict=True)),
-            "pixels": one.thing.pixels,
-            "median_value": one.median_value,
-            "occluded": one.occluded,
-            "components": one.components,
-            "largest_part": one.largest_part,
-            "cut": one.cut,
+            "instance": cutout.thing.instance,
+            "class_name": scene.classes[cutout.thing.label],
+            **dict(zip(("x0", "y0", "x1", "y1"), cutout.thing.box, strict=True)),
+            "pixels": cutout.thing.pixels,
+            "median_value": cutout.median_value,
+            "occluded": cutout.occluded,
+            "components": cutout.components,
+            "largest_part": cutout.largest_part,
+            "cut": cutout.cut,
             "depth_near_m": near,
             "depth_far_m": far,
-            "nearness": one.nearness,
-            **dict(zip(("around_r", "around_g", "around_b"), one.surround, strict=True)),
-            "polygon": one.polygon.tobytes(),
-            "alpha": one.alpha.tobytes(),
-            "rgb": one.rgb.tobytes(),
-            "depth_m": None if one.depth_m is None else one.depth_m.tobytes(),
+            "nearness": cutout.nearness,
+            **dict(zip(("around_r", "around_g", "around_b"), cutout.surround, strict=True)),
+            "polygon": cutout.polygon.tobytes(),
+            "alpha": cutout.alpha.tobytes(),
+            "rgb": cutout.rgb.tobytes(),
+            "depth_m": None if cutout.depth_m is None else cutout.depth_m.tobytes(),
         }

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from adverse.errors import DataError
-from adverse.semantic.options import Options
+from adverse.semantic.checks import Options
 from adverse.semantic.resources import Entity, Resources
 from adverse.types import Image
 
@@ -36,7 +36,7 @@ COLUMNS = (
 """Heads and widths of the columns that people read."""
 
 
-class Held(NamedTuple):
+class ClassSummary(NamedTuple):
     """The objects of one class: how many, and how many the checks that ask only about them let through."""
 
     class_name: str
@@ -52,16 +52,16 @@ class Held(NamedTuple):
     """All of large, un-occluded, whole and from an image with a vanishing point."""
 
 
-def held(resources: Resources, options: Options) -> list[Held]:
+def held(resources: Resources, options: Options) -> list[ClassSummary]:
     """Return what a resource set holds, class by class, those with most objects first."""
-    found = []
+    rows = []
     for name, count in resources.classes.items():
         index = resources.index(name)
         large = index.side_px >= options.min_side_px.get(name, 1)
         point = ~np.isnan(index.vanishing[:, 0])
         whole = index.largest_part >= options.least_in_one_piece
         every = large & ~index.occluded & whole & point
-        row = Held(
+        row = ClassSummary(
             name,
             count,
             int(large.sum()),
@@ -71,30 +71,35 @@ def held(resources: Resources, options: Options) -> list[Held]:
             int(index.with_depth.sum()),
             int(every.sum()),
         )
-        found.append(row)
-    return sorted(found, key=lambda one: (-one.objects, one.class_name))
+        rows.append(row)
+    return sorted(rows, key=lambda entry: (-entry.objects, entry.class_name))
 
 
 def cannot(resources: Resources) -> list[str]:
     """Say in sentences what cannot be done with a resource set, and what it lacks for it."""
     rows = held(resources, Options())
-    said = [
+    reasons = [
         f"add_{name} needs objects of the class {name!r}: there are none"
         for name in ("car", "person")
         if name not in resources.classes
     ]
     if not any(row.with_depth for row in rows):
-        said.append("occlusion needs depth: no object has any")
+        reasons.append("occlusion needs depth: no object has any")
     if not any(row.with_point for row in rows):
-        said.append("the perspective check needs a vanishing point: none was found in any image")
-    return said
+        reasons.append("the perspective check needs a vanishing point: none was found in any image")
+    return reasons
 
 
 def facts(resources: Resources) -> dict[str, Any]:
     """Return what a resource set holds, for machines."""
     rows = [row._asdict() for row in held(resources, Options())]
-    told = {"key": resources.key, "objects": len(resources), "classes": rows, "notes": dict(resources.notes)}
-    return {**told, "faults": dict(resources.faults), "cannot": cannot(resources)}
+    entries = {
+        "key": resources.key,
+        "objects": len(resources),
+        "classes": rows,
+        "notes": dict(resources.notes),
+    }
+    return {**entries, "faults": dict(resources.faults), "cannot": cannot(resources)}
 
 
 def words(resources: Resources) -> list[str]:
@@ -126,15 +131,15 @@ def cutout_sheet(resources: Resources, *, count: int = 60, columns: int = 10, ti
 
 
 def _chosen(resources: Resources, count: int) -> list[Entity]:
-    found: list[Entity] = []
+    entities: list[Entity] = []
     share = max(count // max(len(resources.classes), 1), 1)
     for name in resources.classes:
         index = resources.index(name)
         fit = np.flatnonzero((index.side_px >= SHOWN_BETWEEN[0]) & (index.side_px < SHOWN_BETWEEN[1]))
         order = fit[np.argsort(-index.side_px[fit], kind="stable")]
         spread = order[np.linspace(0, len(order) - 1, min(share, len(order))).astype(np.int64)]
-        found += [resources.entity(int(index.number[at])) for at in spread]
-    return found
+        entities += [resources.entity(int(index.number[at])) for at in spread]
+    return entities
 
 
 def _tile(entity: Entity, tile_px: int) -> Image:

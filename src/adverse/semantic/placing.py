@@ -68,14 +68,14 @@ PLACES = 20
 """Places that are tried for one object."""
 
 
-class Moved(NamedTuple):
+class MovedObject(NamedTuple):
     """A cut-out at its new place, and how many times nearer that is."""
 
     patch: Patch
     closer: float
 
 
-def moved(donor: Entity, scene: Scene, rng: np.random.Generator) -> Moved | None:
+def moved(donor: Entity, scene: Scene, rng: np.random.Generator) -> MovedObject | None:
     """Put the lower left corner of an object on a random pixel of road and scale it by the ground plane.
 
     None if none of the places that were tried has room for it.
@@ -99,5 +99,5 @@ def moved(donor: Entity, scene: Scene, rng: np.random.Generator) -> Moved | None
         fits = min(size) > 0 and box[1] >= 0 and box[2] <= width
         if CLOSER_LIMITS[0] <= closer <= CLOSER_LIMITS[1] and fits:
             patch = resized(Patch(donor.box, donor.alpha > 0, donor.rgb, donor.depth_m), box, closer)
-            return Moved(patch, closer) if patch.mask.any() else None
+            return MovedObject(patch, closer) if patch.mask.any() else None
     return None

@@ -9,8 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import MutationError, suggestion
-from adverse.semantic.checks import INDEX_CHECKS, PLACE_CHECKS, Asked, Place
-from adverse.semantic.options import DEPTH_CHECKS, Cell, Options
+from adverse.semantic.checks import (
+    DEPTH_CHECKS,
+    INDEX_CHECKS,
+    PLACE_CHECKS,
+    Cell,
+    DonorCandidates,
+    Options,
+    PlacedDonor,
+)
 from adverse.semantic.painting import Patch, acting
 from adverse.semantic.placing import moved
 from adverse.semantic.recipes import Number, Recipe, Rejected
@@ -76,12 +83,12 @@ def _add(
     class_name = ADDED[kind]
     index = resources.index(class_name)
     vanishing = resources.vanishing(scene)
-    asked = Asked(scene, vanishing, class_name, index, options)
-    impossible = _impossible(asked, where)
+    candidates = DonorCandidates(scene, vanishing, class_name, index, options)
+    impossible = _impossible(candidates, where)
     if impossible is not None:
         refused[impossible] += 1
         return None
-    names, first = _first_refusals(asked, where)
+    names, first = _first_refusals(candidates, where)
     order = rng.permutation(len(index.number))
     looked = 0
     for at, position in enumerate(order.tolist()):
@@ -101,25 +108,26 @@ def _add(
     return None
 
 
-def _impossible(asked: Asked, where: Cell) -> str | None:
+def _impossible(candidates: DonorCandidates, where: Cell) -> str | None:
     """Return why nothing at all can be added, if so."""
-    scene, options = asked.scene, asked.options
+    scene, options = candidates.scene, candidates.options
     reasons = {
-        NO_CLASS: asked.class_name not in scene.ids,
-        NO_OBJECT: not len(asked.donors.number) or where.donor_class not in (None, asked.class_name),
+        NO_CLASS: candidates.class_name not in scene.ids,
+        NO_OBJECT: not len(candidates.donors.number)
+        or where.donor_class not in (None, candidates.class_name),
         NO_ROAD: "road" not in options.off and not scene.has_road,
-        NO_POINT: "perspective" not in options.off and asked.vanishing is None,
+        NO_POINT: "perspective" not in options.off and candidates.vanishing is None,
         NO_DEPTH: options.occlusion and scene.depth_m is None,
         NO_GROUND: options.moves and scene.ground is None,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def _first_refusals(asked: Asked, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
+def _first_refusals(candidates: DonorCandidates, where: Cell) -> tuple[list[str], NDArray[np.int64]]:
     """Return names of refusals, and for each object the number of the first that applies to it, or -1."""
-    index, scene, options = asked.donors, asked.scene, asked.options
+    index, scene, options = candidates.donors, candidates.scene, candidates.options
     skipped = options.off | ({"road"} if options.moves else set())  # a moved object is put on road
-    refusals = {name: ~check(asked) for name, check in INDEX_CHECKS.items() if name not in skipped}
+    refusals = {name: ~check(candidates) for name, check in INDEX_CHECKS.items() if name not in skipped}
     refusals[OWN_LOG] = (index.scene == scene.id) | (index.log == scene.log_id)
     if not options.moves:
         refusals[OUTSIDE] = np.asarray((index.box[:, 2:] > scene.size).any(axis=1))
@@ -151,7 +159,7 @@ def _accepted(
             return (), "size"
         if not _in_cell(np.array([patch.box]), where, scene.size)[0]:
             return (), OTHER_CELL
-    place = Place(scene, donor.class_name, patch, donor.median_value, reach, options)
+    place = PlacedDonor(scene, donor.class_name, patch, donor.median_value, reach, options)
     skipped = options.off if options.occlusion else options.off | set(DEPTH_CHECKS)
     for name, check in PLACE_CHECKS.items():
         if name not in skipped and not check(place):
@@ -225,19 +233,23 @@ def _drawn_thing(
     scene: Scene, classes: tuple[str, ...], rng: np.random.Generator, where: Cell, refused: Counter[str]
 ) -> Thing | None:
     wanted = set(classes) if where.donor_class is None else {where.donor_class} & set(classes)
-    found = [one for one in sorted(scene.things.values()) if scene.class_of(one) in wanted and not one.mixed]
-    if not found:
+    things = [
+        thing
+        for thing in sorted(scene.things.values())
+        if scene.class_of(thing) in wanted and not thing.mixed
+    ]
+    if not things:
         refused[NO_OBJECT] += 1
         return None
-    fitting = _in_cell(np.array([one.box for one in found]), where, scene.size)
-    chosen = [one for one, fits in zip(found, fitting.tolist(), strict=True) if fits]
-    if len(chosen) < len(found):
-        refused[OTHER_CELL] += len(found) - len(chosen)
+    fitting = _in_cell(np.array([thing.box for thing in things]), where, scene.size)
+    chosen = [thing for thing, fits in zip(things, fitting.tolist(), strict=True) if fits]
+    if len(chosen) < len(things):
+        refused[OTHER_CELL] += len(things) - len(chosen)
     return chosen[int(rng.integers(len(chosen)))] if chosen else None
 
 
 def _in_cell(boxes: NDArray[np.int32], where: Cell, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """Tell which boxes have their middle in the wanted cell and their longest side in the wanted range."""
+    """Return which boxes have their middle in the wanted cell and their longest side in the wanted range."""
     fits = np.ones(len(boxes), np.bool_)
     if where.position is not None:
         middle = (boxes[:, :2] + boxes[:, 2:]) / 2

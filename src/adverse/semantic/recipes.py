@@ -77,7 +77,7 @@ class Recipe:
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise _unreadable(text, str(error)) from error
         texts = (made.mutation, made.base, made.donor or "")
-        if not all(isinstance(one, str) for one in texts):
+        if not all(isinstance(name, str) for name in texts):
             raise _unreadable(text, "names that are not text")
         return made
 

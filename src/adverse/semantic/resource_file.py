@@ -68,7 +68,7 @@ class Blobs(NamedTuple):
         return self.data[batch][self.borders[batch][at] : self.borders[batch][at + 1]]
 
 
-class Stored(NamedTuple):
+class ResourceColumns(NamedTuple):
     """What a file holds: its key, columns of numbers and texts, columns of bytes."""
 
     key: str
@@ -128,17 +128,17 @@ def write_resources(
         Path(unfinished).unlink(missing_ok=True)
 
 
-def read_resources(path: Path) -> Stored:
-    """Map a file into memory; what is no resource set, or of another version, is an error."""
+def read_resources(path: Path) -> ResourceColumns:
+    """Map a file into memory; a file that is not a resource set, or of another version, is an error."""
     import pyarrow as pa  # noqa: PLC0415
 
     try:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        told = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
+        metadata = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
     except (OSError, pa.ArrowInvalid, ValueError) as error:
         raise _unreadable(path, " ".join(str(error).split())) from error
-    if told.get("version") != VERSION or table.schema != _schema(told.get("key", "")):
-        raise _unreadable(path, f"version {told.get('version')}")
+    if metadata.get("version") != VERSION or table.schema != _schema(metadata.get("key", "")):
+        raise _unreadable(path, f"version {metadata.get('version')}")
     columns: dict[str, NDArray[Any]] = {}
     for name, kind in NUMBERS.items():
         column = table[name].combine_chunks()
@@ -147,7 +147,7 @@ def read_resources(path: Path) -> Stored:
         columns[name] = table[name].combine_chunks().fill_null(False).to_numpy(zero_copy_only=False)
     for name in TEXTS:
         columns[name] = table[name].combine_chunks().fill_null("").to_numpy(zero_copy_only=False)
-    return Stored(told["key"], columns, {name: _blobs(table[name]) for name in BLOBS})
+    return ResourceColumns(metadata["key"], columns, {name: _blobs(table[name]) for name in BLOBS})
 
 
 def _sources(frame: Frame) -> list[Any]:
@@ -188,14 +188,14 @@ def _all_rows(
     with ThreadPoolExecutor(min(os.cpu_count() or 1, AT_ONCE)) as pool:
         for start in range(0, len(frames), AT_ONCE):
             some = frames[start : start + AT_ONCE]
-            for frame, found in zip(
-                some, pool.map(lambda one: _rows_or_fault(one, dataset, hashes), some), strict=True
+            for frame, rows in zip(
+                some, pool.map(lambda member: _rows_or_fault(member, dataset, hashes), some), strict=True
             ):
-                if isinstance(found, AdverseError):
-                    faults.append(found)
-                    yield {"scene": frame.id, "log": frame.log_id, "instance": 0, "fault": str(found)}
+                if isinstance(rows, AdverseError):
+                    faults.append(rows)
+                    yield {"scene": frame.id, "log": frame.log_id, "instance": 0, "fault": str(rows)}
                 else:
-                    yield from found
+                    yield from rows
                 done += 1
                 if watch is not None:
                     watch(done, len(frames))

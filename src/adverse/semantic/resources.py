@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import DataError, MutationError
 from adverse.semantic.resource_file import (
-    Stored,
+    ResourceColumns,
     Watch,
     hash_files,
     read_resources,
@@ -93,7 +93,7 @@ class Index(NamedTuple):
 class Resources:
     """The objects of a data set. `build` makes it, or finds it made; `open` takes a file."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: ResourceColumns) -> None:
         self.key = stored.key
         self._columns, self._blobs = stored.columns, stored.blobs
         self._rows = np.flatnonzero(self._columns["instance"] > 0)
@@ -115,7 +115,7 @@ class Resources:
         """
         if next(usable_frames(dataset), None) is None:
             raise DataError(
-                "there is nothing to cut out",
+                "there are no objects to cut out",
                 where=f"data set {dataset.name!r}",
                 got="no frame with both a label map and an instance map",
                 wanted="labels and instances for each image",
@@ -142,11 +142,11 @@ class Resources:
     @cached_property
     def notes(self) -> Mapping[str, int]:
         """What was seen while it was built, and not taken as an object."""
-        found: Counter[str] = Counter()
+        notes: Counter[str] = Counter()
         for row in np.flatnonzero(self._columns["instance"] == 0).tolist():
-            found.update(json.loads(self._columns["notes"][row] or "{}"))
-            found[UNREADABLE] += bool(self._columns["fault"][row])
-        return +found
+            notes.update(json.loads(self._columns["notes"][row] or "{}"))
+            notes[UNREADABLE] += bool(self._columns["fault"][row])
+        return +notes
 
     @cached_property
     def faults(self) -> Mapping[str, str]:

@@ -1,9 +1,9 @@
 """A scene: an image and what every pixel of it is, as one frozen value that mutations map to another.
 
 Instances are numbers that tell objects apart, 0 where there is none; the class of an object is the label of
-its pixels. A label without a name is void: it is not judged. A scene stands on a plane. For a pinhole camera,
-1/z of the points of a plane is a*u + b*v + c at column u and row v, so the size of a thing that is moved over
-the ground scales as that number does, and no camera matrix is needed.
+its pixels. A label without a name is void: it is not evaluated. A scene stands on a plane. For a pinhole
+camera, 1/z of the points of a plane is a*u + b*v + c at column u and row v, so the size of a thing that is
+moved over the ground scales as that number does, and no camera matrix is needed.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def _fitted(road: NDArray[np.bool_], depth_m: NDArray[np.float32]) -> GroundPlan
     rows, columns = rows[::step], columns[::step]
     nearness = 1 / depth_m[rows, columns].astype(np.float64)
     terms = np.stack([columns, rows, np.ones(len(rows))], axis=1).astype(np.float64)
-    kept = np.ones(len(rows), np.bool_)
-    found = np.zeros(3)
+    inliers = np.ones(len(rows), np.bool_)
+    plane = np.zeros(3)
     for _ in range(3):  # what is no road, or wrongly measured, falls out
-        found[:] = np.linalg.lstsq(terms[kept], nearness[kept], rcond=None)[0]
-        off = np.abs(terms @ found - nearness)
-        kept = off <= max(OUTLIER * 1.4826 * float(np.median(off)), 1e-6)
-    a, b, c = (float(value) for value in found)
+        plane[:] = np.linalg.lstsq(terms[inliers], nearness[inliers], rcond=None)[0]
+        off = np.abs(terms @ plane - nearness)
+        inliers = off <= max(OUTLIER * 1.4826 * float(np.median(off)), 1e-6)
+    a, b, c = (float(value) for value in plane)
     return GroundPlane(a, b, c, metric=True) if b > 0 else None
 
 
@@ -102,7 +102,7 @@ class Thing(NamedTuple):
 class Scene:
     """An image (H,W,3) RGB uint8 with labels (H,W) and instances (H,W); depth and camera where known.
 
-    `classes` names the labels; `horizon_row` is where a level ground ends, where the data tell it. The id is
+    `classes` names the labels; `horizon_row` is where a level ground ends, where the data give it. The id is
     the frame's, or for a mutated scene that of its base and its recipe.
     """
 
@@ -135,15 +135,15 @@ class Scene:
 
     @cached_property
     def picture(self) -> str:
-        """The hash of all that a SUT sees and is judged by: pixels, labels and instances."""
+        """The hash of all that a SUT sees and is scored on: pixels, labels and instances."""
         parts = (self.image, self.labels.astype(np.int32), self.instances.astype(np.int32))
         return digest(repr(self.image.shape), *(np.ascontiguousarray(part).tobytes() for part in parts))
 
     @cached_property
     def void(self) -> frozenset[int]:
-        """The labels of the scene that have no name and so are not judged."""
-        found = np.flatnonzero(np.bincount(self.labels.reshape(-1)))
-        return frozenset(found.tolist()) - self.classes.keys()
+        """The labels of the scene that have no name and so are not evaluated."""
+        present = np.flatnonzero(np.bincount(self.labels.reshape(-1)))
+        return frozenset(present.tolist()) - self.classes.keys()
 
     @cached_property
     def things(self) -> Mapping[int, Thing]:
@@ -183,7 +183,7 @@ class Scene:
         return self.classes.get(thing.label)
 
     def truth(self, categories: Sequence[str], *, smallest_px: int = 1) -> Truth:
-        """Return the objects of the scene as a detector is judged by: boxes around what is visible of each.
+        """Return the objects of the scene as a detector is scored on: boxes around what is visible of each.
 
         Objects with fewer than `smallest_px` visible pixels are ignored, and so are the parts of pixels that
         have the class of a category but belong to no object (a group).
@@ -212,7 +212,7 @@ def scene_of(frame: Frame, dataset: Dataset) -> Scene:
     if frame.labels is None or frame.instances is None:
         missing = "label map" if frame.labels is None else "instance map"
         raise DataError(
-            "semantic mutation needs to know what every pixel is",
+            "semantic mutation needs a label map and an instance map",
             where=f"frame {frame.id!r}",
             got=f"no {missing}",
             wanted="a label map and an instance map for each image",
@@ -268,13 +268,13 @@ def _things(labels: Labels, instances: Instances) -> list[Thing]:
     parts: dict[int, list[tuple[int, int, Box]]] = {}
     for value, count, box in zip(key[first].tolist(), pixels.tolist(), boxes.tolist(), strict=True):
         parts.setdefault(value >> 16, []).append((count, value & 0xFFFF, tuple(box)))
-    found = []
+    things = []
     for instance, some in parts.items():
         corners = np.array([box for _, _, box in some])
         box = (*corners[:, :2].min(axis=0).tolist(), *corners[:, 2:].max(axis=0).tolist())
         most = max(some, key=lambda part: (part[0], -part[1]))
-        found.append(Thing(instance, most[1], box, sum(part[0] for part in some), len(some) > 1))
-    return found
+        things.append(Thing(instance, most[1], box, sum(part[0] for part in some), len(some) > 1))
+    return things
 
 
 def _check(scene: Scene) -> None:

@@ -60,12 +60,12 @@ def _segments(gray: NDArray[np.uint8]) -> NDArray[np.float64]:
     calm = cv2.GaussianBlur(gray, (0, 0), 1.0)
     edges = cv2.Canny(calm, 40, 120)
     shortest = max(gray.shape[1] // 24, 8)
-    found = cv2.HoughLinesP(
+    hough = cv2.HoughLinesP(
         edges, 1, math.pi / 180, threshold=shortest, minLineLength=shortest, maxLineGap=shortest / 5
     )
-    if found is None:
+    if hough is None:
         return np.zeros((0, 4))
-    lines = found.reshape(-1, 4).astype(np.float64)
+    lines = hough.reshape(-1, 4).astype(np.float64)
     along = np.abs(lines[:, 2:] - lines[:, :2])
     slant = np.degrees(np.arctan2(along[:, 1], along[:, 0]))
     lines = lines[(slant > STEEP_DEG[0]) & (slant < STEEP_DEG[1])]
@@ -120,6 +120,6 @@ def _refined(
 ) -> tuple[float, float]:
     """Return the point nearest to all the lines that go to it, or the point itself if that runs away."""
     weight = np.sqrt(lengths)[:, None]
-    found = np.linalg.lstsq(normal * weight, offset * weight[:, 0], rcond=None)[0]
-    near = found if np.hypot(*(found - point)) <= 4 * MISS_PX else point
+    solution = np.linalg.lstsq(normal * weight, offset * weight[:, 0], rcond=None)[0]
+    near = solution if np.hypot(*(solution - point)) <= 4 * MISS_PX else point
     return float(near[0]), float(near[1])

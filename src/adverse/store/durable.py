@@ -54,16 +54,16 @@ def storage_errors(path: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise IncompleteError(
-                "the disk is full; what was finished is kept",
+                "the disk is full; finished work is kept",
                 where=str(path),
                 got=reason,
-                fix="Free some space and run the same command again: it goes on where it stopped.",
+                fix="Free some space and run the same command again: it resumes where it stopped.",
             ) from error
         raise StoreError(
             "the run folder cannot be written",
             where=str(path),
             got=reason,
-            fix="Give a folder you may write to with --out.",
+            fix="Choose a folder that you may write to with --out.",
         ) from error
 
 

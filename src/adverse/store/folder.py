@@ -48,7 +48,7 @@ OURS = {
 }
 """The names of the files that we write, by sub-folder; tables of the report are found by their seals."""
 BENCHMARK = "benchmark"
-"""What the files in results are called that a run only has when somebody asked for them."""
+"""What the files in results are called that a run has only on request."""
 SEALED = re.compile(
     r"(results|verdicts|report_tables)/\w[\w.-]*|(report|requirements)\.html|requirements\.csv"
 )
@@ -117,7 +117,7 @@ def existing_run(path: Path) -> RunFolder:
 
 
 def read_seals(folder: RunFolder) -> dict[str, Seal]:
-    """Return the seals by path below the run folder; none where nothing was worked out yet."""
+    """Return the seals by path below the run folder; none where nothing was computed yet."""
     try:
         data = json.loads(folder.seals.read_bytes())
         allowed = all(SEALED.fullmatch(name) for name in data["files"])
@@ -130,5 +130,5 @@ def read_seals(folder: RunFolder) -> dict[str, Seal]:
     raise StoreError(
         "the list of results was changed after it was written",
         where=str(folder.seals),
-        fix=f"Delete it and run adverse analyze {folder.path}: results are worked out again.",
+        fix=f"Delete it and run adverse analyze {folder.path}: results are computed again.",
     )

@@ -2,7 +2,7 @@
 
 What was appended survives kill -9 and a power cut. A last line that a crash left unfinished was never
 acknowledged and does not count; damage anywhere else is an error, never a guess. Reading changes nothing:
-whoever holds the folder's lock calls `mend` before adding to a journal.
+the holder of the folder's lock calls `mend` before adding to a journal.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_checked(path: Path, what: str) -> tuple[list[str], bool]:
             raise StoreError(
                 f"the {what} was changed or is damaged",
                 where=f"{path}, line {number}",
-                got="a line that does not match its own check",
+                got="a line that does not match its checksum",
                 fix="Restore the folder from a copy, or run again with --fresh.",
             )
         bodies.append(body)
@@ -77,9 +77,9 @@ class Journal(ABC, Generic[E]):
 
     def forget(self, lost: Callable[[E], bool]) -> int:
         """Drop entries, and return how many; the file on disk follows with `mend`."""
-        kept = [entry for entry in self.entries if not lost(entry)]
-        dropped = len(self.entries) - len(kept)
-        self.entries = kept
+        remaining = [entry for entry in self.entries if not lost(entry)]
+        dropped = len(self.entries) - len(remaining)
+        self.entries = remaining
         self._stale = self._stale or dropped > 0
         return dropped
 

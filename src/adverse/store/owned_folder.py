@@ -132,7 +132,7 @@ def claim(folder: Path, kind: str, *, besides: str | None = None) -> None:
 
 
 def is_marked(folder: Path, kind: str) -> bool:
-    """Tell whether we made a folder, for this kind of content."""
+    """Return whether we made a folder, for this kind of content."""
     path = folder / MARK
     try:
         return not path.is_symlink() and path.read_bytes() == _mark(kind)

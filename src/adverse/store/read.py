@@ -1,20 +1,17 @@
 """A run folder as arrays: all that the quick half ever reads.
 
-Whoever makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
+Code that makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
 not as it was written. Parquet files are read through DuckDB, one SUT at a time, in the order of the frames
 table, so that nothing downstream depends on how the work was cut or in which order it finished.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,89 +21,26 @@ from numpy.typing import NDArray
 from adverse.content import ChangedError
 from adverse.errors import IncompleteError, StoreError
 from adverse.store.folder import FORMAT, RunFolder, read_seals
+from adverse.store.queries import DetectionFiles
 from adverse.store.records import SCHEMA
 from adverse.store.run import Run, differences, run_of
 from adverse.store.seals import broken_seal, state_of, verify, write_derived
+from adverse.store.tables import (
+    STATUSES,
+    Answers,
+    Frames,
+    PixelCounts,
+    RankedClasses,
+    TruthTable,
+    place_in_group,
+    positions,
+    vectors,
+)
 from adverse.types import Task
-
-OK, FAULT, QUARANTINED = 0, 1, 2
-STATUSES = ("ok", "fault", "quarantined")
-
-
-@dataclass(frozen=True, eq=False)
-class Frames:
-    """The frames of a run, in order; `log` indexes `logs`, `test` marks the test split."""
-
-    ids: tuple[str, ...]
-    logs: tuple[str, ...]
-    log: NDArray[np.int64]
-    test: NDArray[np.bool_]
-    poses: NDArray[np.float64]
-    """world_from_camera (F,4,4); NaN where it is not known."""
-    cameras: NDArray[np.float64]
-    """fx fy cx cy width height baseline_m (F,7); NaN where it is not known."""
-    time_s: NDArray[np.float64]
-    """When each was taken (F,), from any beginning of its log; NaN where it is not known."""
-
-
-@dataclass(frozen=True, eq=False)
-class TruthTable:
-    """True objects of some classes, sorted by frame; `frame` indexes Frames, `labels` those classes."""
-
-    frame: NDArray[np.int64]
-    boxes: NDArray[np.float64]
-    labels: NDArray[np.int64]
-    ignore: NDArray[np.bool_]
-    positions_m: NDArray[np.float64]
-    """Annotated world positions (T,3); NaN where there is none."""
-    place: NDArray[np.int64]
-    """Which of its frame's true objects it is, in the order of the data set."""
-    area: NDArray[np.float64]
-    """Pixels that it covers, as annotated or, where that is not told, those of its box."""
-    crowd: NDArray[np.bool_]
-    """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What one SUT said under one setting: a row for each frame that was planned.
-
-    `frame` indexes Frames; `status` is OK, FAULT or QUARANTINED; the detections of row r are
-    `offsets[r]:offsets[r+1]`, of the classes asked for only.
-    """
-
-    frame: NDArray[np.int64]
-    status: NDArray[np.int8]
-    offsets: NDArray[np.int64]
-    boxes: NDArray[np.float32]
-    scores: NDArray[np.float32]
-    labels: NDArray[np.int64]
-    depths_m: NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class PixelCounts:
-    """What a segmenter came to under one setting: a row for each frame that was planned.
-
-    `counts` (F, C, C + 1) are pixels by true and predicted class; the last column is what is no class.
-    """
-
-    frame: NDArray[np.int64]
-    status: NDArray[np.int8]
-    counts: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """What a classifier said under one setting: the best classes of each frame, best first."""
-
-    frame: NDArray[np.int64]
-    status: NDArray[np.int8]
-    best: list[list[str]]
 
 
 class Store:
-    """Reads a run; whoever makes or shows numbers gets it from `finished`, which looks at the files first."""
+    """Reads a run; code that makes or shows numbers gets it from `finished`, which checks the files first."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -117,20 +51,20 @@ class Store:
                 where=str(folder.manifest),
                 got=f"format {self._manifest.get('format')}",
                 wanted=f"format {FORMAT}",
-                fix="Run the study again in the same folder: what is still good is used again.",
+                fix="Run the study again in the same folder: what is still valid is reused.",
             )
         if not folder.cells.exists():
             raise StoreError(
-                "the run has not got far enough to be looked at",
+                "the run has no results yet",
                 where=str(folder.path),
-                fix="Run the study again: it goes on where it stopped.",
+                fix="Run the study again: it resumes where it stopped.",
             )
-        self._cells = pq.read_table(folder.cells)
+        self._detections = DetectionFiles(folder)
         self._read: dict[str, tuple[int, int, int]] = {}
 
     @cached_property
     def state(self) -> str:
-        """What the run is now, as what is worked out from it is sealed with."""
+        """The state of the run, which everything computed from it is sealed with."""
         return state_of(self.folder, self._manifest)
 
     def result(self, name: str) -> Path | None:
@@ -149,13 +83,13 @@ class Store:
         return path
 
     def write(self, files: Mapping[str, bytes]) -> list[Path]:
-        """Write files worked out from this state of the run, by path below its folder, and seal them."""
+        """Write files computed from this state of the run, by path below its folder, and seal them."""
         write_derived(self.folder, self.state, files)
         return [self.folder.path / name for name in files]
 
     @cached_property
     def run(self) -> Run:
-        """What was run, on what, and how it is to be judged."""
+        """What was run, on what, and how it is to be evaluated."""
         return run_of(self._manifest, where=str(self.folder.manifest))
 
     def changes_since(self, earlier: Store) -> list[str]:
@@ -192,8 +126,8 @@ class Store:
             tuple(log.dictionary.to_pylist()),
             log.indices.to_numpy().astype(np.int64),
             pc.equal(table["split"], "test").to_numpy(),
-            _vectors(table["world_from_camera"], 16).reshape(-1, 4, 4),
-            _vectors(table["camera"], 7),
+            vectors(table["world_from_camera"], 16).reshape(-1, 4, 4),
+            vectors(table["camera"], 7),
             pc.fill_null(table["time_s"], np.nan).to_numpy(),
         )
 
@@ -205,10 +139,10 @@ class Store:
     def truth_of(self, classes: tuple[str, ...]) -> TruthTable:
         """Return the true objects of the given classes."""
         table = pq.read_table(self.folder.truth)
-        labels = _positions(table["label"], classes)
-        place = _place_in_group(_positions(table["frame"], self.frames.ids))[labels >= 0]
+        labels = positions(table["label"], classes)
+        place = place_in_group(positions(table["frame"], self.frames.ids))[labels >= 0]
         table = table.filter(pa.array(labels >= 0))
-        frame = _positions(table["frame"], self.frames.ids)
+        frame = positions(table["frame"], self.frames.ids)
         boxes = table["box"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
         ignore = table["ignore"].to_numpy()
         area = pc.fill_null(table["area"], np.nan).to_numpy()
@@ -219,7 +153,7 @@ class Store:
             boxes[order],
             labels[labels >= 0][order],
             ignore[order],
-            _vectors(table["position_m"], 3)[order],
+            vectors(table["position_m"], 3)[order],
             place[order],
             np.where(np.isnan(area), (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), area)[order],
             crowd[order],
@@ -232,13 +166,12 @@ class Store:
     @cached_property
     def _truth_depths_m(self) -> NDArray[np.float32]:
         baseline = self.run.baseline.id
-        cells = self._cells.filter(pc.equal(self._cells["setting"], baseline))
-        cells = cells.filter(pc.equal(cells["sut"], self.suts[0]))
-        table = self._select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
+        cells = self._detections.cells_of(sut=self.suts[0], settings=[baseline])
+        table = self._detections.select("d.frame, d.truth_depths", cells, "WHERE d.truth_depths IS NOT NULL")
         depths = np.full(len(self.truth.frame), np.nan, np.float32)
         if table is None:
             return depths
-        rows = _positions(table["frame"], self.frames.ids).tolist()
+        rows = positions(table["frame"], self.frames.ids).tolist()
         by_frame = dict(zip(rows, table["truth_depths"].to_pylist(), strict=True))
         for row, (frame, place) in enumerate(zip(self.truth.frame, self.truth.place, strict=True)):
             if int(frame) in by_frame:
@@ -253,13 +186,12 @@ class Store:
         settings: Iterable[str] | None = None,
         frames: Sequence[str] | None = None,
     ) -> dict[str, Answers]:
-        """Return what a SUT said about the targets, or the given classes, by setting; of some frames only."""
+        """Return a SUT's detections of the targets, or the given classes, by setting; of some frames only."""
         wanted = list(self.groups if settings is None else settings)
-        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
-        cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(wanted, pa.string())))
-        if frames is not None:
-            cells = self._with_frames(cells, frames)
-        table = self._select("d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths", cells, "")
+        cells = self._detections.cells_of(sut=sut, settings=wanted, frames=frames)
+        table = self._detections.select(
+            "d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths", cells, ""
+        )
         if table is None:
             return {}
         if frames is not None:
@@ -269,14 +201,13 @@ class Store:
         return {name: self._answers(table.filter(pc.equal(setting, name)), wanted_classes) for name in wanted}
 
     def detections(self, sut: str, setting: str) -> pa.Table:
-        """Return what a SUT said under a setting, of all classes: frame, status, boxes, scores, labels."""
-        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
-        cells = cells.filter(pc.equal(cells["setting"], setting))
+        """Return a SUT's detections under a setting, of all classes: frame, status, boxes, scores, labels."""
+        cells = self._detections.cells_of(sut=sut, settings=[setting])
         columns = ("frame", "status", "boxes", "scores", "labels")
-        table = self._select(", ".join(f"d.{name}" for name in columns), cells, "")
+        table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells)
         if table is None:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
-        return table.take(pa.array(np.argsort(_positions(table["frame"], self.frames.ids), kind="stable")))
+        return table.take(pa.array(np.argsort(positions(table["frame"], self.frames.ids), kind="stable")))
 
     @property
     def task(self) -> Task:
@@ -285,7 +216,7 @@ class Store:
 
     @property
     def pixel_classes(self) -> tuple[str, ...]:
-        """The pixel classes that are judged, each once."""
+        """The pixel classes that are evaluated, each once."""
         return tuple(dict.fromkeys(self.run.data.pixel_classes.values()))
 
     @cached_property
@@ -294,31 +225,31 @@ class Store:
         return tuple(pq.read_table(self.folder.frames, columns=["category"])["category"].to_pylist())
 
     def pixel_counts(self, sut: str) -> dict[str, PixelCounts]:
-        """Return what a segmenter came to, by setting."""
+        """Return the confusion counts of a segmenter, by setting."""
         return {setting: self._pixel_counts(table) for setting, table in self._rows(sut, "confusion")}
 
-    def ranked(self, sut: str) -> dict[str, Ranked]:
-        """Return what a classifier said, by setting."""
+    def ranked(self, sut: str) -> dict[str, RankedClasses]:
+        """Return the ranked classes of a classifier, by setting."""
         by_setting = {}
         for setting, table in self._rows(sut, "ranked"):
             best = [row or [] for row in table["ranked"].to_pylist()]
-            by_setting[setting] = Ranked(*self._frame_and_status(table), best)
+            by_setting[setting] = RankedClasses(*self._frame_and_status(table), best)
         return by_setting
 
     def _rows(self, sut: str, column: str) -> Iterator[tuple[str, pa.Table]]:
         """Yield one table for each setting, in the order of the frames."""
-        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
-        table = self._select(f"d.frame, d.setting, d.status, d.{column}", cells, "")
+        cells = self._detections.cells_of(sut=sut)
+        table = self._detections.select(f"d.frame, d.setting, d.status, d.{column}", cells)
         if table is None:
             return
         for setting in self.groups:
             mine = table.filter(pc.equal(table["setting"], setting))
-            order = np.argsort(_positions(mine["frame"], self.frames.ids), kind="stable")
+            order = np.argsort(positions(mine["frame"], self.frames.ids), kind="stable")
             yield setting, mine.take(pa.array(order)).combine_chunks()
 
     def _frame_and_status(self, table: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        status = _positions(table["status"], STATUSES).astype(np.int8)
-        return _positions(table["frame"], self.frames.ids), status
+        status = positions(table["status"], STATUSES).astype(np.int8)
+        return positions(table["frame"], self.frames.ids), status
 
     def _pixel_counts(self, table: pa.Table) -> PixelCounts:
         columns = (*self.pixel_classes, "")
@@ -326,18 +257,17 @@ class Store:
         row = np.repeat(np.arange(len(lists)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
         entries = lists.flatten()
         counts = np.zeros((len(lists), len(columns) - 1, len(columns)), np.int64)
-        true = _positions(entries.field("true"), self.pixel_classes)
-        predicted = _positions(entries.field("predicted"), columns)
+        true = positions(entries.field("true"), self.pixel_classes)
+        predicted = positions(entries.field("predicted"), columns)
         counts[row, true, predicted] = entries.field("pixels").to_numpy()
         return PixelCounts(*self._frame_and_status(table), counts)
 
-    def told(self, sut: str, settings: Iterable[str]) -> pa.Table:
-        """Return frame, setting, status, reason and what the mutation told, under some settings."""
-        columns = ("frame", "setting", "status", "reason", "told")
-        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
-        cells = cells.filter(pc.is_in(cells["setting"], value_set=pa.array(list(settings), pa.string())))
+    def mutation_details(self, sut: str, settings: Iterable[str]) -> pa.Table:
+        """Return frame, setting, status, reason and the details of the mutation, under some settings."""
+        columns = ("frame", "setting", "status", "reason", "details")
+        cells = self._detections.cells_of(sut=sut, settings=settings)
         order = "ORDER BY d.setting, d.frame"
-        table = self._select(", ".join(f"d.{name}" for name in columns), cells, order)
+        table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells, order)
         return pa.table({name: pa.array([], pa.null()) for name in columns}) if table is None else table
 
     def label_maps(self, sut: str) -> dict[str, dict[str, bytes | None]]:
@@ -348,188 +278,99 @@ class Store:
         }
 
     def counts(self) -> list[dict[str, Any]]:
-        """Return how many rows of each SUT and setting came to which status, with one reason each.
+        """Return how many rows of each SUT and setting have which status, with one reason each.
 
-        `unstable` counts the frames that were asked about twice and answered differently; `attempts`,
+        `unstable` counts the frames that were run twice with different answers; `attempts`,
         `failed_attempts` and `outages` are sums, `retried` the failed attempts before an answer.
         """
-        table = self._select(
+        table = self._detections.select(
             """d.sut, d.setting, d.status, count(*) AS n, min(d.frame) AS frame, min(d.reason) AS reason,
             count(*) FILTER (NOT d.repeats) AS unstable, sum(d.attempts)::BIGINT AS attempts,
             sum(d.failed_attempts)::BIGINT AS failed_attempts, sum(d.outages)::BIGINT AS outages,
             coalesce(sum(d.failed_attempts) FILTER (d.status = 'ok'), 0)::BIGINT AS retried""",
-            self._cells,
-            "GROUP BY ALL ORDER BY ALL",
+            tail="GROUP BY ALL ORDER BY ALL",
         )
         return [] if table is None else list(table.to_pylist())
 
     def pixel_hashes(self, frames: Sequence[str]) -> dict[str, str]:
         """Return the hash of the pixels before mutation of those of some frames that were looked at."""
-        cells = self._cells.filter(pc.equal(self._cells["setting"], self.run.baseline.id))
-        cells = self._with_frames(cells, frames)
-        table = self._select("DISTINCT d.frame, d.pixels", cells, "WHERE d.pixels IS NOT NULL")
+        cells = self._detections.cells_of(settings=[self.run.baseline.id], frames=frames)
+        table = self._detections.select("DISTINCT d.frame, d.pixels", cells, "WHERE d.pixels IS NOT NULL")
         return {} if table is None else {row["frame"]: row["pixels"] for row in table.to_pylist()}
 
     def frames_of_two_images(self) -> list[str]:
         """Return the frames whose rows do not all have the same hash of the pixels before mutation."""
-        table = self._select(
-            "d.frame", self._cells, "GROUP BY d.frame HAVING count(DISTINCT d.pixels) > 1 ORDER BY d.frame"
+        table = self._detections.select(
+            "d.frame",
+            tail="GROUP BY d.frame HAVING count(DISTINCT d.pixels) > 1 ORDER BY d.frame",
         )
         return [] if table is None else list(table["frame"].to_pylist())
 
     def record(self, sut: str, setting: str, frame: str) -> dict[str, Any] | None:
-        """Return all that was kept of one answer of a segmenter or classifier; None if it was not asked."""
-        cells = self._cells.filter(pc.equal(self._cells["sut"], sut))
-        cells = cells.filter(pc.equal(cells["setting"], setting))
+        """Return all that was kept of one answer of a segmenter or classifier; None if there is none."""
+        cells = self._detections.cells_of(sut=sut, settings=[setting], frames=[frame])
         columns = "d.status, d.reason, d.label_map, d.ranked, d.ranked_scores"
-        cells = self._with_frames(cells, [frame])
-        table = self._select(columns, cells, "WHERE d.frame = $frame", frame=frame)
+        table = self._detections.select(columns, cells, "WHERE d.frame = $frame", frame=frame)
         return table.to_pylist()[0] if table is not None and table.num_rows else None
 
     def lowest_scores(self) -> dict[str, dict[str, float]]:
         """Return the lowest score of each SUT that detected anything, and of how many detections."""
-        table = self._select(
+        table = self._detections.select(
             "d.sut, min(list_min(d.scores)) AS lowest, sum(len(d.scores)) AS detections",
-            self._cells,
-            "WHERE len(d.scores) > 0 GROUP BY ALL ORDER BY ALL",
+            tail="WHERE len(d.scores) > 0 GROUP BY ALL ORDER BY ALL",
         )
         rows = [] if table is None else table.to_pylist()
         return {row["sut"]: {"lowest": row["lowest"], "detections": int(row["detections"])} for row in rows}
 
     def notes(self) -> dict[str, int]:
         """Return what decoding normalised, and on how many frames."""
-        table = self._select(
+        table = self._detections.select(
             "d.notes, count(DISTINCT d.frame) AS n",
-            self._cells,
-            "WHERE d.notes IS NOT NULL GROUP BY ALL ORDER BY ALL",
+            tail="WHERE d.notes IS NOT NULL GROUP BY ALL ORDER BY ALL",
         )
         return {} if table is None else {row["notes"]: row["n"] for row in table.to_pylist()}
 
     def troubles(self) -> pa.Table:
         """Return every row that did not end well: SUT, setting, frame, status, reason."""
         columns = ("sut", "setting", "frame", "status", "reason")
-        table = self._select(
-            ", ".join(f"d.{name}" for name in columns), self._cells, "WHERE d.status <> 'ok' ORDER BY ALL"
+        table = self._detections.select(
+            ", ".join(f"d.{name}" for name in columns),
+            tail="WHERE d.status <> 'ok' ORDER BY ALL",
         )
         return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
 
     def retries(self) -> pa.Table:
-        """Return every row that was answered only when asked again: what it took, and why it failed first."""
+        """Return every row that succeeded only on a retry: the attempts, and why the first failed."""
         columns = ("sut", "setting", "frame", "attempts", "failed_attempts", "outages", "retried")
-        table = self._select(
+        table = self._detections.select(
             ", ".join(f"d.{name}" for name in columns),
-            self._cells,
-            "WHERE d.retried IS NOT NULL AND d.status = 'ok' ORDER BY ALL",
+            tail="WHERE d.retried IS NOT NULL AND d.status = 'ok' ORDER BY ALL",
         )
         if table is not None:
             return table
         return pa.table({name: pa.array([], SCHEMA.field(name).type) for name in columns})
 
-    @cached_property
-    def _spans(self) -> dict[str, tuple[str, str]]:
-        """The first and last frame id, by their text, of every file of detections that tells."""
-        place = SCHEMA.get_field_index("frame")
-        spans: dict[str, tuple[str, str]] = {}
-        for file in dict.fromkeys(self._cells["file"].to_pylist()):
-            try:
-                groups = pq.read_metadata(self.folder.detections / file)
-            except (OSError, pa.ArrowException):
-                continue  # who reads the file itself says what is wrong with it
-            statistics = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
-            if statistics and all(column is not None and column.has_min_max for column in statistics):
-                spans[file] = (
-                    min(column.min for column in statistics),
-                    max(column.max for column in statistics),
-                )
-        return spans
-
-    def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
-        """Return the cells whose files can hold one of some frames: few of many, where logs are long."""
-        wanted = sorted(frames)
-        kept = [
-            file
-            for file in dict.fromkeys(cells["file"].to_pylist())
-            if file not in self._spans or _between(wanted, *self._spans[file])
-        ]
-        return cells.filter(pc.is_in(cells["file"], value_set=pa.array(kept, pa.string())))
-
-    def _select(self, columns: str, cells: pa.Table, tail: str, **named: str) -> pa.Table | None:
-        """Query the rows of the given cells; None when there are no cells."""
-        files = sorted(set(cells["file"].to_pylist()))
-        if not files:
-            return None
-        try:
-            with duckdb.connect() as connection:
-                connection.execute("SET enable_progress_bar = false")  # it would print between our lines
-                connection.register("cells", cells)
-                paths = [str(self.folder.detections / name) for name in files]
-                sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
-                    SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
-                                      AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
-                return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
-        except duckdb.Error as error:
-            raise StoreError(
-                "the detections cannot be read",
-                where=str(self.folder.detections),
-                got=str(error).partition("\n")[0],
-                fix=f"Run adverse verify {self.folder.path} to find the damaged file.",
-            ) from error
-
     def _answers(self, table: pa.Table, classes: tuple[str, ...]) -> Answers:
-        frame = _positions(table["frame"], self.frames.ids)
+        frame = positions(table["frame"], self.frames.ids)
         order = np.argsort(frame, kind="stable")
         table = table.take(pa.array(order)).combine_chunks()
         lists = table["scores"].combine_chunks()
         counts = pc.list_value_length(lists).to_numpy()
-        labels = _positions(table["labels"].combine_chunks().flatten(), classes)
-        kept = labels >= 0
-        row = np.repeat(np.arange(len(counts)), counts)[kept]
+        labels = positions(table["labels"].combine_chunks().flatten(), classes)
+        counted = labels >= 0
+        row = np.repeat(np.arange(len(counts)), counts)[counted]
         boxes = table["boxes"].combine_chunks().flatten().flatten().to_numpy().reshape(-1, 4)
         return Answers(
             frame=frame[order],
-            status=_positions(table["status"], STATUSES).astype(np.int8),
+            status=positions(table["status"], STATUSES).astype(np.int8),
             offsets=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(counts)))]).astype(
                 np.int64
             ),
-            boxes=boxes[kept],
-            scores=lists.flatten().to_numpy()[kept],
-            labels=labels[kept],
-            depths_m=table["depths"].combine_chunks().flatten().to_numpy()[kept],
+            boxes=boxes[counted],
+            scores=lists.flatten().to_numpy()[counted],
+            labels=labels[counted],
+            depths_m=table["depths"].combine_chunks().flatten().to_numpy()[counted],
         )
-
-
-def _between(ordered: Sequence[str], first: str, last: str) -> bool:
-    """Tell whether one of some sorted names lies between two others."""
-    at = bisect_left(ordered, first)
-    return at < len(ordered) and ordered[at] <= last
-
-
-def _vectors(column: Any, width: int) -> NDArray[np.float64]:
-    """Return a column of lists as (N, width); NaN where a list is missing."""
-    rows = [[np.nan] * width if value is None else value for value in column.to_pylist()]
-    return np.array(rows, np.float64).reshape(-1, width)
-
-
-def _place_in_group(group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each entry how many of the same group stand before it."""
-    order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], group[order], side="left")
-    place = np.empty(len(group), np.int64)
-    place[order] = np.arange(len(group)) - starts
-    return place
-
-
-def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-def _positions(column: Any, values: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return the position of each entry in `values`, -1 where it is not there."""
-    positions = pc.index_in(column, value_set=pa.array(values, pa.string()))
-    if isinstance(positions, pa.ChunkedArray):
-        positions = positions.combine_chunks()
-    filled: NDArray[np.int64] = pc.fill_null(positions, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return filled
 
 
 def finished(path: Path, *, results: bool = True) -> Store:
@@ -547,10 +388,10 @@ def finished(path: Path, *, results: bool = True) -> Store:
         outages = manifest.get("outages", {}).items()
         unasked = [f"SUT {sut!r} could not be asked about {facts['images']} images" for sut, facts in outages]
         raise IncompleteError(
-            "the run is not finished, and half of it would give half-true numbers",
+            "the run is not finished, so its numbers would be wrong",
             where=str(path),
             got=", ".join(unasked) or _older_results(folder),
-            fix="Run the study again with the same command: it goes on where it stopped.",
+            fix="Run the study again with the same command: it resumes where it stopped.",
         )
     for problem in verify(folder, inputs=False, results=results).problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
@@ -570,7 +411,7 @@ def _refuse_mixed(store: Store) -> None:
     mixed = store.frames_of_two_images()
     if mixed:
         raise StoreError(
-            "answers about one frame are about two images",
+            "one frame was decoded to different images",
             where=f"{store.folder.path}, frame {mixed[0]!r}",
             got=f"{len(mixed)} frame{'s' if len(mixed) > 1 else ''} with more than one hash of the pixels",
             wanted="all settings and SUTs of a frame on the same image",

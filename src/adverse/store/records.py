@@ -1,4 +1,4 @@
-"""What one (frame, setting, SUT) came to, and the Parquet table of many.
+"""The result of one (frame, setting, SUT), and the Parquet table of many.
 
 One row each, also where nothing was found or nothing could be run, so that counts always add up:
 planned = ok + fault + quarantined. What a worker hands over may also be unreachable: nothing is known of the
@@ -50,7 +50,7 @@ SCHEMA = pa.schema(
         ("label_map", pa.binary()),  # of a segmenter, if the study keeps them: PNG of its own labels
         ("ranked", pa.list_(pa.string())),  # of a classifier: the best classes, best first
         ("ranked_scores", pa.list_(pa.float32())),
-        ("told", pa.map_(pa.string(), pa.float64())),  # numbers that a mutation told about what it did
+        ("details", pa.map_(pa.string(), pa.float64())),  # numbers that a mutation reports about what it did
     ]
 )
 PLAIN = SCHEMA.names[:13]
@@ -84,7 +84,7 @@ class Record:
     label_map: bytes | None = None
     ranked: list[str] | None = None
     ranked_scores: list[float] | None = None
-    told: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, float] = field(default_factory=dict)
 
 
 def to_parquet(records: Sequence[Record]) -> bytes:
@@ -117,8 +117,8 @@ def table_bytes(table: pa.Table) -> bytes:
 
 def _column(records: Sequence[Record], name: str) -> pa.Array:
     values = [getattr(record, name) for record in records]
-    if name == "told":
-        values = [sorted(told.items()) or None for told in values]
+    if name == "details":
+        values = [sorted(details.items()) or None for details in values]
     return pa.array(values, SCHEMA.field(name).type)
 
 

@@ -1,7 +1,7 @@
-"""A run as one typed value: what was run, on what, and how it is to be judged.
+"""A run as one typed value: what was run, on what, and how it is to be evaluated.
 
-The manifest is plain JSON, for people and other programs. Above the store nobody reads it key by key: they
-take this value, which is made and checked here, once, or ask what changed between two manifests.
+The manifest is plain JSON, for people and other programs. Above the store no code reads it key by key: it
+takes this value, which is made and checked here, once, or asks what changed between two manifests.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Run:
-    """What was run, on what, and how it is to be judged. The first setting is the baseline."""
+    """What was run, on what, and how it is to be evaluated. The first setting is the baseline."""
 
     name: str
     task: Task
@@ -126,7 +126,7 @@ def run_of(manifest: Mapping[str, Any], *, where: str) -> Run:
             "the manifest does not describe a run",
             where=where,
             got=f"{type(error).__name__}: {error}",
-            fix="Run the study again in the same folder: what is still good is used again.",
+            fix="Run the study again in the same folder: what is still valid is reused.",
         ) from error
 
 

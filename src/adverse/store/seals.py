@@ -1,4 +1,4 @@
-"""What was worked out from a run: the hash of every such file, and the state of the run it was made from.
+"""What was computed from a run: the hash of every such file, and the state of the run it was made from.
 
 seals.json lists the files of results/, verdicts/ and the report that our commands wrote. A file whose content
 is another one, or that nobody sealed, is not read. Neither is one that was made from another state of the run
@@ -55,7 +55,7 @@ def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
 
 
 def write_derived(folder: RunFolder, state: str, files: Mapping[str, bytes]) -> None:
-    """Write files that were worked out from a state of the run (by path below its folder), and seal them."""
+    """Write files that were computed from a state of the run (by path below its folder), and seal them."""
     hashes = {}
     for name, data in files.items():
         path = folder.path / name
@@ -80,7 +80,7 @@ def drop_derived(folder: RunFolder, names: Iterable[str]) -> None:
 
 
 def drop_of_other_states(folder: RunFolder, state: str) -> None:
-    """Delete what was worked out from other states of the run."""
+    """Delete what was computed from other states of the run."""
     drop_derived(folder, [name for name, seal in read_seals(folder).items() if seal.state != state])
 
 
@@ -103,9 +103,9 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
         )
     if sha256 != seal.sha256:
         return StoreError(
-            "a file is gone" if sha256 == MISSING else "a file was changed",
+            "a file is missing" if sha256 == MISSING else "a file was changed",
             where=str(path),
-            got="nothing there" if sha256 == MISSING else f"sha256 {sha256}",
+            got="no such file" if sha256 == MISSING else f"sha256 {sha256}",
             wanted=f"sha256 {seal.sha256}",
             fix=again,
         )
@@ -121,7 +121,7 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
 
 
 def derived_files(folder: RunFolder) -> list[str]:
-    """Return the files that must be as they were sealed, and those in their places that nobody sealed.
+    """Return the files that must be as they were sealed, and those in their places that are not sealed.
 
     Pages and pictures are not among them: no command reads them, and who likes may delete or change them.
     """
@@ -154,15 +154,15 @@ def _write_seals(folder: RunFolder, seals: Mapping[str, Seal]) -> None:
 
 
 @dataclass(frozen=True)
-class Verified:
+class Verification:
     """How many files were checked, and what was wrong with which."""
 
     files: int
     problems: tuple[AdverseError, ...]
 
 
-def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verified:
-    """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was worked out."""
+def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verification:
+    """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was computed."""
     manifest = folder.read_manifest()
     sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
     problems: list[AdverseError] = _wrong(sealed)
@@ -183,18 +183,18 @@ def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> V
     if results:
         derived = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
         files, problems = files + derived.files, [*problems, *derived.problems]
-    return Verified(files, tuple(problems))
+    return Verification(files, tuple(problems))
 
 
-def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verified:
-    """Check what was worked out; against the state of the run only where that is `whole`."""
+def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verification:
+    """Check what was computed; against the state of the run only where that is `whole`."""
     try:
         seals, names = read_seals(folder), derived_files(folder)
     except StoreError as error:
-        return Verified(1, (error,))
+        return Verification(1, (error,))
     state = state_of(folder, manifest) if whole else None
     broken = (broken_seal(folder, name, seals.get(name), state) for name in names)
-    return Verified(len(names), tuple(problem for problem in broken if problem is not None))
+    return Verification(len(names), tuple(problem for problem in broken if problem is not None))
 
 
 def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
@@ -205,9 +205,9 @@ def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
             missing = sha256 == MISSING
             problems.append(
                 StoreError(
-                    "a file is gone" if missing else "a file was changed",
+                    "a file is missing" if missing else "a file was changed",
                     where=str(path),
-                    got="nothing there" if missing else f"sha256 {sha256}",
+                    got="no such file" if missing else f"sha256 {sha256}",
                     wanted=f"sha256 {wanted}",
                     fix="Restore it from a copy, or run the study again: only what changed is re-run.",
                 )

@@ -21,7 +21,7 @@ from typing import Any
 
 from adverse import plugins
 from adverse.content import PlannedFiles, digest
-from adverse.data.write import image_bytes
+from adverse.data.images import image_bytes
 from adverse.errors import StudyError
 from adverse.processes import ONE_THREAD, SAFE_PATH
 from adverse.store.durable import append_line, storage_errors, write_file
@@ -109,7 +109,9 @@ def export_job(file: StudyFile) -> tuple[Dataset, StudyJob]:
     dataset = read_dataset(file, registry)
     job = job_of(file, dataset, read_settings(file, registry)[1:])
     if not job.settings:
-        raise StudyError("there is nothing to apply", fix="Name a --mutation, or mutations: in the study.")
+        raise StudyError(
+            "there is no mutation to apply", fix="Name a --mutation, or mutations: in the study."
+        )
     return dataset, job
 
 
@@ -266,5 +268,5 @@ def _prepare_worker(job: StudyJob, target: Path) -> None:
 
 def _make(task: Task) -> list[str | None]:
     if _maker is None:
-        raise RuntimeError("the worker was not prepared")
+        raise RuntimeError("internal error: the worker was not initialised")
     return _maker.make(task)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.content import digest
-from adverse.depth.validity import Policy, usable
+from adverse.depth import Policy, usable
 from adverse.errors import AdverseError, one_line
 from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry
@@ -36,16 +36,16 @@ class FrameVersion:
     depth_m: Depth | None = None
     """The depth map as stored, when detections are to be located."""
     labels: NDArray[np.uint8] | None = None
-    """The true label map, when pixels are judged."""
-    told: Mapping[str, float] = field(default_factory=dict)
-    """What the mutation told about what it did."""
+    """The true label map, when pixels are evaluated."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """What the mutation reports about what it did."""
 
 
 class FrameVersions:
     """A frame that gives its version under any setting; decoded on first use, once.
 
     A frame that cannot be decoded is refused for all settings, one that a mutation cannot work on for that
-    setting alone. Whatever a decoder or a plug-in throws costs a frame, never the run.
+    setting alone. An error of a decoder or a plug-in costs a frame, never the run.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class FrameVersions:
         if loaded is None:
             return FrameVersion(self.frame, setting, refused=self._refused)
         self.tell(Stage("mutating", self.frame.id, setting.id))
-        told: dict[str, float] = {}
+        details: dict[str, float] = {}
         try:
             image = apply_setting(
                 loaded.image,
@@ -81,14 +81,14 @@ class FrameVersions:
                 key=self.frame.log_id if setting.coherent else self.frame.id,
                 depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
                 labels=loaded.labels() if "labels" in setting.needs else None,
-                told=told,
+                details=details,
             )
         except Exception as error:  # noqa: BLE001
-            return FrameVersion(self.frame, setting, refused=one_line(error), told=told)
-        told |= self._visual_change(loaded.image, image, setting)
+            return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
+        details |= self._visual_change(loaded.image, image, setting)
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
-        version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, told=told)
+        version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
         return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
 
     def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:
@@ -138,7 +138,7 @@ class FrameVersions:
 
 
 class _DecodedFrame:
-    """A decoded frame, and its depth once that is asked for."""
+    """A decoded frame, and its depth once that is needed."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame

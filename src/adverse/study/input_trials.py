@@ -72,7 +72,7 @@ CONVENTIONS: Mapping[str, Showing] = {
 """What the families of models do as a rule; all others as `Showing()` has it."""
 
 
-class Labelled(NamedTuple):
+class LabelledImages(NamedTuple):
     """Decoded images with their true boxes (N,4), and labels (N,) as numbers of categories."""
 
     images: Sequence[Image]
@@ -80,7 +80,7 @@ class Labelled(NamedTuple):
     labels: Sequence[NDArray[np.int64]]
 
 
-class Ranked(NamedTuple):
+class RankedDetections(NamedTuple):
     """The detections of one image: scores, which of them are hits; and the number of true objects."""
 
     scores: NDArray[np.float64]
@@ -103,7 +103,7 @@ def convention(decoder: str, *, floats: bool) -> Showing:
     return usual if floats else replace(usual, scale=BYTES)
 
 
-def labelled_images(dataset: Dataset) -> Labelled:
+def labelled_images(dataset: Dataset) -> LabelledImages:
     """Decode labelled images, evenly spread over the data set, at most as many as are tried."""
     frames = [frame for log in dataset.logs for frame in log.frames if _usable(frame)]
     places = np.linspace(0, len(frames) - 1, min(SECOND, len(frames))).astype(int).tolist()
@@ -114,13 +114,13 @@ def labelled_images(dataset: Dataset) -> Labelled:
             images.append((frames[place].image(), truth.boxes[~truth.ignore], truth.labels[~truth.ignore]))
         except AdverseError:  # adverse data check reports it
             continue
-    return Labelled([row[0] for row in images], [row[1] for row in images], [row[2] for row in images])
+    return LabelledImages([row[0] for row in images], [row[1] for row in images], [row[2] for row in images])
 
 
 def try_out(
     build: Callable[[Showing], Detector],
     usual: Showing,
-    labelled: Labelled,
+    labelled: LabelledImages,
     category_of: Mapping[int, int],
 ) -> Chosen:
     """Try all ways on a few images and the best on all of them; `category_of` is by the model's labels.
@@ -132,7 +132,7 @@ def try_out(
     orders: tuple[Channels, ...] = ("rgb", "bgr")
     ways = [Showing(*way, usual.interpolation) for way in itertools.product(resizes, orders, scales)]
     some = range(0, len(labelled.images), max(1, len(labelled.images) // FIRST))[:FIRST]
-    first = Labelled(
+    first = LabelledImages(
         [labelled.images[at] for at in some],
         [labelled.boxes[at] for at in some],
         [labelled.labels[at] for at in some],
@@ -159,7 +159,7 @@ def try_out(
     )
 
 
-def pooled_precision(ranked: Sequence[Ranked]) -> float:
+def pooled_precision(ranked: Sequence[RankedDetections]) -> float:
     """Return the area under precision over recall, the detections of all images and classes in one order.
 
     >>> image = Ranked(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]), 2)
@@ -180,7 +180,9 @@ def _usable(frame: Frame) -> bool:
     return frame.fault is None and bool((~frame.truth.ignore).any())
 
 
-def _judge(system: Detector, labelled: Labelled, category_of: Mapping[int, int]) -> list[Ranked]:
+def _judge(
+    system: Detector, labelled: LabelledImages, category_of: Mapping[int, int]
+) -> list[RankedDetections]:
     ranked = []
     for image, boxes, labels in zip(*labelled, strict=True):
         try:
@@ -196,7 +198,7 @@ def _ranked(
     boxes: NDArray[np.float64],
     labels: NDArray[np.int64],
     category_of: Mapping[int, int],
-) -> Ranked:
+) -> RankedDetections:
     """Match detections with the true objects of their class, the surest first, each object once."""
     order = np.argsort(-answer.scores, kind="stable").tolist()
     rows = [row for row in order if not category_of or int(answer.labels[row]) in category_of]
@@ -210,7 +212,7 @@ def _ranked(
         if fitting.any():
             free[int(np.argmax(np.where(fitting, overlap, -1.0)))] = False
             hits[place] = True
-    return Ranked(answer.scores[rows].astype(np.float64), hits, len(boxes))
+    return RankedDetections(answer.scores[rows].astype(np.float64), hits, len(boxes))
 
 
 def _overlaps(box: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -222,8 +224,8 @@ def _overlaps(box: NDArray[np.float64], boxes: NDArray[np.float64]) -> NDArray[n
     return shares
 
 
-def _differs(better: Sequence[Ranked], other: Sequence[Ranked]) -> bool:
-    """Tell whether one way is better than another by more than chance: the jackknife over images."""
+def _differs(better: Sequence[RankedDetections], other: Sequence[RankedDetections]) -> bool:
+    """Return whether one way is better than another by more than chance: the jackknife over images."""
     count = len(better)
     gain = pooled_precision(better) - pooled_precision(other)
     left_out = np.array(
@@ -247,11 +249,11 @@ def _why(
 ) -> str:
     best = max(final.values())
     score = f"pooled AP50 {final[taken]:.3f} on {images} labelled images"
-    said = f"images are shown as {taken}: {score}, {ways} ways tried"
+    text = f"images are shown as {taken}: {score}, {ways} ways tried"
     if best < POOR:
-        return f"{said}. NO WAY FITS: check decoder:, classes: and the model's own example"
+        return f"{text}. NO WAY FITS: check decoder:, classes: and the model's own example"
     if alike:
         others = "; ".join(f"{way} {final[way]:.3f}" for way in alike)
-        kept = "what its family does" if taken == usual else "the best"
-        said += f". Within chance of it: {others}. Taken is {kept}: compare with the model's own example"
-    return said
+        choice = "what its family does" if taken == usual else "the best"
+        text += f". Within chance of it: {others}. Taken is {choice}: compare with the model's own example"
+    return text

@@ -1,4 +1,4 @@
-"""What the workers of a run are told, and what they give back: the shared job, the units, their records."""
+"""What the workers of a run get, and what they return: the shared job, the units, their records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adverse.depth.validity import Policy
+from adverse.depth import Policy
 from adverse.plugins import Kind
 from adverse.types import Frame, Setting, Task
 from adverse.visual import Backend
@@ -63,7 +63,7 @@ class PlannedCell:
 
 @dataclass(frozen=True, eq=False)
 class WorkUnit:
-    """Frames that are decoded together, the cells to do on them, and the frames to ask twice about.
+    """Frames that are decoded together, the cells to do on them, and the frames to run twice.
 
     `inputs` holds the hash of each file that the frames are read from.
     """
@@ -77,10 +77,10 @@ class WorkUnit:
 
 @dataclass(frozen=True)
 class UnitRecords:
-    """What a unit came to: the records of its finished cells as Parquet, and what the run must know of them.
+    """The result of a unit: the records of its finished cells as Parquet, and what the run must know of them.
 
-    `statuses` counts the images of these cells; `retried` are ok, but only when asked again. `unreachable`
-    holds why cells, by setting id and SUT name, are not finished: their SUT could not be asked.
+    `statuses` counts the images of these cells; `retried` are ok, but only on a retry. `unreachable`
+    holds why cells, by setting id and SUT name, are not finished: their SUT could not be reached.
     """
 
     parquet: bytes

@@ -20,7 +20,7 @@ from adverse.suts.ask import task_of
 from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
 
 BEST = 5
-"""Classes of a classifier that are kept: as many as top-5 accuracy asks for."""
+"""Classes of a classifier that are kept: as many as top-5 accuracy needs."""
 OTHER = ""
 """Stands for a class that the data set does not have, and for no answer at all."""
 IDS = 256
@@ -28,7 +28,7 @@ IDS = 256
 
 
 class LoadedSut:
-    """A SUT ready to be asked. `isolated` ones watch over time and memory themselves."""
+    """A SUT that is loaded. `isolated` ones watch over time and memory themselves."""
 
     def __init__(self, index: int, sut: System | Recorded, job: StudyJob, *, isolated: bool) -> None:
         self.index = index
@@ -37,7 +37,7 @@ class LoadedSut:
         self.isolated = isolated
         self.looks = not hasattr(sut, "recall")
         self.outage: InfrastructureError | None = None
-        """Why the SUT cannot be asked at the moment; it is tried again with the next unit."""
+        """Why the SUT cannot be reached at the moment; it is tried again with the next unit."""
         self.job = job
         self._check_task()
         self.names = self._names()
@@ -78,13 +78,13 @@ class LoadedSut:
         if version.labels is None:
             return {}
         nothing = np.full(version.labels.shape, len(self.sut.classes), np.int64)
-        said = nothing if answer is None else answer.labels
-        kept: dict[str, Any] = {"confusion": self._confusion(version.labels, said)}
+        predicted = nothing if answer is None else answer.labels
+        columns: dict[str, Any] = {"confusion": self._confusion(version.labels, predicted)}
         if self.job.keep_label_maps and answer is not None:
-            kept["label_map"] = cv2.imencode(".png", answer.labels)[1].tobytes()
-        return kept
+            columns["label_map"] = cv2.imencode(".png", answer.labels)[1].tobytes()
+        return columns
 
-    def _confusion(self, true: NDArray[Any], said: NDArray[Any]) -> list[dict[str, str | int]]:
+    def _confusion(self, true: NDArray[Any], predicted: NDArray[Any]) -> list[dict[str, str | int]]:
         """Count pixels by true and predicted class; pixels whose true class has no name are left out."""
         classes = list(dict.fromkeys(self.job.pixel_classes.values()))
         columns = [*classes, OTHER]
@@ -95,7 +95,7 @@ class LoadedSut:
         for label, name in self.names.items():
             column[label] = classes.index(name)
         judged = row[true]
-        place = np.where(judged < len(classes) * len(columns), judged + column[said], judged)
+        place = np.where(judged < len(classes) * len(columns), judged + column[predicted], judged)
         counts = np.bincount(place.ravel(), minlength=len(classes) * len(columns) + 1)[:-1]
         return [
             {
@@ -119,7 +119,7 @@ class LoadedSut:
         does = "detection" if not self.looks else task_of(self.sut)
         if does != self.job.task:
             raise StudyError(
-                f"SUT {self.task.name!r} does another task than the study",
+                f"SUT {self.task.name!r} does not do the task of the study",
                 where=f"SUT {self.task.name!r}",
                 got=str(does),
                 wanted=self.job.task,

@@ -1,6 +1,6 @@
 """What a study means: which frames, under which settings, shown to which SUTs, and what of it is done.
 
-The smallest thing that is run, kept and re-used is a *cell*: one run of frames under one setting by one
+The smallest piece that is run, stored and reused is a *cell*: one run of frames under one setting by one
 SUT. Its key is a hash of everything that decides its result, so changing a SUT changes that SUT's cells
 alone. A *unit* is the cells of the same frames that are still to do, so that each frame is decoded once.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from adverse import plugins
 from adverse.content import digest
-from adverse.data.reading import read_format
+from adverse.data.formats import read_format
 from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.marks import LEVEL_NEEDS
@@ -29,19 +29,19 @@ from adverse.suts.build import is_recorded, missing_recordings, review_recording
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
 from adverse.suts.recorded_check import Needed, Review
-from adverse.suts.score_cuts import said_cuts
+from adverse.suts.score_cuts import declared_cuts
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
-KEY_VERSION = "cell-3"
+KEY_VERSION = "cell-4"
 LIMITS = ("timeout_s", "memory_limit_mb")
-"""Keys of a SUT that are also said to an adapter with limits of its own."""
+"""Keys of a SUT that are also passed to an adapter with limits of its own."""
 REPEAT_ONE_IN = 64
 """About one frame in so many is shown to each SUT twice, to notice answers that change by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyPlan:
-    """A study worked out against its data and a run folder."""
+    """A study planned against its data and a run folder."""
 
     file: StudyFile
     registry: Registry
@@ -52,7 +52,7 @@ class StudyPlan:
     inputs: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
     warnings: tuple[str, ...] = ()
-    """What a reader of the results must know about the SUTs before they are asked anything."""
+    """What a reader of the results must know about the SUTs before they are run."""
 
     @property
     def to_do(self) -> list[WorkUnit]:
@@ -94,7 +94,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] 
         *_missing_files(file, registry, job),
         *recorded.errors,
     ]
-    cuts = [f"{task.name}: {line}" for task in suts for line in said_cuts(task.options)]
+    cuts = [f"{task.name}: {line}" for task in suts for line in declared_cuts(task.options)]
     inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
     warnings = (*cuts, *recorded.warnings)
@@ -153,7 +153,7 @@ def read_settings(file: StudyFile, registry: Registry) -> tuple[Setting, ...]:
 
 
 def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
-    """Read the data set that a study names, or the part of it that it asks for."""
+    """Read the data set that a study names, or the part of it that it selects."""
     return _wanted_part(file, _whole_dataset(file, registry))
 
 
@@ -192,7 +192,7 @@ def sut_tasks(file: StudyFile, registry: Registry) -> tuple[SutTask, ...]:
     """Return the SUTs of a study as workers must know them; a study without one is an error."""
     if not file.study.suts:
         raise StudyError(
-            "the study names no system to test",
+            "the study names no SUT",
             where=file.where("suts"),
             wanted="at least one entry under suts:",
             fix="Add one, such as {name: hog, adapter: opencv-hog}; see: adverse list suts.",

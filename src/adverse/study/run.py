@@ -1,6 +1,6 @@
 """Run a study: plan, do what is not done yet, make each finished unit durable. Resuming is the same thing.
 
-What a SUT could not be asked, for want of a connection or of memory, is not done: such a run ends incomplete,
+What a SUT could not do, for want of a connection or of memory, is not done: such a run ends incomplete,
 and the next one asks again.
 """
 
@@ -40,7 +40,7 @@ class RunWatcher(Watcher, Protocol):
         """Work starts: so many (frame, mutation, SUT) in all, so many done before."""
 
     def advance(self, statuses: Counter[str]) -> None:
-        """So many more are finished, by status; `retried` are ok, but only when asked again."""
+        """So many more are finished, by status; `retried` are ok, but only on a retry."""
 
     def end(self) -> None:
         """No more work."""
@@ -110,7 +110,7 @@ def _status(units: int, finished: int, dropped: int, outages: Outages) -> Status
 
 @dataclass
 class Outages:
-    """The images that SUTs could not be asked about: how many of each SUT, and why."""
+    """The images that could not be sent to SUTs: how many for each SUT, and why."""
 
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
 
@@ -142,7 +142,7 @@ class Outages:
             f"the run is incomplete: {what}",
             where=str(folder.path),
             got=reason,
-            fix=fix or "Run the same command again: only what is missing is asked.",
+            fix=fix or "Run the same command again: only what is missing is run.",
         )
 
 

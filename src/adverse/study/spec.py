@@ -37,7 +37,7 @@ class _OpenSection(_Section):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What is said to the plug-in."""
+        """The options of the plug-in."""
         return self.model_extra or {}
 
 
@@ -86,7 +86,7 @@ class SensitivitySection(_Section):
 
 
 class RobustnessSection(_Section):
-    """How sure figures are worked out."""
+    """How confidence intervals are computed."""
 
     bootstrap: Annotated[int, Field(ge=0, le=100_000)] = 1000
     conditions: dict[str, Annotated[float, Field(ge=0, le=1)]] = {}

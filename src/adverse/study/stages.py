@@ -45,14 +45,14 @@ class Avoid:
     """Steps that killed a worker and are not tried again.
 
     `steps` did so several times: (frame id, setting id or None for all). `attempts` are batches, by SUT and
-    their first frame and setting, that took a worker down: to ask so was a failed attempt, for this reason.
+    their first frame and setting, that took a worker down: a failed attempt, for this reason.
     """
 
     steps: frozenset[tuple[str, str | None]] = frozenset()
     attempts: Mapping[tuple[int, str, str], str] = field(default_factory=dict)
 
     def covers(self, frame: str, setting: str) -> bool:
-        """Tell whether a frame under a setting is to be left alone."""
+        """Return whether a frame under a setting is to be left alone."""
         return (frame, None) in self.steps or (frame, setting) in self.steps
 
 
@@ -65,7 +65,7 @@ HEADER = struct.Struct("<II")
 
 
 class Board:
-    """A page of memory shared by file descriptor: the worker writes, whoever watches it reads."""
+    """A page of memory shared by file descriptor: the worker writes, its watcher reads."""
 
     def __init__(self, descriptor: int) -> None:
         self._page = mmap.mmap(descriptor, SIZE_BYTES)

@@ -1,4 +1,4 @@
-"""A first study from a data path and a model path: what can be told from them, and what had to be assumed."""
+"""A first study from a data path and a model path: what follows from them, and what had to be assumed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import cv2
 import numpy as np
 import yaml
 
-from adverse.data.check import Checked, check
-from adverse.data.reading import guess, read_format
-from adverse.data.write import write_image
+from adverse.data.check import DataCheck, check
+from adverse.data.formats import guess, read_format
+from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.plugins import Registry, bind
-from adverse.study.input_trials import Labelled, Showing, convention, labelled_images, try_out
+from adverse.study.input_trials import LabelledImages, Showing, convention, labelled_images, try_out
 from adverse.suts.ask import ask, task_of
 from adverse.suts.build import build
 from adverse.suts.decoders import DECODERS
-from adverse.suts.guess import Guessed, class_map, guess_onnx
-from adverse.suts.score_cuts import said_cuts
+from adverse.suts.guess import GuessedModel, class_map, guess_onnx
+from adverse.suts.score_cuts import declared_cuts
 from adverse.types import Dataset, Detections, Frame, Image, LabelMap
 
 SHOWN = 4
@@ -88,7 +88,7 @@ def _with_model(
 ) -> tuple[dict[str, Any], Any]:
     if model.suffix.lower() != ONNX:
         raise StudyError(
-            "only ONNX models can be looked into",
+            "only ONNX models can be inspected",
             where=str(model),
             got=model.suffix or "no ending",
             wanted=".onnx",
@@ -98,7 +98,7 @@ def _with_model(
     network = guess_onnx(model, names)
     assumed += network.assumed
     section = {"name": _name(model), "adapter": "onnx", "model": str(model), **network.options}
-    assumed += said_cuts({"model": model})
+    assumed += declared_cuts({"model": model})
     plugin = registry.get("sut", "onnx")
 
     def shown(way: Showing) -> Any:
@@ -119,7 +119,11 @@ def _with_model(
 
 
 def _way_to_show(
-    network: Guessed, dataset: Dataset, shown: Callable[[Showing], Any], assumed: list[str], tried: list[str]
+    network: GuessedModel,
+    dataset: Dataset,
+    shown: Callable[[Showing], Any],
+    assumed: list[str],
+    tried: list[str],
 ) -> Showing:
     """Return how images are shown to the model: as its metadata say, as does best on the data, or a guess."""
     decoder = network.options["decoder"]
@@ -127,7 +131,7 @@ def _way_to_show(
     if network.letterboxed:
         assumed.append(f"images are shown as {usual}: its metadata are those of a YOLO export")
         return usual
-    labelled = labelled_images(dataset) if decoder in DECODERS else Labelled([], [], [])
+    labelled = labelled_images(dataset) if decoder in DECODERS else LabelledImages([], [], [])
     if not labelled.images:
         why = (
             "There are no labelled boxes to try it on"
@@ -179,7 +183,7 @@ def _target(dataset: Dataset, assumed: list[str]) -> str:
     return name
 
 
-def _text(study: Mapping[str, Any], assumed: Sequence[str], tried: Sequence[str], checked: Checked) -> str:
+def _text(study: Mapping[str, Any], assumed: Sequence[str], tried: Sequence[str], checked: DataCheck) -> str:
     """Return the study as YAML, with what was assumed and what else there is as comments."""
     plain = yaml.safe_dump(
         dict(study), sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
@@ -248,7 +252,7 @@ def write_starter(made: Starter, study: Path, picture: Path) -> None:
             file.write(made.text)
     except FileExistsError as error:
         raise StudyError(
-            "there is a study already",
+            "the study file exists already",
             where=str(study),
             fix="Give another name with --out, or move the old one away.",
         ) from error
@@ -257,7 +261,7 @@ def write_starter(made: Starter, study: Path, picture: Path) -> None:
             "the study cannot be written",
             where=str(study),
             got=error.strerror or str(error),
-            fix="Give a place in a folder that exists and that you may write to.",
+            fix="Choose a folder that exists and that you may write to.",
         ) from error
     if made.picture is not None:
         write_image(picture, made.picture)
@@ -272,7 +276,7 @@ def _relative(options: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _name(path: Path) -> str:
-    kept = "".join(
+    name = "".join(
         char if char.isascii() and (char.isalnum() or char in "._- ") else "-" for char in path.stem
     )
-    return kept.strip("._- ")[:100] or "study"
+    return name.strip("._- ")[:100] or "study"

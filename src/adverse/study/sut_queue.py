@@ -2,7 +2,7 @@
 
 Batches are formed from a unit's images in their order, so they do not depend on workers or resumes. When
 a batch fails each of its images is tried once more alone, so that only the suspect is at fault. Every
-attempt is counted: a SUT that answers only when it is asked again is not one that never fails.
+attempt is counted: a SUT that succeeds only on a retry is not one that never fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AnswerOrFault = Answer | SutError
 
 
 @dataclass(frozen=True)
-class Reply:
+class SutReply:
     """The last answer of a SUT about one image, and what it took to get it.
 
     `attempts` are those that reached the SUT, `failed` those of them that it failed, `outages` those that did
@@ -35,7 +35,7 @@ class Reply:
     outages: int = 0
     reason: str | None = None
 
-    def after(self, attempt: Reply) -> Reply:
+    def after(self, attempt: SutReply) -> SutReply:
         """Return the same with an earlier attempt counted in."""
         return replace(
             self,
@@ -119,16 +119,16 @@ class SutQueue:
                 )
             )
 
-    def _recall(self, version: FrameVersion) -> Reply:
+    def _recall(self, version: FrameVersion) -> SutReply:
         name = self.loaded.task.name
         self.tell(Stage(f"looking up SUT {name!r}", version.frame.id, version.setting.id))
         try:
             detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
         except SutError as error:
-            return Reply(error, failed=1)
-        return Reply(detections)
+            return SutReply(error, failed=1)
+        return SutReply(detections)
 
-    def _keep(self, version: FrameVersion, reply: Reply, repeats: bool | None) -> None:  # noqa: FBT001
+    def _keep(self, version: FrameVersion, reply: SutReply, repeats: bool | None) -> None:  # noqa: FBT001
         answer = reply.answer
         failed = isinstance(answer, SutError)
         self.keep(
@@ -145,7 +145,7 @@ class SutQueue:
                 outages=reply.outages,
                 retried=None if failed else reply.reason,
                 repeats=repeats,
-                told=version.told,
+                details=version.details,
                 **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
             )
         )
@@ -169,7 +169,7 @@ def ask_batch(
     tell: Callable[[Stage], None],
     *,
     fatal: str | None = None,
-) -> list[Reply]:
+) -> list[SutReply]:
     """Ask about a batch; if that fails, about each of its images alone. One answer or error for each.
 
     `fatal` says that to ask about this batch took a worker down, and how: that was the first attempt. For a
@@ -178,16 +178,16 @@ def ask_batch(
     if fatal is None:
         answers, attempt = _attempt(loaded, images, stage, tell)
         if answers is not None:
-            return [Reply(answers[0]).after(attempt), *map(Reply, answers[1:])]
+            return [SutReply(answers[0]).after(attempt), *map(SutReply, answers[1:])]
     else:
-        attempt = Reply(SutError(fatal), failed=1, reason=fatal)
-    alone: list[Reply] = []
+        attempt = SutReply(SutError(fatal), failed=1, reason=fatal)
+    alone: list[SutReply] = []
     for image in images:
         answers_alone, reply = _attempt(loaded, [image], stage, tell)
         if isinstance(reply.answer, InfrastructureError):
             loaded.outage = reply.answer
             return [reply] * len(images)
-        alone.append(reply if answers_alone is None else Reply(answers_alone[0]).after(reply))
+        alone.append(reply if answers_alone is None else SutReply(answers_alone[0]).after(reply))
     if isinstance(attempt.answer, InfrastructureError):
         return [alone[0].after(attempt), *alone[1:]]
     explained = any(isinstance(reply.answer, SutError) for reply in alone)  # an image that fails by itself
@@ -199,7 +199,7 @@ def ask_batch(
 
 def _attempt(
     loaded: LoadedSut, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
-) -> tuple[list[Answer] | None, Reply]:
+) -> tuple[list[Answer] | None, SutReply]:
     """Send one request. Return the answers, if there are any, and what is to be counted beside them."""
     tell(stage)
     outages = getattr(loaded.sut, "take_outages", list)
@@ -211,17 +211,17 @@ def _attempt(
             return None, _outage(error, outages())
         fix = "Raise memory_limit_mb, or look for a leak."
         own = SutError(error.what, where=error.where, got=error.got, wanted=error.wanted, fix=fix)
-        return None, Reply(own, failed=1, reason=str(own))
+        return None, SutReply(own, failed=1, reason=str(own))
     except InfrastructureError as error:
         return None, _outage(error, outages())
     except SutError as error:
-        return None, Reply(error, failed=1, outages=len(outages()), reason=str(error))
+        return None, SutReply(error, failed=1, outages=len(outages()), reason=str(error))
     passed: list[str] = outages()
-    return answers, Reply(answers[0], 0, outages=len(passed), reason=passed[0] if passed else None)
+    return answers, SutReply(answers[0], 0, outages=len(passed), reason=passed[0] if passed else None)
 
 
-def _outage(error: InfrastructureError, passed: Sequence[str]) -> Reply:
-    return Reply(error, 0, outages=max(len(passed), 1), reason=str(error))
+def _outage(error: InfrastructureError, passed: Sequence[str]) -> SutReply:
+    return SutReply(error, 0, outages=max(len(passed), 1), reason=str(error))
 
 
 def _refused(version: FrameVersion, sut: str) -> Record:
@@ -231,7 +231,7 @@ def _refused(version: FrameVersion, sut: str) -> Record:
         sut=sut,
         status="quarantined",
         reason=version.refused,
-        told=version.told,
+        details=version.details,
     )
 
 

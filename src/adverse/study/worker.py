@@ -1,4 +1,4 @@
-"""The work of a run on whatever machine: the frames of a unit in, the records of its finished cells out.
+"""The work of a run on any machine: the frames of a unit in, the records of its finished cells out.
 
 Or nothing, where a file that the unit reads, or a SUT is made of, is not the one that was planned.
 """
@@ -121,11 +121,12 @@ class Worker:
         ]
         for index in sorted({cell.setting for cell in unit.cells}):
             setting = self.job.settings[index]
-            asked = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
+            suts_of_setting = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
             queues = [
-                SutQueue(sut, twice=unit.twice, avoid=avoid, tell=self.tell, keep=keep) for sut in asked
+                SutQueue(sut, twice=unit.twice, avoid=avoid, tell=self.tell, keep=keep)
+                for sut in suts_of_setting
             ]
-            looking = any(sut.looks and sut.outage is None for sut in asked)
+            looking = any(sut.looks and sut.outage is None for sut in suts_of_setting)
             for frame in frames:
                 version = frame.version(setting) if looking else frame.unseen(setting)
                 for queue in queues:
@@ -153,11 +154,11 @@ class Worker:
                 raise IncompleteError(
                     f"the code of the {kind} {name!r} was changed after the run was planned",
                     where=", ".join(map(str, self.job.plugin_files)) or None,
-                    fix="Run the same command again: what the change touches is run anew.",
+                    fix="Run the same command again: what the change affects is run again.",
                 )
 
     def _let_go_of_touched(self) -> set[Path]:
-        """Return the files of SUTs that were written to since those were loaded, which they are anew next."""
+        """Return the files of SUTs that were written to since loading; these SUTs are loaded again."""
         touched: set[Path] = set()
         for key, held in list(self._held.items()):
             written = held.written_to()
@@ -204,7 +205,7 @@ class Worker:
 
 
 def _unit_records(records: Sequence[Record]) -> UnitRecords:
-    """Leave out the cells whose SUT could not be asked about one of their images, and count the others."""
+    """Leave out the cells whose SUT could not be reached for one of their images, and count the others."""
     unreachable = {
         (record.setting, record.sut): record.reason or ""
         for record in records

@@ -31,14 +31,14 @@ METHODS: Mapping[Task, str] = {
     "segmentation": "segment",
     "classification": "classify",
 }
-"""What a system is asked by, for each task."""
+"""The method of a system that does each task."""
 NO_NETWORK = (ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, socket.gaierror)
 NO_NETWORK_CODES = frozenset(
     {errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
 )
 NO_MEMORY = re.compile("out of memory|bad_alloc|cannot allocate memory|failed to allocate", re.IGNORECASE)
 """How libraries say it whose errors are not MemoryError."""
-AGAIN = "Then run the same command again: only what is missing is asked."
+AGAIN = "Then run the same command again: only what is missing is run."
 MORE_MEMORY = (
     "Free memory or use fewer --workers, or set memory_limit_mb: of the system, to make it the system's "
     f"fault. {AGAIN}"
@@ -47,9 +47,9 @@ MORE_MEMORY = (
 
 def task_of(system: Any) -> Task | None:
     """Return what a system does: what it says itself, else what it has a method for; None for nothing."""
-    said = getattr(system, "task", None)
-    if said in METHODS:
-        return said
+    declared = getattr(system, "task", None)
+    if declared in METHODS:
+        return declared
     return next((task for task, name in METHODS.items() if callable(getattr(system, name, None))), None)
 
 
@@ -167,7 +167,7 @@ def named(error: SutError, name: str) -> SutError:
 
 
 def kind_of(error: BaseException) -> type[SutError]:
-    """Tell by an error and what caused it whose failure it is: the system's, the network's, the machine's.
+    """Return whose failure an error and its cause are: the system's, the network's, the machine's.
 
     >>> kind_of(ValueError("no boxes")).__name__, kind_of(ConnectionRefusedError()).__name__
     ('SutError', 'InfrastructureError')
@@ -192,7 +192,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _failed(error: BaseException, name: str) -> SutError:
-    """Return what is said of an exception that a system raised."""
+    """Return the error for an exception that a system raised."""
     kind = kind_of(error)
     if kind is OutOfMemoryError:
         return kind(
@@ -205,5 +205,5 @@ def _failed(error: BaseException, name: str) -> SutError:
         "the system under test failed on an image",
         where=name,
         got=one_line(error),
-        fix="Mend the system and run again: a changed system is asked anew, the others are not.",
+        fix="Fix the system and run again: only a changed system is run again.",
     )

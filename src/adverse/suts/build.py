@@ -1,4 +1,4 @@
-"""Turn an adapter and its options into a system under test that can be asked.
+"""Turn an adapter and its options into a system under test.
 
 Building runs foreign code (a model loader, a plug-in), so everything it can throw becomes a SutError.
 """
@@ -20,7 +20,7 @@ from adverse.types import Recorded, System
 def build(
     plugin: Plugin, options: Mapping[str, Any], *, name: str | None = None, default_class: str
 ) -> System | Recorded:
-    """Call an adapter's factory and check that it gave a system that can be asked, or a Recorded.
+    """Call an adapter's factory and check that it gave a system under test, or a Recorded.
 
     `name` is what the study calls the system. One without `classes` knows one class,
     `default_class`.
@@ -41,7 +41,7 @@ def build(
         return cast("Recorded", built)
     if not isinstance(built, Child) and task_of(built) is None:
         raise SutError(
-            "the adapter did not return a system that can be asked",
+            "the adapter did not return a system under test",
             where=f"{title} (adapter {plugin.name!r})",
             got=type(built).__name__,
             wanted="an object with detect, segment or classify(images), or with recall(image_id, setting)",
@@ -53,12 +53,12 @@ def build(
 
 
 def is_recorded(plugin: Plugin) -> bool:
-    """Tell from its signature whether an adapter gives answers from a record rather than from images."""
+    """Return whether an adapter replays recorded answers, by its signature."""
     return hasattr(get_type_hints(plugin.function).get("return"), "recall")
 
 
 def watches_itself(plugin: Plugin) -> bool:
-    """Tell from its signature whether an adapter's system keeps to its limits by itself."""
+    """Return whether an adapter's system enforces its own limits, by its signature."""
     return getattr(get_type_hints(plugin.function).get("return"), "watches_itself", False) is True
 
 

@@ -1,7 +1,7 @@
 """A system under test in a process of its own, so that a crash, a hang or a leak costs one answer.
 
 Crash, hang, garbage and too much memory each end that life of the program, with everything it started, and
-become one SutError that says what happened. The next request starts it anew.
+become one SutError that says what happened. The next request starts it again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adverse.errors import InfrastructureError, SutError
 from adverse.processes import not_outliving_us, our_environment, our_module
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY, check_answer, named
-from adverse.suts.running import EXIT_S, LostError, Running
+from adverse.suts.child_process import EXIT_S, LostError, Running
 from adverse.types import Answer, Image, Task
 
 
@@ -164,7 +164,7 @@ class Child:
     def _end(self, *, grace_s: float) -> tuple[str, str, bool]:
         """End this life of the program, unless it belongs to the process we were forked from.
 
-        Return how it ended, what it said last, and whether somebody else had killed it.
+        Return how it ended, its last output, and whether it was killed from outside.
         """
         running, self._running = self._running, None
         if running is None or self._owner != os.getpid():

@@ -44,7 +44,7 @@ def command(
     timeout_s: Positive = 60,
     memory_limit_mb: Annotated[int, Field(gt=0)] | None = None,
 ) -> Child:
-    """Ask a long-lived program over pipes; it may crash, hang or talk nonsense without harm to the run.
+    """Ask a long-lived program over pipes; it may crash, hang or reply with garbage without harm to the run.
 
     `argv` is the program and its arguments, run in the folder `cwd`. `files` names further files that
     decide its answers (weights, settings), so that results are kept apart when they change. `timeout_s`

@@ -64,9 +64,9 @@ class ContrastBlobs:
         grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
         side = max(3, int(min(grey.shape) * SURROUND)) | 1
         contrast = np.asarray(cv2.absdiff(grey, cv2.blur(grey, (side, side))), np.uint8)
-        found = [self._blobs(contrast, level) for level in LEVELS]
-        boxes = np.concatenate([boxes for boxes, _ in found])
-        scores = np.concatenate([scores for _, scores in found])
+        blobs = [self._blobs(contrast, level) for level in LEVELS]
+        boxes = np.concatenate([boxes for boxes, _ in blobs])
+        scores = np.concatenate([scores for _, scores in blobs])
         labels = np.zeros(len(scores), np.int64)
         keep = nms(boxes, scores, labels, iou=self._nms_iou, limit=self._max_detections)
         return Detections(boxes[keep], scores[keep], labels[keep])

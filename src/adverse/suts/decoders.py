@@ -102,12 +102,12 @@ def yolo_v8(outputs: Outputs, head: Head) -> Candidates:
 
 def ssd(outputs: Outputs, head: Head) -> Candidates:
     """Read TensorFlow's boxes (N, 4) as y0, x0, y1, x1, scores (N,) and labels (N,), and how many count."""
-    found = decoded({**outputs, "boxes": _swapped(outputs["boxes"])}, head)
+    candidates = decoded({**outputs, "boxes": _swapped(outputs["boxes"])}, head)
     if "number" not in outputs:
-        return found
+        return candidates
     number = float(outputs["number"].array.reshape(-1)[0])
     real = slice(int(number) if np.isfinite(number) else None)
-    return Candidates(found.boxes[real], found.scores[real], found.labels[real])
+    return Candidates(candidates.boxes[real], candidates.scores[real], candidates.labels[real])
 
 
 def detr(outputs: Outputs, head: Head) -> Candidates:

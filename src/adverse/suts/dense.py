@@ -30,7 +30,7 @@ def label_map(output: Output, classes: int, size: tuple[int, int], placed: Place
         return LabelMap(_to_image(_whole(array, output.name), size, placed, cv2.INTER_NEAREST))
     if array.ndim != 3 or classes not in (array.shape[0], array.shape[2]):
         raise SutError(
-            "an output of the model is no segmentation",
+            "an output of the model is not a segmentation",
             where=f"output {output.name!r}",
             got=f"{output.array.shape} for one image",
             wanted=f"({classes}, height, width), (height, width, {classes}) or labels (height, width)",

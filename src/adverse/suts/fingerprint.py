@@ -73,9 +73,9 @@ def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any
 def _settled(label: str, value: Any, files: dict[str, HashedFile]) -> Any:
     """Return an option as plain data, each path in it replaced by a mark, its content put into `files`."""
     if isinstance(value, Path):
-        found = dict(_contents(label, value))
-        files.update(found)
-        return {"files": sorted(found)}
+        contents = dict(_contents(label, value))
+        files.update(contents)
+        return {"files": sorted(contents)}
     if isinstance(value, Mapping):
         return {str(key): _settled(f"{label}.{key}", item, files) for key, item in value.items()}
     if isinstance(value, list | tuple):

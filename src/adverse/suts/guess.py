@@ -37,11 +37,11 @@ ALIKE = (
     ("dining table", "diningtable"),
     ("bicycle", "bike"),
 )
-"""What different data sets call the same thing."""
+"""Synonyms of class names among data sets."""
 
 
 @dataclass(frozen=True)
-class Guessed:
+class GuessedModel:
     """The options of the `onnx` adapter, the classes they stand for, and what they rest on.
 
     `named` tells whether the classes have names that mean something, `floats` whether pixels can be scaled,
@@ -56,7 +56,7 @@ class Guessed:
     letterboxed: bool
 
 
-def guess_onnx(model: Path, categories: Sequence[str]) -> Guessed:
+def guess_onnx(model: Path, categories: Sequence[str]) -> GuessedModel:
     """Look at a model and say how to use it on data with these categories."""
     assumed: list[str] = []
     options: dict[str, Any] = {}
@@ -71,8 +71,11 @@ def guess_onnx(model: Path, categories: Sequence[str]) -> Guessed:
     port = network.port
     shape = (port.batch or 1, 3, port.size[1], port.size[0])
     grey = np.full(shape, 0.5 if port.dtype.kind == "f" else 128, port.dtype)
-    found = network.run(grey if port.layout == "nchw" else grey.transpose(0, 2, 3, 1), network.output_names)
-    shapes = {one.name: one.array.shape[1:] if one.array.ndim > 1 else one.array.shape for one in found}
+    outputs = network.run(grey if port.layout == "nchw" else grey.transpose(0, 2, 3, 1), network.output_names)
+    shapes = {
+        output.name: output.array.shape[1:] if output.array.ndim > 1 else output.array.shape
+        for output in outputs
+    }
     decoder, count, words = decoder_of(shapes, len(categories))
     assumed.append(f"decoder {decoder}: {words}")
     names, listed = _classes(count, categories)
@@ -87,7 +90,7 @@ def guess_onnx(model: Path, categories: Sequence[str]) -> Guessed:
         assumed.append(
             f"classes {listed if isinstance(listed, str) else 'as in the data set'}: there are {count}"
         )
-    return Guessed(
+    return GuessedModel(
         {"decoder": decoder, **options},
         names,
         tuple(assumed),
@@ -100,7 +103,7 @@ def guess_onnx(model: Path, categories: Sequence[str]) -> Guessed:
 def decoder_of(  # noqa: PLR0911 - one line for each kind of output
     shapes: Mapping[str, tuple[int, ...]], categories: int = 0
 ) -> tuple[str, int | None, str]:
-    """Return decoder, number of classes (None: not told) and why, from the outputs' shapes for one image.
+    """Return decoder, number of classes (None: unknown) and why, from the outputs' shapes for one image.
 
     >>> decoder_of({"output0": (84, 8400)})
     ('yolo-v8', 80, 'one output (84, 8400) is 4 + 80 rows of candidates')
@@ -110,27 +113,27 @@ def decoder_of(  # noqa: PLR0911 - one line for each kind of output
     if len(shapes) > 1:
         return _of_several(shapes)
     ((name, shape),) = shapes.items()
-    said = f"one output {_shape(shape)}"
+    evidence = f"one output {_shape(shape)}"
     if len(shape) == 1:
-        return "classification", shape[0], f"{said} is one score for each class"
+        return "classification", shape[0], f"{evidence} is one score for each class"
     if len(shape) == 3:
         if shape[0] in SEGMENTS or shape[0] == categories:
-            return "segmentation", shape[0], f"{said} is one map for each class"
+            return "segmentation", shape[0], f"{evidence} is one map for each class"
         if shape[2] in SEGMENTS:
-            return "segmentation", shape[2], f"{said} is one score for each class and pixel"
-        return "fastestdet", shape[0] - 5, f"{said} is a grid of 5 + {shape[0] - 5} values"
+            return "segmentation", shape[2], f"{evidence} is one score for each class and pixel"
+        return "fastestdet", shape[0] - 5, f"{evidence} is a grid of 5 + {shape[0] - 5} values"
     if len(shape) == 2:
         rows, columns = shape
         if columns == 6:
-            return "decoded", None, f"{said} is box, score and label"
+            return "decoded", None, f"{evidence} is box, score and label"
         if rows < columns and columns >= MANY:
-            return "yolo-v8", rows - 4, f"{said} is 4 + {rows - 4} rows of candidates"
-        known = {len(names) for names in LISTS.values()} | {categories}
-        if columns - 5 in known or columns - 4 not in known:
-            return "yolo", columns - 5, f"{said} is candidates of 5 + {columns - 5} values"
-        return "yolo-v8", columns - 4, f"{said} is candidates of 4 + {columns - 4} values"
+            return "yolo-v8", rows - 4, f"{evidence} is 4 + {rows - 4} rows of candidates"
+        counts = {len(names) for names in LISTS.values()} | {categories}
+        if columns - 5 in counts or columns - 4 not in counts:
+            return "yolo", columns - 5, f"{evidence} is candidates of 5 + {columns - 5} values"
+        return "yolo-v8", columns - 4, f"{evidence} is candidates of 4 + {columns - 4} values"
     raise SutError(
-        "the model's output does not look like anything known",
+        "the format of the model's output is not recognised",
         where=f"output {name!r}",
         got=_shape(shape),
         wanted="detections, a segmentation or class scores",
@@ -144,17 +147,17 @@ def class_map(classes: Iterable[str], categories: Iterable[str]) -> dict[str, st
     >>> class_map(["person", "car", "sofa"], ["Pedestrian", "Car", "sofa"])
     {'person': 'Pedestrian', 'car': 'Car'}
     """
-    known = tuple(categories)
-    by_word = {_word(name): name for name in known}
-    found: dict[str, str] = {}
+    wanted_names = tuple(categories)
+    by_word = {_word(name): name for name in wanted_names}
+    names: dict[str, str] = {}
     for name in classes:
-        if name in known:
+        if name in wanted_names:
             continue
         words = next((group for group in ALIKE if _word(name) in map(_word, group)), (name,))
         other = next((by_word[_word(word)] for word in words if _word(word) in by_word), None)
-        if other is not None and other not in found.values():
-            found[name] = other
-    return found
+        if other is not None and other not in names.values():
+            names[name] = other
+    return names
 
 
 def _of_several(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int | None, str]:
@@ -169,7 +172,7 @@ def _of_several(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int | None,
         assign_outputs(DECODERS["decoded"], names, None, "")
     except SutError as error:
         raise SutError(
-            "the model's outputs do not look like anything known",
+            "the format of the model's outputs is not recognised",
             got=listed,
             wanted="boxes, scores and labels; logits and boxes; or one output",
             fix="Write the decoder by hand (docs/suts.md), or use a Python plug-in.",

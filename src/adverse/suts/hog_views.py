@@ -68,8 +68,8 @@ def _colours(image: Image, table: NDArray[np.uint8], rows: int, columns: int) ->
     red, green, blue = (image // step).transpose(2, 0, 1)
     seen = table[red, green, blue]
     shares = [
-        cv2.resize((seen == one).astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
-        for one in range(int(table.max()) + 1)
+        cv2.resize((seen == bin_).astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+        for bin_ in range(int(table.max()) + 1)
     ]
     return np.stack(shares, axis=2).astype(np.float32)
 
@@ -84,7 +84,7 @@ _Cells = Annotated[int, Field(ge=2, le=64)]
 _Byte = Annotated[float, Field(ge=0, le=255)]
 
 
-class View(BaseModel):
+class HogView(BaseModel):
     """One window, `cells` (width, height) large, and its linear functions of the features in it.
 
     `weights` (height, width, features) and `bias` give the score; `person` is where people are on average,
@@ -119,7 +119,7 @@ class HogViews(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     colours: Annotated[tuple[tuple[_Byte, _Byte, _Byte], ...], Field(min_length=1, max_length=64)]
-    views: Annotated[tuple[View, ...], Field(min_length=1)]
+    views: Annotated[tuple[HogView, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _fits(self) -> HogViews:
@@ -157,10 +157,12 @@ class ViewFinder:
 
     def people(self, image: Image, threshold: float) -> tuple[Floats, Floats]:
         """Return boxes (N, 4) and scores (N,) of the windows that score at least `threshold`."""
-        found = list(self.windows(image, threshold))
-        if not found:
+        by_view = list(self.windows(image, threshold))
+        if not by_view:
             return np.zeros((0, 4), np.float32), np.zeros(0, np.float32)
-        return np.concatenate([one.boxes for one in found]), np.concatenate([one.scores for one in found])
+        return np.concatenate([windows.boxes for windows in by_view]), np.concatenate(
+            [windows.scores for windows in by_view]
+        )
 
     def windows(self, image: Image, threshold: float) -> Iterator[Windows]:
         """Yield the windows that score at least `threshold`, the best of each view at each size."""

@@ -1,6 +1,6 @@
 """One careful HTTP client: every exchange ends in bounded time with a bounded answer, or in a SutError.
 
-No redirects, no compressed answers, no proxies of the environment unless asked for. Where the model was not
+No redirects, no compressed answers, no proxies of the environment unless requested. Where the model was not
 asked (no connection, or a gateway that has nobody to ask) the request is sent again a few times, and is an
 InfrastructureError in the end, at once where the server lets nobody in; what the server answers, late or
 wrongly, is the system's. httpx is imported when a client is made.
@@ -20,13 +20,13 @@ BACKOFF_S = 0.25
 """Wait before the first repetition; doubled for each further one."""
 SHOWN_BYTES = 300
 NOBODY_THERE = frozenset({429, 502, 503, 504})
-"""Status codes that say that the model was not asked: too many requests, no server behind the gateway."""
+"""Status codes that say that the request did not reach the model: too many requests, or no server."""
 NOT_LET_IN = frozenset({401, 403, 404, 405, 407, 408, 410})
 """Status codes that say the same, but not that another try soon would help: a token that ran out, a model
 taken away. Other 4xx are about what was sent, the image."""
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """A complete answer of status 2xx; header names are in small letters."""
 
     headers: Mapping[str, str]
@@ -64,11 +64,11 @@ class HttpClient:
             headers["authorization"] = f"Bearer {token}"
         self._client = httpx.Client(trust_env=use_environment, follow_redirects=False, headers=headers)
 
-    def get(self, path: str) -> Reply:
+    def get(self, path: str) -> HttpReply:
         """Fetch something below the base address."""
         return self._exchange("GET", path, b"", {})
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         """Send something to an address below the base."""
         return self._exchange("POST", path, body, headers)
 
@@ -85,7 +85,7 @@ class HttpClient:
         with contextlib.suppress(Exception):  # it may not have been made, and at exit httpx may be gone
             self.close()
 
-    def _exchange(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+    def _exchange(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpReply:
         end = time.monotonic() + self._timeout_s
         for attempt in range(self._retries + 1):
             try:
@@ -101,7 +101,7 @@ class HttpClient:
                 time.sleep(wait)
         raise AssertionError  # the loop always returns or raises
 
-    def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> Reply:
+    def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> HttpReply:
         left = max(end - time.monotonic(), 0.001)
         url = self._base.copy_with(raw_path=self._base.raw_path.rstrip(b"/") + path.encode())
         where = f"{method} {self._base}{path}"
@@ -117,21 +117,21 @@ class HttpClient:
             raise _PassingError("the server cannot be reached", one_line(error), fix) from error
         status = response.status_code
         if 200 <= status < 300:
-            return Reply(dict(response.headers), content)
+            return HttpReply(dict(response.headers), content)
         got = f"status {status} {response.reason_phrase}: {_shown(content)}"
         if status in NOBODY_THERE:
             fix = f"Look into the server's log, and let it get ready. {AGAIN}"
             raise _PassingError("the server cannot take the request", got, fix)
         if status >= 500:
             raise SutError(
-                "the server reports a failure of its own",
+                "the server reports an internal error",
                 where=where,
                 got=got,
-                fix="Look into the server's log.",
+                fix="See the server's log.",
             )
         if 300 <= status < 400:
             raise InfrastructureError(
-                "the server sends us to another address, where we do not go",
+                "the server redirects to another address; redirects are not followed",
                 where=where,
                 got=f"status {status}, location {response.headers.get('location', 'not said')}",
                 fix="If that address is right, write it into url:.",
@@ -144,7 +144,7 @@ class HttpClient:
     def _read(self, response: Any, end: float, where: str) -> bytes:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SutError(
-                "the server compresses its answer, though it was told not to",
+                "the server compresses its response, which the request does not allow",
                 where=where,
                 got=response.headers["content-encoding"],
             )

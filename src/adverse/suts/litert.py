@@ -110,7 +110,7 @@ def _interpreter(model: Path) -> Any:
             where=str(model),
             got=one_line(error),
             wanted="a TensorFlow Lite model",
-            fix="Check that the file is complete, and that LiteRT has all its operations.",
+            fix="Check that the file is complete, and that LiteRT supports all its operations.",
         ) from error
     return interpreter
 

@@ -47,7 +47,7 @@ def maite_model(
 
 
 class _Maite:
-    """A MAITE model, asked with our images."""
+    """A MAITE model, called with our images."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class _Maite:
     ) -> None:
         if not callable(model):
             raise StudyError(
-                "this is no MAITE model",
+                "this is not a MAITE model",
                 got=type(model).__name__,
                 wanted="an object that is called with a batch of images",
             )

@@ -41,19 +41,19 @@ def nms(
         return order[:limit]
     corner, label = boxes[order].astype(np.float64), labels[order]
     area = (corner[:, 2] - corner[:, 0]) * (corner[:, 3] - corner[:, 1])
-    kept = np.zeros(0, np.int64)
+    keep = np.zeros(0, np.int64)
     for start in range(0, len(order), BLOCK):
-        if limit is not None and len(kept) >= limit:
+        if limit is not None and len(keep) >= limit:
             break
         some = np.arange(start, min(start + BLOCK, len(order)))
-        some = some[~_goes(corner, area, label, some, kept, iou).any(axis=1)]
+        some = some[~_goes(corner, area, label, some, keep, iou).any(axis=1)]
         beats = _goes(corner, area, label, some, some, iou)
         stays = np.ones(len(some), np.bool_)
         for place in range(len(some)):
             if stays[place]:
                 stays[place + 1 :] &= ~beats[place + 1 :, place]
-        kept = np.concatenate([kept, some[stays]])
-    return order[kept[:limit]]
+        keep = np.concatenate([keep, some[stays]])
+    return order[keep[:limit]]
 
 
 def _goes(
@@ -81,18 +81,18 @@ class Finish:
         self._nms_iou = nms_iou
         self._max_detections = max_detections
 
-    def __call__(self, found: Candidates, placed: Placement) -> Detections:
+    def __call__(self, candidates: Candidates, placed: Placement) -> Detections:
         """Return the answer for one image; NaN anywhere that counts is an error, never a 'no'."""
-        good = found.scores >= self._score_threshold
-        if not (np.isfinite(found.scores).all() and np.isfinite(found.boxes[good]).all()):
+        good = candidates.scores >= self._score_threshold
+        if not (np.isfinite(candidates.scores).all() and np.isfinite(candidates.boxes[good]).all()):
             raise SutError(
                 "the model gives scores or boxes that are not finite numbers",
-                got=f"{int((~np.isfinite(found.scores)).sum())} of {len(good)} scores are NaN or infinite",
+                got=f"{int((~np.isfinite(candidates.scores)).sum())} of {len(good)} scores are not finite",
                 fix="Find out why the model gives them; if it always does, check scale:, mean: and std:.",
             )
         edges = np.tile([placed.image_width, placed.image_height], 2)
-        boxes = np.clip(placed.to_image(found.boxes[good]), 0, edges).astype(np.float32)
-        scores, labels = found.scores[good].astype(np.float32), found.labels[good]
+        boxes = np.clip(placed.to_image(candidates.boxes[good]), 0, edges).astype(np.float32)
+        scores, labels = candidates.scores[good].astype(np.float32), candidates.labels[good]
         solid = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
         boxes, scores, labels = boxes[solid], scores[solid], labels[solid]
         keep = nms(boxes, scores, labels, iou=self._nms_iou, limit=self._max_detections)

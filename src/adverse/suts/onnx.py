@@ -108,5 +108,5 @@ def _session(model: Path) -> Any:
             where=str(model),
             got=one_line(error),
             wanted="an ONNX model",
-            fix="Check that the file is complete and of an opset that this onnxruntime knows.",
+            fix="Check that the file is complete and of an opset that this onnxruntime supports.",
         ) from error

@@ -40,7 +40,7 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 def external_files(model: Path) -> list[Path]:
     """Return the files that a model's tensors are in, each once, in the order that the model names them.
 
-    A file that cannot be opened has none: whoever reads the model itself says what is wrong with it. A
+    A file that cannot be opened has none: the reader of the model itself says what is wrong with it. A
     model that cannot be parsed, or names a file outside of its folder, is an error.
     """
     try:
@@ -62,10 +62,10 @@ class _MalformedError(ValueError):
     """The bytes are no ONNX model."""
 
 
-def _locations(data: memoryview, start: int, end: int, known: Fields) -> Iterator[str]:
+def _locations(data: memoryview, start: int, end: int, fields: Fields) -> Iterator[str]:
     """Yield the files of all external tensors in one message of a model."""
     for number, value in _fields(data, start, end):
-        inner = known.get(number)
+        inner = fields.get(number)
         if inner is None:
             continue
         if isinstance(value, int):

@@ -32,7 +32,7 @@ def input_port(
         raise SutError(
             "the model must have one input, the image",
             where=model,
-            got=", ".join(f"{one.name} {one.shape}" for one in inputs) or "none",
+            got=", ".join(f"{entry.name} {entry.shape}" for entry in inputs) or "none",
             fix="Export it with the image as its only input, or use the command adapter.",
         )
     name, shape = inputs[0].name, inputs[0].shape
@@ -44,8 +44,8 @@ def input_port(
             got=f"{inputs[0].type} {shape}",
             wanted="(batch, 3, height, width) or (batch, height, width, 3) of float, float16 or uint8",
         )
-    found = layout or _layout(shape, where)
-    colours, height, width = shape[1:] if found == "nchw" else (shape[3], shape[1], shape[2])
+    order = layout or _layout(shape, where)
+    colours, height, width = shape[1:] if order == "nchw" else (shape[3], shape[1], shape[2])
     if isinstance(colours, int) and colours != 3:
         raise SutError("the model does not take three channels", where=where, got=str(shape))
     settled = tuple(
@@ -53,11 +53,11 @@ def input_port(
         for declared, given in zip((width, height), size or (None, None), strict=True)
     )
     batch = shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None
-    return Port(name, np.dtype(DTYPES[inputs[0].type]), found, (settled[0], settled[1]), batch)
+    return Port(name, np.dtype(DTYPES[inputs[0].type]), order, (settled[0], settled[1]), batch)
 
 
 def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, model: str) -> dict[str, str]:
-    """Say which output plays which role: as `given` in order, the only one there is, or told by its name."""
+    """Say which output plays which role: as `given` in order, the only one there is, or by its name."""
     for name in given or ():
         if name not in names:
             raise SutError(
@@ -70,11 +70,11 @@ def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, 
                 return {role.name: name for role, name in zip(form, given, strict=False)}
         elif len(form) == len(names) == 1:
             return {form[0].name: names[0]}
-        elif len(form) > 1 and (told := _told_by_name(form, names)):
-            return told
+        elif len(form) > 1 and (by_name := _outputs_by_name(form, names)):
+            return by_name
     orders = " or ".join("[" + ", ".join(role.name for role in form) + "]" for form in decoder.forms)
     raise SutError(
-        "the model's outputs do not tell which is which",
+        "the model's outputs cannot be told apart by their names",
         where=model,
         got=f"{len(given)} names in outputs:" if given else f"outputs {', '.join(names)}",
         wanted=orders,
@@ -87,7 +87,7 @@ def only_output(names: list[str], given: list[str] | None, model: str) -> str:
     wanted = given or names
     if len(wanted) != 1 or wanted[0] not in names:
         raise SutError(
-            "which output of the model to read is not clear",
+            "it is not clear which output of the model to read",
             where=model,
             got=", ".join(wanted),
             wanted=f"one of {', '.join(names)}",
@@ -121,7 +121,7 @@ class Reader(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The outputs to ask the model for."""
+        """The outputs to request from the model."""
         return list(self.roles.values())
 
     def read(self, outputs: Sequence[Output], number: int, batch: int) -> Candidates:
@@ -156,7 +156,7 @@ def _layout(shape: Sequence[Any], where: str) -> Layout:
     if shape[3] == 3:
         return "nhwc"
     raise SutError(
-        "the model does not tell where its channels are",
+        "the model does not say which axis holds the channels",
         where=where,
         got=str(shape),
         fix="Add layout: nchw or layout: nhwc.",
@@ -176,16 +176,16 @@ def _length(declared: Any, given: int | None, where: str) -> int:
     return fixed or given or 0
 
 
-def _told_by_name(form: Sequence[Role], names: list[str]) -> dict[str, str] | None:
-    told: dict[str, str] = {}
+def _outputs_by_name(form: Sequence[Role], names: list[str]) -> dict[str, str] | None:
+    by_role: dict[str, str] = {}
     for role in form:
         fitting = [
             name
             for name in names
-            if name not in told.values() and any(word in name.lower() for word in role.words)
+            if name not in by_role.values() and any(word in name.lower() for word in role.words)
         ]
         if len(fitting) == 1:
-            told[role.name] = fitting[0]
+            by_role[role.name] = fitting[0]
         elif not role.optional:
             return None
-    return told
+    return by_role

@@ -1,20 +1,171 @@
-"""The Open Inference Protocol (KServe v2): what is sent to a served model, and how its replies are read.
+"""Models behind a server of the Open Inference Protocol (KServe v2): KServe, Triton, MLServer, OpenVINO, ...
 
-Tensors travel as JSON numbers or, where the server can, as bytes behind the JSON, little-endian, row by row.
-Pure functions; nothing here talks to anybody.
+Preprocessing and decoding happen here, as for a model on disk; the server only runs the network. Tensors
+travel as JSON numbers or, where the server can, as bytes behind the JSON, little-endian, row by row.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field
 
 from adverse.errors import SutError, one_line
-from adverse.suts.decoders import Output
+from adverse.plugins import Positive, sut
+from adverse.suts import onnx_shape
+from adverse.suts.ask import METHODS, task_of
+from adverse.suts.decoders import Output, Style
+from adverse.suts.dense import DenseStyle
+from adverse.suts.http_client import HttpClient
+from adverse.suts.network import (
+    COCO_DECODING,
+    LETTERBOXED,
+    Count,
+    DecodingOptions,
+    InputOptions,
+    NetworkSystem,
+    network_system,
+)
+from adverse.suts.onnx_shape import Port
+from adverse.suts.preprocess import Layout
+
+
+def _without_password(url: str) -> str:
+    """Refuse a password while the study is read: later it would be in every record of the run."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ValueError("no name or password in an address; token_from: names a variable that holds a token")
+    return url
+
+
+Address = Annotated[str, AfterValidator(_without_password)]
+ONNX_TYPES = {"FP32": "tensor(float)", "FP16": "tensor(float16)", "UINT8": "tensor(uint8)"}
+
+
+class ServedSystem:
+    """A system behind a server, of any task; every request ends by itself within its time."""
+
+    watches_itself = True
+
+    def __init__(self, system: NetworkSystem, client: HttpClient) -> None:
+        self.take_outages = client.take_outages
+        self.classes = system.classes
+        self.task = task_of(system)
+        self.detect = self.segment = self.classify = getattr(system, METHODS[self.task or "detection"])
+
+
+@sut(name="http", libraries=("numpy", "opencv-python-headless"))
+def served_model(
+    url: Address,
+    model: str,
+    decoder: Style | DenseStyle,
+    *,
+    version: str | None = None,
+    revision: str = "",  # noqa: ARG001 - part of the fingerprint, which reads the options
+    timeout_s: Positive = 60,
+    retries: Annotated[int, Field(ge=0, le=10)] = 2,
+    max_response_mb: Annotated[int, Field(ge=1, le=1024)] = 64,
+    use_environment: bool = False,
+    token_from: str | None = None,
+    binary: bool | None = None,
+    size: tuple[Count, Count] | None = None,
+    layout: Layout | None = None,
+    inputs: InputOptions = LETTERBOXED,
+    decoding: DecodingOptions = COCO_DECODING,
+) -> ServedSystem:
+    """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
+
+    `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
+    server is not ready (429, 502, 503, 504). Nothing is known here about the served model but its name:
+    change `revision` (any text) when it changes, so that it is asked anew. `token_from` names an environment
+    variable with a bearer token. All from `classes` on is as in the onnx adapter.
+    """
+    client = HttpClient(
+        url,
+        timeout_s=timeout_s,
+        retries=retries,
+        max_bytes=max_response_mb << 20,
+        use_environment=use_environment,
+        token=None if token_from is None else _token(token_from),
+    )
+    path = f"/v2/models/{quote(model, safe='')}" + (f"/versions/{quote(version, safe='')}" if version else "")
+    where = f"{url}, model {model!r}"
+    client.get(f"{path}/ready")
+    declared = read_metadata(client.get(path).body)
+    if binary is None:
+        binary = has_binary(client.get("/v2").body)
+    port = onnx_shape.input_port(
+        [
+            _Input(tensor.name, tensor.shape, ONNX_TYPES.get(tensor.datatype, tensor.datatype))
+            for tensor in declared.inputs
+        ],
+        where,
+        size=size,
+        layout=layout,
+    )
+    if port.dtype.itemsize == 2 and not binary:
+        raise SutError(
+            "this model takes float16, which JSON cannot carry",
+            where=f"{where}, input {port.name!r}",
+            fix="Serve it with the binary tensor extension, or as float32.",
+        )
+    built = network_system(
+        ServedNetwork(client, path, port, [tensor.name for tensor in declared.outputs], where, binary=binary),
+        decoder,
+        inputs,
+        decoding,
+        where=where,
+    )
+    return ServedSystem(built, client)
+
+
+class ServedNetwork:
+    """A model on a server, one request for each batch."""
+
+    def __init__(
+        self, client: HttpClient, path: str, port: Port, outputs: list[str], where: str, *, binary: bool
+    ) -> None:
+        self.port = port
+        self.output_names = outputs
+        self._where = where
+        self._client = client
+        self._path = path
+        self._binary = binary
+
+    def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
+        """Return the named outputs, in this order, or raise SutError."""
+        body, headers = infer_request(self.port.name, values, names, binary=self._binary)
+        reply = self._client.post(f"{self._path}/infer", body, headers)
+        try:
+            return read_reply(reply.body, reply.headers, names)
+        except SutError as error:
+            raise error.placed(self._where) from error
+
+
+def _token(variable: str) -> str:
+    token = os.environ.get(variable, "").strip()
+    if not token.isascii() or not token.isprintable() or not token:
+        raise SutError(
+            "there is no token in the environment",
+            where=f"token_from: {variable}",
+            got=f"${variable} is not set" if not token else f"${variable} cannot be sent in a header",
+            fix=f"Set {variable} to the token and run again.",
+        )
+    return token
+
+
+class _Input(NamedTuple):
+    """An input as ONNX Runtime declares them."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    type: str
+
 
 BINARY_EXTENSION = "binary_tensor_data"
 JSON_LENGTH = "inference-header-content-length"
@@ -43,18 +194,18 @@ class Tensor(NamedTuple):
     datatype: str
 
 
-class Declared(NamedTuple):
+class ModelMetadata(NamedTuple):
     """What a server says about a model."""
 
     inputs: list[Tensor]
     outputs: list[Tensor]
 
 
-def read_metadata(body: bytes) -> Declared:
+def read_metadata(body: bytes) -> ModelMetadata:
     """Read the reply to GET v2/models/NAME."""
     content = _json(body)
     try:
-        return Declared(*([_tensor(entry) for entry in content[key]] for key in ("inputs", "outputs")))
+        return ModelMetadata(*([_tensor(entry) for entry in content[key]] for key in ("inputs", "outputs")))
     except (KeyError, TypeError, ValueError) as error:
         raise _garbage(
             "the server does not describe the model",
@@ -64,7 +215,7 @@ def read_metadata(body: bytes) -> Declared:
 
 
 def has_binary(body: bytes) -> bool:
-    """Tell from the reply to GET v2 whether tensors can travel as bytes."""
+    """Return whether, by the reply to GET v2, tensors can travel as bytes."""
     extensions = _json(body).get("extensions")
     return isinstance(extensions, list) and BINARY_EXTENSION in extensions
 
@@ -77,11 +228,11 @@ def infer_request(
     tensor: dict[str, Any] = {"name": name, "shape": list(values.shape), "datatype": kind}
     if not binary:
         tensor["data"] = values.ravel().tolist()
-        request = {"inputs": [tensor], "outputs": [{"name": one} for one in outputs]}
+        request = {"inputs": [tensor], "outputs": [{"name": output} for output in outputs]}
         return json.dumps(request).encode(), {"content-type": "application/json"}
     raw = np.ascontiguousarray(values, DATATYPES[kind]).tobytes()
     tensor["parameters"] = {"binary_data_size": len(raw)}
-    wanted = [{"name": one, "parameters": {"binary_data": True}} for one in outputs]
+    wanted = [{"name": output, "parameters": {"binary_data": True}} for output in outputs]
     head = json.dumps({"inputs": [tensor], "outputs": wanted}).encode()
     return head + raw, {"content-type": "application/octet-stream", JSON_LENGTH: str(len(head))}
 
@@ -97,7 +248,7 @@ def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) ->
             f"the header {JSON_LENGTH} is wrong", headers[JSON_LENGTH], f"a number up to {len(body)}"
         )
     content, rest = _json(body[:length]), memoryview(body)[length:]
-    found: dict[str, Output] = {}
+    outputs: dict[str, Output] = {}
     try:
         for entry in content["outputs"]:
             name, shape = str(entry["name"]), [int(side) for side in entry["shape"]]
@@ -107,8 +258,8 @@ def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) ->
             else:
                 array = np.frombuffer(rest[: int(size)], DATATYPES[entry["datatype"]])
                 rest = rest[int(size) :]
-            found[name] = Output(name, array.reshape(shape))
-        return [found[name] for name in names]
+            outputs[name] = Output(name, array.reshape(shape))
+        return [outputs[name] for name in names]
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _garbage(
             "the server's answer holds no outputs that can be read",

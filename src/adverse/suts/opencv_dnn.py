@@ -107,7 +107,7 @@ class OpenCvNetwork:
             raise SutError(
                 "OpenCV cannot run the model",
                 got=one_line(error),
-                fix="Check size:, and that this OpenCV knows all layers of the model.",
+                fix="Check size:, and that this OpenCV supports all layers of the model.",
             ) from error
         finally:
             cv2.setNumThreads(threads)

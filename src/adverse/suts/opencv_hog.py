@@ -77,8 +77,8 @@ class HogDetector:
 
     def _look(self, image: Image) -> Detections:
         height, width = image.shape[:2]
-        found, scores = self._search(image, self._hit_threshold)
-        boxes = np.clip(found, 0, [width, height, width, height]).astype(np.float32)
+        candidates, scores = self._search(image, self._hit_threshold)
+        boxes = np.clip(candidates, 0, [width, height, width, height]).astype(np.float32)
         solid = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
         boxes, scores = boxes[solid], scores[solid]
         labels = np.zeros(len(scores), np.int64)
@@ -112,9 +112,9 @@ class WindowFinder:
             scale=self._scale,
             groupThreshold=0,
         )
-        found = np.asarray(windows, np.float32).reshape(-1, 4)
-        order = np.lexsort(found.T)  # OpenCV's threads hand windows over in any order
-        x, y, w, h = found[order].T / np.float32(self._enlarge)
+        boxes = np.asarray(windows, np.float32).reshape(-1, 4)
+        order = np.lexsort(boxes.T)  # OpenCV's threads hand windows over in any order
+        x, y, w, h = boxes[order].T / np.float32(self._enlarge)
         half_w, half_h = w * (self._model.person[0] / 2), h * (self._model.person[1] / 2)
         centre_x, centre_y = x + w / 2, y + h / 2
         sides = (centre_x - half_w, centre_y - half_h, centre_x + half_w, centre_y + half_h)

@@ -23,7 +23,7 @@ from adverse.plugins import sut
 from adverse.strict_json import parse_json
 from adverse.suts.recorded_check import (
     Boxes,
-    Declared,
+    DeclaredFormat,
     Missing,
     Needed,
     RecordedRows,
@@ -48,7 +48,7 @@ def predictions(
 ) -> Recorded:
     """Use recorded answers: `path` holds {mutation} where each file has the id of its setting.
 
-    The un-mutated images are those of the setting `identity`. What the category numbers mean is said by
+    The un-mutated images are those of the setting `identity`. The names of the category ids are given by
     `categories: {1: person}` or by a COCO file of `annotations`. `boxes` are [x, y, width, height] unless it
     says xyxy. `missing: no-detections` says that images without an entry are meant so, however many;
     `unknown_images: ignore` leaves out entries for images that the data set does not have.
@@ -63,19 +63,19 @@ def predictions(
         )
     if (categories is None) == (annotations is None):
         raise StudyError(
-            "what the category numbers mean must be said once",
+            "category ids need names from exactly one source",
             where="categories, annotations",
             got="neither" if categories is None else "both",
             fix="Add categories: {1: person, ...}, or annotations: with a COCO file.",
         )
     names = categories if annotations is None else _categories_of(annotations)
-    return Predictions(path, names or {}, Declared(boxes, missing, unknown_images))
+    return RecordedPredictions(path, names or {}, DeclaredFormat(boxes, missing, unknown_images))
 
 
-class Predictions:
-    """Recorded answers; each file is read when first asked for, and once."""
+class RecordedPredictions:
+    """Recorded answers; each file is read when first needed, and once."""
 
-    def __init__(self, path: Path, categories: Mapping[int, str], declared: Declared) -> None:
+    def __init__(self, path: Path, categories: Mapping[int, str], declared: DeclaredFormat) -> None:
         self.classes = tuple(categories[number] for number in sorted(categories))
         self._path = path
         self._declared = declared
@@ -100,10 +100,10 @@ class Predictions:
                 self._read[setting] = self._open(setting)
             except SutError as error:
                 self._read[setting] = error
-        found = self._read[setting]
-        if isinstance(found, SutError):
-            raise found.with_traceback(None)
-        return found.of(image_id)
+        rows = self._read[setting]
+        if isinstance(rows, SutError):
+            raise rows.with_traceback(None)
+        return rows.of(image_id)
 
     def _open(self, setting: str) -> _Answers:
         path = path_for(self._path, setting)
@@ -152,18 +152,18 @@ class _Answers:
         where = f"{self._path}, image {image_id!r}"
         if image_id in self._faults:
             raise SutError(
-                "a recorded answer is no detection",
+                "a recorded entry is not a valid detection",
                 where=where,
                 got=self._faults[image_id],
                 wanted="image_id, a known category_id, bbox of four numbers and score",
-                fix="Mend it in the file.",
+                fix="Fix it in the file.",
             )
         rows = self._rows.get(image_id, [])
         try:
             return Detections(self._boxes[rows], self._scores[rows], self._labels[rows])
         except SutError as error:
             raise SutError(
-                error.what, where=where, got=error.got, wanted=error.wanted, fix="Mend it in the file."
+                error.what, where=where, got=error.got, wanted=error.wanted, fix="Fix it in the file."
             ) from error
 
 
@@ -231,7 +231,7 @@ def _is_number(value: Any) -> bool:
 def _categories_of(annotations: Path) -> dict[int, str]:
     try:
         content = parse_json(annotations.read_bytes(), annotations, "annotation", allow_nan=True)
-        found = {int(item["id"]): str(item["name"]) for item in content["categories"]}
+        categories = {int(item["id"]): str(item["name"]) for item in content["categories"]}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise StudyError(
             "the file of annotations lists no categories",
@@ -239,14 +239,14 @@ def _categories_of(annotations: Path) -> dict[int, str]:
             got=f"{type(error).__name__}: {error}",
             wanted='"categories": [{"id": 1, "name": "person"}, ...]',
         ) from error
-    return found
+    return categories
 
 
 PLACEHOLDER = "{mutation}"
 
 
 def is_template(path: Path) -> bool:
-    """Tell whether a path stands for one file per setting."""
+    """Return whether a path stands for one file per setting."""
     return PLACEHOLDER in str(path)
 
 
@@ -263,9 +263,9 @@ def files_of(template: Path) -> dict[str, Path]:
     """Return the files that exist for a template, by setting id."""
     parts = str(template).split(PLACEHOLDER)
     pattern = re.compile(re.escape(parts[0]) + "(.*)" + r"\1".join(map(re.escape, parts[1:])))
-    found = {}
+    files = {}
     for name in glob.glob("*".join(map(glob.escape, parts))):  # noqa: PTH207 - Path.glob does not escape
         match = pattern.fullmatch(name)
         if match and Path(name).is_file():
-            found[match.group(1)] = Path(name)
-    return dict(sorted(found.items()))
+            files[match.group(1)] = Path(name)
+    return dict(sorted(files.items()))

@@ -21,11 +21,11 @@ from adverse.types import Detections, Image, System
 def python(detector: Any) -> System:
     """Use a Python object: one with detect, segment or classify, or a function; for adverse.run only."""
     if task_of(detector) is not None:
-        found: System = detector
-        return found
+        system: System = detector
+        return system
     if not callable(detector):
         raise StudyError(
-            "this is no detector",
+            "this is not a detector",
             where="detectors",
             got=type(detector).__name__,
             wanted="an object with detect, segment or classify(images), or a function of a list of images",

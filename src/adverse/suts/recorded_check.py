@@ -1,7 +1,7 @@
 """Do recorded predictions belong to the data of a study? Looked at before any work, file by file.
 
 A wrong image id, a box in another convention or a file of other images makes a wrong number, never an error,
-once it is scored. What has no sensible reading is refused; what may be meant is said in a warning.
+once it is scored. What has no sensible reading is refused; what may be intended is a warning.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Needed(NamedTuple):
     known: frozenset[ImageId]
 
 
-class Declared(NamedTuple):
+class DeclaredFormat(NamedTuple):
     """What the study says about the files; `boxes` is None where it does not say, and is then COCO's xywh."""
 
     boxes: Boxes | None
@@ -108,7 +108,7 @@ def _in_more_files(count: int) -> str:
 
 
 def review_files(
-    files: Iterable[Callable[[], RecordedRows]], needed: Sequence[Needed], declared: Declared
+    files: Iterable[Callable[[], RecordedRows]], needed: Sequence[Needed], declared: DeclaredFormat
 ) -> Review:
     """Check files one at a time against the frames each must answer for; the first is the baseline's."""
     review = Review()
@@ -136,7 +136,7 @@ def review_files(
         finite = rows.scores[np.isfinite(rows.scores)]
         lowest, highest = finite.min(initial=lowest), finite.max(initial=highest)
     if missing:
-        name, absent, of = max(missing, key=lambda one: one[1] / one[2])
+        name, absent, of = max(missing, key=lambda entry: entry[1] / entry[2])
         review.warnings.append(
             f"images without an entry are taken as images without detections: in {len(missing)} "
             f"of {len(needed)} files, at most {absent} of {of} images ({name})"
@@ -163,7 +163,7 @@ def _check_categories(rows: RecordedRows, review: Review) -> None:
         )
 
 
-def _check_images(rows: RecordedRows, wanted: Needed, declared: Declared, review: Review) -> None:
+def _check_images(rows: RecordedRows, wanted: Needed, declared: DeclaredFormat, review: Review) -> None:
     ids = dict.fromkeys([*rows.images, *rows.spoilt])
     unknown = [image for image in ids if image not in wanted.known]
     if not unknown or (declared.unknown_images == "ignore" and len(unknown) < len(ids)):
@@ -184,7 +184,7 @@ def _check_images(rows: RecordedRows, wanted: Needed, declared: Declared, review
     )
 
 
-def _check_coverage(rows: RecordedRows, wanted: Needed, declared: Declared, review: Review) -> int:
+def _check_coverage(rows: RecordedRows, wanted: Needed, declared: DeclaredFormat, review: Review) -> int:
     """Return how many images have no entry."""
     present = {*rows.images, *rows.spoilt}
     missing = 0
@@ -224,7 +224,7 @@ def _check_repeats(rows: RecordedRows, review: Review) -> int:
 
 
 def _check_boxes(
-    rows: RecordedRows, wanted: Needed, declared: Declared, review: Review, *, with_truth: bool
+    rows: RecordedRows, wanted: Needed, declared: DeclaredFormat, review: Review, *, with_truth: bool
 ) -> None:
     frames = {frame.image_id: frame for split in wanted.splits.values() for frame in split}
     odd = {int(row) for row in np.argwhere(~np.isfinite(rows.boxes))[:, 0]}  # faults of their images
@@ -241,13 +241,13 @@ def _check_boxes(
             fix="Multiply them by the image's width and height.",
         )
         return
-    said = declared.boxes or "xywh"
-    other: Boxes = "xyxy" if said == "xywh" else "xywh"
-    evidence = _geometry(boxes, images, frames, said)
+    stated = declared.boxes or "xywh"
+    other: Boxes = "xyxy" if stated == "xywh" else "xywh"
+    evidence = _geometry(boxes, images, frames, stated)
     if evidence is None and with_truth:
-        evidence = _hits_evidence(boxes, images, frames, said, other)
+        evidence = _hits_evidence(boxes, images, frames, stated, other)
     if evidence is None:
-        if said == "xywh" and (beyond := _beyond(boxes, images, frames)):
+        if stated == "xywh" and (beyond := _beyond(boxes, images, frames)):
             review.warn(rows.path, f"{beyond}: were they made on images of another size?")
         return
     if declared.boxes == "xywh":  # said in so many words, and not impossible
@@ -255,20 +255,20 @@ def _check_boxes(
         return
     meaning = {"xywh": "[x, y, width, height]", "xyxy": "[x0, y0, x1, y1]"}
     review.refuse(
-        f"the boxes of predictions are not {meaning[said]}",
+        f"the boxes of predictions are not {meaning[stated]}",
         where=rows.path,
         got=evidence,
-        wanted=meaning[said],
+        wanted=meaning[stated],
         fix=f"If they are {meaning[other]}, say boxes: {other}; else convert them.",
     )
 
 
 def _geometry(
-    boxes: Floats, images: Sequence[ImageId], frames: Mapping[ImageId, Frame], said: Boxes
+    boxes: Floats, images: Sequence[ImageId], frames: Mapping[ImageId, Frame], stated: Boxes
 ) -> str | None:
-    """Return why boxes cannot be what is said of them, from their numbers and the images' sizes."""
+    """Return why boxes cannot be in the stated convention, from their numbers and the images' sizes."""
     after = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
-    if said == "xyxy":
+    if stated == "xyxy":
         reversed_ = int((boxes[:, 2:] < boxes[:, :2]).any(axis=1).sum())
         return (
             f"{reversed_} of {len(boxes)} boxes end before they begin"
@@ -312,7 +312,7 @@ def _sizes(images: Sequence[ImageId], frames: Mapping[ImageId, Frame]) -> dict[I
 
 
 def _hits_evidence(
-    boxes: Floats, images: Sequence[ImageId], frames: Mapping[ImageId, Frame], said: Boxes, other: Boxes
+    boxes: Floats, images: Sequence[ImageId], frames: Mapping[ImageId, Frame], stated: Boxes, other: Boxes
 ) -> str | None:
     """Return why boxes are rather something else: far more true objects are hit if they are read so."""
     rows: dict[ImageId, list[int]] = {}
@@ -328,10 +328,10 @@ def _hits_evidence(
             if kind == "xywh":
                 corners[:, 2:] += corners[:, :2]
             hits[kind] += _hits(corners, truth)
-    gain = hits[other] - hits[said]
-    if gain < max(2, OUTSIDE * total) or hits[other] < 2 * hits[said]:
+    gain = hits[other] - hits[stated]
+    if gain < max(2, OUTSIDE * total) or hits[other] < 2 * hits[stated]:
         return None
-    return f"as {said} they hit {hits[said]} of {total} true objects, as {other} {hits[other]}"
+    return f"as {stated} they hit {hits[stated]} of {total} true objects, as {other} {hits[other]}"
 
 
 def _hits(boxes: Floats, truth: Floats) -> int:

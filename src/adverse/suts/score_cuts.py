@@ -42,7 +42,7 @@ def score_cut(model: Path) -> float | None:
     return max(cuts, default=None)
 
 
-def said_cuts(options: Mapping[str, Any]) -> list[str]:
+def declared_cuts(options: Mapping[str, Any]) -> list[str]:
     """Say what the model file among a SUT's options cuts off before any threshold of the study can."""
     model = options.get("model")
     if not isinstance(model, Path) or model.suffix.lower() != ".onnx":
@@ -111,7 +111,7 @@ def _fields(message: memoryview) -> Iterator[Field]:
         else:
             raise ValueError(f"no field of kind {kind}")
         if end > len(message):
-            raise ValueError("a field ends behind the file")
+            raise ValueError("a field ends beyond the end of the file")
         yield Field(key >> 3, message[start:end])
         at = end
 
@@ -151,9 +151,9 @@ def uncut(description: bytes, kind: str, score_threshold: float) -> bytes:
     if kind == ".cfg":
         return _uncut_regions(description)
 
-    def lowered(found: re.Match[bytes]) -> bytes:
-        own = found.group(2)
-        return found.group(1) + (own if float(own) <= score_threshold else b"%g" % score_threshold)
+    def lowered(match: re.Match[bytes]) -> bytes:
+        own = match.group(2)
+        return match.group(1) + (own if float(own) <= score_threshold else b"%g" % score_threshold)
 
     return CONFIDENCE[kind].sub(lowered, description)
 

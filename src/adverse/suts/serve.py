@@ -26,7 +26,7 @@ from adverse.types import System
 def serve(system: System, *, name: str = "SUT") -> None:
     """Answer requests on stdin until it ends.
 
-    Whatever else prints to stdout is sent to stderr, and nothing else can read stdin, so that no library
+    Anything else printed to stdout is sent to stderr, and nothing else can read stdin, so that no library
     can disturb the protocol.
     """
     with _pipes() as (requests, replies):

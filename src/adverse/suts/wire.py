@@ -1,8 +1,8 @@
 """The messages of the command protocol, version 1; see docs/command-protocol.md.
 
 Requests are one JSON line followed by raw pixels, replies one JSON line with a mark in front, so that they
-can be told from whatever else a program prints on the same stream. float32 values survive: JSON carries their
-exact repr.
+can be separated from anything else that a program prints on the same stream. float32 values survive: JSON
+carries their exact repr.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS: Mapping[str, type[SutError]] = {"connection": InfrastructureError, "memor
 
 
 def ready_line(classes: Sequence[str], task: Task = "detection") -> bytes:
-    """Return what a child says once it can be asked."""
+    """Return what a child says once it is ready."""
     return _line({"protocol": PROTOCOL, "task": task, "classes": list(classes), "ready": True})
 
 
@@ -97,7 +97,7 @@ def read_ready(message: Mapping[str, Any]) -> tuple[Task, tuple[str, ...]]:
     task = message.get("task", "detection")
     if task not in METHODS:
         raise GarbageError(
-            "the program names a task that there is not", got=_shown(message), wanted=" or ".join(METHODS)
+            "the program names an unknown task", got=_shown(message), wanted=" or ".join(METHODS)
         )
     classes = message.get("classes")
     if not isinstance(classes, list) or not classes or not all(isinstance(c, str) and c for c in classes):
@@ -175,9 +175,9 @@ def _raise_reported(message: Mapping[str, Any]) -> None:
         return
     details = message.get("details")
     kind = KINDS.get(str(message.get("for_want_of")), SutError)
-    known = ("where", "got", "wanted", "fix")
+    fields = ("where", "got", "wanted", "fix")
     if isinstance(details, dict) and "what" in details:
-        raise kind(str(details["what"]), **{k: str(details[k]) for k in known if k in details})
+        raise kind(str(details["what"]), **{k: str(details[k]) for k in fields if k in details})
     raise kind("the program reports an error", got=str(message["error"])[:2000])
 
 
@@ -187,7 +187,7 @@ def _read_pixels(stream: BinaryIO, shape: tuple[int, int, int]) -> Image:
     while view:
         got = stream.readinto(view)  # type: ignore[attr-defined]
         if not got:
-            raise EOFError("the pixels of a request stop early")
+            raise EOFError("the pixels of a request are truncated")
         view = view[got:]
     return image
 
@@ -228,17 +228,17 @@ class MarkedLines:
     def feed(self, data: bytes) -> list[bytes]:
         """Take what was read and return the marked lines that it completes."""
         *ends, rest = data.split(b"\n")
-        found = []
+        lines = []
         for end in ends:
             self._grow(end)
             line = bytes(self._partial)
             self._partial.clear()
             if line.startswith(self._mark):
-                found.append(line)
+                lines.append(line)
             elif line.strip():
                 self._noise.append(line)
         self._grow(rest)
-        return found
+        return lines
 
     def noise(self) -> str:
         """Return the last lines that were no replies, an unfinished one included."""

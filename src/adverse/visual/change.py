@@ -56,7 +56,7 @@ class Reference:
     ) -> None:
         if backend not in BACKENDS:
             raise StudyError(
-                "visual change has no such backend",
+                "there is no such backend of visual change",
                 got=repr(backend),
                 wanted=" or ".join(BACKENDS),
                 fix=suggestion(str(backend), BACKENDS),

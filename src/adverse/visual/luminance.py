@@ -55,7 +55,7 @@ def check_reference(reference: Luminance, *, measure: str, least_px: int) -> Non
         )
     if np.ptp(reference) <= FLAT:
         raise DataError(
-            f"the reference image is constant: it holds no information that {measure} could find lost",
+            f"the reference image is constant, so {measure} is not defined",
             got=f"luminance {float(reference.flat[0]):.6g} everywhere",
             wanted="an image with some structure",
             fix="Leave this frame out.",

@@ -66,12 +66,12 @@ def sp5() -> Kernels:
         raise ModuleNotFoundError("pyrtools.pyramids.filters")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: dict[str, Any] = module.steerable_filters("sp5_filters")
-    side = round(len(found["bfilts"]) ** 0.5)
+    filters: dict[str, Any] = module.steerable_filters("sp5_filters")
+    side = round(len(filters["bfilts"]) ** 0.5)
     return Kernels(
-        found["lo0filt"],
-        found["lofilt"],
-        tuple(column.reshape(side, side).T.copy() for column in found["bfilts"].T),
+        filters["lo0filt"],
+        filters["lofilt"],
+        tuple(column.reshape(side, side).T.copy() for column in filters["bfilts"].T),
     )
 
 

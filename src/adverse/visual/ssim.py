@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.visual.luminance import Luminance, check_reference, check_sizes, luminance
-from adverse.visual.vifp_kernels import moments
+from adverse.visual.vifp import moments
 
 REACH_PX, SIGMA_PX = 5, 1.5
 """The Gaussian window: 11 x 11, where it fits."""

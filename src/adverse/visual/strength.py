@@ -33,19 +33,19 @@ from adverse.visual import Backend, Reference
 
 def strength_of(plugin: Plugin, registry: Registry, *, where: str | None = None) -> Strength:
     """Return the strength of a mutation, or say which mutations have one."""
-    strength = known_strength(plugin)
+    strength = declared_strength(plugin)
     if strength is None:
-        names = [other.name for other in registry.all("mutation") if known_strength(other)]
+        names = [other.name for other in registry.all("mutation") if declared_strength(other)]
         raise StudyError(
-            f"{plugin.name} has no strength that could be searched for",
+            f"{plugin.name} has no searchable strength",
             where=where,
-            wanted="a mutation with an option that makes it stronger little by little",
+            wanted="a mutation with an option that makes it gradually stronger",
             fix=suggestion(plugin.name, names),
         )
     return strength
 
 
-def known_strength(plugin: Plugin) -> Strength | None:
+def declared_strength(plugin: Plugin) -> Strength | None:
     """Return the strength of a mutation: what it says, or what its signature says, or none."""
     if plugin.strength is not None:
         return plugin.strength
@@ -70,7 +70,7 @@ NARROW = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class FoundStrength:
+class StrengthResult:
     """What a search found: the nearest change, whether it is near enough, and if not, why."""
 
     mutation: str
@@ -93,8 +93,8 @@ class Coverage:
     """Changes that cover 0 to `up_to`, one for each of equal parts, and the parts that none fell into."""
 
     up_to: float
-    found: tuple[FoundStrength, ...]
-    missed: tuple[FoundStrength, ...]
+    found: tuple[StrengthResult, ...]
+    missed: tuple[StrengthResult, ...]
     tries: int
     rejected: int
     """Tries that are not among those found."""
@@ -128,7 +128,12 @@ class Searchable:
         whole = {**(options or {}), self.strength.option: self.strength.value(1)}
         self._fixed = plugins.bind(self._plugin, whole, where=mutation)
         self._image = image
-        self._given: dict[str, Any] = {"depth_m": depth_m, "labels": labels, "registry": registry, "told": {}}
+        self._given: dict[str, Any] = {
+            "depth_m": depth_m,
+            "labels": labels,
+            "registry": registry,
+            "details": {},
+        }
         self._frame = key
         self._stream = (seed, key, mutation, str(draw))
         self.draw = draw
@@ -162,7 +167,7 @@ class Searchable:
 
     def find(
         self, wanted: float, *, within: tuple[float, float] | None = None, tries: int = TRIES
-    ) -> FoundStrength:
+    ) -> StrengthResult:
         """Return the strength whose visual change is the wanted one, or within a range around it.
 
         Without `within`, it may be off by 0.01.
@@ -181,7 +186,7 @@ class Searchable:
             self.change(strength)
         place, reached = self._nearest_change(wanted, low, high)
         strength = self._strengths[place]
-        return FoundStrength(
+        return StrengthResult(
             mutation=self._plugin.name,
             option=self.strength.option,
             value=self.strength.value(strength),
@@ -223,7 +228,7 @@ class Searchable:
 
 def find_strength(
     image: Image, mutation: str, wanted: float, *, draws: int = DRAWS, **how: Any
-) -> FoundStrength:
+) -> StrengthResult:
     """Return the strength of a mutation that gives a wanted visual change on an image.
 
     `how` is what `Searchable` takes: other options of the mutation, seed and key of its random numbers,
@@ -259,12 +264,12 @@ def cover(
     """
     _check_wanted(up_to)
     if count < 1:
-        raise StudyError("a range is covered by at least one change", got=str(count), wanted="1 or more")
+        raise StudyError("the number of changes must be at least 1", got=str(count), wanted="1 or more")
     rng = generator(int(how.get("seed", 0)), str(how.get("key", "")), mutation, "cover")
     edges = np.linspace(0, up_to, count + 1)
     near = up_to / count / 4
     aims = rng.uniform(edges[:-1], edges[1:])
-    results: dict[int, FoundStrength] = {}
+    results: dict[int, StrengthResult] = {}
     done = 0
     for searchable in _draws(image, mutation, draws, how):
         for part, aim in enumerate(aims.tolist()):
@@ -273,7 +278,7 @@ def cover(
                 result = searchable.find(aim, within=within, tries=tries)
                 results[part] = min(results.get(part, result), result, key=lambda other: not other.reached)
         done += searchable.tries
-        if all(one.reached for one in results.values()):
+        if all(search.reached for search in results.values()):
             break
     reached = tuple(result for result in results.values() if result.reached)
     return Coverage(
@@ -281,7 +286,7 @@ def cover(
         found=reached,
         missed=tuple(result for result in results.values() if not result.reached),
         tries=done,
-        rejected=done - len({(one.draw, one.value) for one in reached if one.changed}),
+        rejected=done - len({(search.draw, search.value) for search in reached if search.changed}),
     )
 
 
@@ -338,7 +343,7 @@ def read_transformation(
     drawn = drawn or {}
     name, options = call_of(text, where=where)
     plugin = registry.get("mutation", name, where=where)
-    strength = known_strength(plugin) if drawn else strength_of(plugin, registry, where=where)
+    strength = declared_strength(plugin) if drawn else strength_of(plugin, registry, where=where)
     if strength is not None and strength.option in options:
         raise StudyError(
             f"{strength.option} is the strength of {name}, which is searched for",

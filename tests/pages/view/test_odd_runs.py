@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import adverse
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.errors import StoreError
 from adverse.pages.view.session import ExploredRun
 from adverse.types import Image
@@ -113,5 +113,5 @@ def test_results_that_are_gone_are_said(tmp_path: Path, guest_of: Callable[[Path
     answer = guest.get("/explore.json")
     assert (answer.status_code, answer.json()) == (409, {"error": "a file was changed"})
     outcomes.unlink()
-    with pytest.raises(StoreError, match="a file is gone"):
+    with pytest.raises(StoreError, match="a file is missing"):
         ExploredRun(run)

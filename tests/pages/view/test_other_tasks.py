@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from starlette.testclient import TestClient
 
 import adverse
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.types import Image
 
 DARKER = "brightness(scale=0.25)"

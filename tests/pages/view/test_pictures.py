@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import adverse
-from adverse.data.write import write_image
+from adverse.data.images import write_image
 from adverse.pages.view.frames import CHANGED, Pictures
 from adverse.pages.view.session import ExploredRun
 from adverse.types import Image

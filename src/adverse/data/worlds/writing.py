@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from adverse.content import digest, user_cache
+from adverse.data.images import write_image
 from adverse.data.worlds import classes
 from adverse.data.worlds.orchard import ROBOT as TRACTOR
 from adverse.data.worlds.orchard import orchard_log
@@ -30,7 +31,6 @@ from adverse.data.worlds.rendering import Instance, Rendered, render, right_of
 from adverse.data.worlds.scripts import Script, quaternion, stereo_camera
 from adverse.data.worlds.street import ROBOT as CAR
 from adverse.data.worlds.street import street_log
-from adverse.data.write import write_image
 from adverse.errors import DataError
 from adverse.plugins import library_version
 from adverse.seeds import generator

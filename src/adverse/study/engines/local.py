@@ -119,10 +119,10 @@ class _Process:
 
     def overdue(self) -> Stage | None:
         """Return the step that has taken longer than it may, if there is one."""
-        found = self.board.read() if self.units else None
-        if found is None:
+        entry = self.board.read() if self.units else None
+        if entry is None:
             return None
-        since, stage = found
+        since, stage = entry
         spent = time.monotonic() - max(since, self.busy_since)
         late = stage.limit_s is not None and spent > stage.limit_s
         return stage if late else None
@@ -130,8 +130,8 @@ class _Process:
     @property
     def stage(self) -> Stage | None:
         """What it said last."""
-        found = self.board.read()
-        return None if found is None else found[1]
+        entry = self.board.read()
+        return None if entry is None else entry[1]
 
     def memory_mb(self) -> float:
         try:
@@ -241,7 +241,7 @@ class _Crew:
             self.starts_lost += 1
             if self.starts_lost >= STARTS_BEFORE_GIVING_UP:
                 raise AdverseError(
-                    "workers die while they start",
+                    "workers crash while they start",
                     got=f"{how}; {process.last_words()}",
                     fix=f"See {process.log}.",
                 )

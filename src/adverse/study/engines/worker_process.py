@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _receive(connection: Connection, messages: queue.SimpleQueue[Any]) -> None:
-    """Take messages as they come, so that whoever sends never waits while a unit is done."""
+    """Take messages as they come, so that the sender never waits while a unit is done."""
     try:
         while True:
             messages.put(connection.recv())

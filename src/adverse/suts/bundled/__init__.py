@@ -17,7 +17,7 @@ from adverse.errors import SutError, suggestion
 
 
 @dataclass(frozen=True)
-class Bundled:
+class BundledModel:
     """A model file, its family in words, and what a study says to use it."""
 
     file: str
@@ -31,15 +31,17 @@ class Bundled:
 
 
 _PERSON = {"classes": ["person"]}
-MODELS: Mapping[str, Bundled] = {
-    "anchor": Bundled("orchard-anchor.onnx", "one stage, anchors", "onnx", {"decoder": "yolo", **_PERSON}),
-    "centre": Bundled(
+MODELS: Mapping[str, BundledModel] = {
+    "anchor": BundledModel(
+        "orchard-anchor.onnx", "one stage, anchors", "onnx", {"decoder": "yolo", **_PERSON}
+    ),
+    "centre": BundledModel(
         "orchard-centre.onnx", "one stage, centre points", "onnx", {"decoder": "yolo-v8", **_PERSON}
     ),
-    "two-stage": Bundled(
+    "two-stage": BundledModel(
         "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.45, **_PERSON}
     ),
-    "hog": Bundled(
+    "hog": BundledModel(
         "orchard-hog.json",
         "HOG, colours and linear SVMs",
         "opencv-hog",
@@ -57,14 +59,14 @@ def copy_models(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     home = resources.files(__name__)
     made = []
-    for entry in sorted(home.iterdir(), key=lambda one: one.name):
+    for entry in sorted(home.iterdir(), key=lambda file: file.name):
         if entry.name.endswith((".onnx", ".json", ".md")):
             with resources.as_file(entry) as path:
                 made.append(Path(shutil.copyfile(path, folder / entry.name)))
     return made
 
 
-def model(name: str) -> Bundled:
+def model(name: str) -> BundledModel:
     """Return a bundled model by its name."""
     if name not in MODELS:
         raise SutError(f"there is no bundled model {name!r}", fix=suggestion(name, MODELS))

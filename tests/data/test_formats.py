@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adverse import plugins
-from adverse.data.reading import guess, guessed_options, read_format
+from adverse.data.formats import guess, guessed_options, read_format
 from adverse.errors import DataError, PluginError
 from adverse.types import Dataset
 from formats import (
@@ -79,16 +79,16 @@ def test_splits_of_a_folder_are_told_by_their_names(tmp_path: Path) -> None:
 
 def test_what_could_be_two_formats_is_not_guessed(tmp_path: Path) -> None:
     root = write_voc(write_yolo(tmp_path / "data"))
-    with pytest.raises(DataError, match="cannot be told") as caught:
+    with pytest.raises(DataError, match="cannot be determined") as caught:
         guess(root, FORMATS)
     assert "voc, yolo" in str(caught.value.got)
     assert "--format" in str(caught.value.fix)
 
 
 def test_nothing_is_no_format(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be told"):
+    with pytest.raises(DataError, match="cannot be determined"):
         guess(tmp_path, FORMATS)
-    with pytest.raises(DataError, match="nothing to look at"):
+    with pytest.raises(DataError, match="does not exist"):
         guess(tmp_path / "nowhere", FORMATS)
 
 

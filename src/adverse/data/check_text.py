@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from adverse.data.check import Checked, ClassCount, DepthFacts, Problem
+from adverse.data.check import ClassCount, DataCheck, DepthFacts, Problem
 
 COLUMNS = 80
 LABEL = 11
@@ -18,13 +18,13 @@ LONGEST_NAME = 23
 NEEDS = {"depth_m": "depth", "labels": "labels per pixel"}
 
 
-def words(found: Checked, title: str, section: Mapping[str, Any] | None) -> list[str]:
+def words(checked: DataCheck, title: str, section: Mapping[str, Any] | None) -> list[str]:
     """Return the lines to print; `section` is the study's data section that reads the same data."""
     lines = [title, ""]
-    lines += _facts(found)
+    lines += _facts(checked)
     lines += ["", "Can be used for"]
-    lines += _abilities(found)
-    lines += ["", *_problems(found)]
+    lines += _abilities(checked)
+    lines += ["", *_problems(checked)]
     if section is not None:
         lines += ["", "In a study:", *data_section(section)]
     return lines
@@ -40,40 +40,42 @@ def data_section(section: Mapping[str, Any]) -> list[str]:
     return text.rstrip().splitlines()
 
 
-def _facts(found: Checked) -> Iterator[str]:
-    lost = f"; {found.unusable} cannot be used" if found.unusable else ""
-    looked = "all decoded" if found.decoded == found.images else f"{found.decoded} of them decoded"
-    yield from _entry("images", f"{found.images}, {looked}{lost}")
-    sizes = [f"{size} ({count})" for size, count in found.sizes.items()]
+def _facts(checked: DataCheck) -> Iterator[str]:
+    lost = f"; {checked.unusable} cannot be used" if checked.unusable else ""
+    looked = "all decoded" if checked.decoded == checked.images else f"{checked.decoded} of them decoded"
+    yield from _entry("images", f"{checked.images}, {looked}{lost}")
+    sizes = [f"{size} ({count})" for size, count in checked.sizes.items()]
     more = f", and {len(sizes) - 6} more sizes" if len(sizes) > 6 else ""
     yield from _entry("sizes", (", ".join(sizes[:6]) or "none known") + more)
-    rate = "" if found.frames_per_s is None else f", {found.frames_per_s:.3g} frames per second"
-    yield from _entry("logs", f"{found.logs}{rate}")
-    splits = [f"{one.name} {_many(one.logs, 'log')}, {_many(one.images, 'image')}" for one in found.splits]
+    rate = "" if checked.frames_per_s is None else f", {checked.frames_per_s:.3g} frames per second"
+    yield from _entry("logs", f"{checked.logs}{rate}")
+    splits = [
+        f"{split.name} {_many(split.logs, 'log')}, {_many(split.images, 'image')}" for split in checked.splits
+    ]
     yield from _entry("splits", "; ".join(splits))
-    yield from _entry("depth", _depth(found.depth, found.images))
+    yield from _entry("depth", _depth(checked.depth, checked.images))
     for noun, count in (
-        ("poses", found.poses),
-        ("cameras", found.cameras),
-        ("stereo", found.stereo),
-        ("labels", found.labels),
+        ("poses", checked.poses),
+        ("cameras", checked.cameras),
+        ("stereo", checked.stereo),
+        ("labels", checked.labels),
     ):
-        yield from _entry(noun, _share(count, found.images))
-    if found.labels and found.pixel_classes:
-        yield from _entry("", f"{found.pixel_classes} classes, for segmenters")
-    if found.pictured:
+        yield from _entry(noun, _share(count, checked.images))
+    if checked.labels and checked.pixel_classes:
+        yield from _entry("", f"{checked.pixel_classes} classes, for segmenters")
+    if checked.pictured:
         yield from _entry(
-            "shown", f"{_share(found.pictured, found.images)} tell their class, for classifiers"
+            "shown", f"{_share(checked.pictured, checked.images)} tell their class, for classifiers"
         )
-    if found.robot:
+    if checked.robot:
         yield from _entry("robot", "its radii are told by the data")
-    if found.classes:
+    if checked.classes:
         yield ""
-        yield from _table(found.classes)
-    if found.notes:
+        yield from _table(checked.classes)
+    if checked.notes:
         yield ""
         yield "Seen and accepted"
-        for note, count in found.notes.items():
+        for note, count in checked.notes.items():
             yield from _wrapped(f"{count} x {note}", "  ")
 
 
@@ -95,46 +97,46 @@ def _share(count: int, of: int) -> str:
 
 
 def _table(classes: Sequence[ClassCount]) -> Iterator[str]:
-    shown = sorted(classes, key=lambda one: (-one.boxes, -one.ignored, one.name))
-    name = min(max(len("class"), *(len(one.name) for one in shown[:CLASSES_SHOWN])), LONGEST_NAME)
+    shown = sorted(classes, key=lambda row: (-row.boxes, -row.ignored, row.name))
+    name = min(max(len("class"), *(len(row.name) for row in shown[:CLASSES_SHOWN])), LONGEST_NAME)
     head = ("boxes", "ignored", "positive", "only ignored", "negative logs")
     yield f"{'class':{name}}  " + "  ".join(f"{word:>{max(len(word), 7)}}" for word in head)
-    for one in shown[:CLASSES_SHOWN]:
-        cells = (f"{value:>{max(len(word), 7)}}" for word, value in zip(head, one[1:], strict=True))
-        yield f"{one.name[:name]:{name}}  " + "  ".join(cells)
+    for row in shown[:CLASSES_SHOWN]:
+        cells = (f"{value:>{max(len(word), 7)}}" for word, value in zip(head, row[1:], strict=True))
+        yield f"{row.name[:name]:{name}}  " + "  ".join(cells)
     if len(shown) > CLASSES_SHOWN:
         rest = shown[CLASSES_SHOWN:]
-        yield f"and {len(rest)} more classes with {sum(one.boxes for one in rest)} boxes (--json lists them)"
+        yield f"and {len(rest)} more classes with {sum(row.boxes for row in rest)} boxes (--json lists them)"
 
 
-def _abilities(found: Checked) -> Iterator[str]:
-    able = [level for level in found.levels if level.able]
+def _abilities(checked: DataCheck) -> Iterator[str]:
+    able = [level for level in checked.levels if level.able]
     yield from _entry("levels", ", ".join(level.name for level in able) or "none")
     for level in able:
         if level.reason:
             yield from _entry("", f"{level.name}: {level.reason}")
     reasons: dict[str, list[str]] = {}
-    for level in found.levels:
+    for level in checked.levels:
         if not level.able:
             reasons.setdefault(level.reason, []).append(level.name)
     for reason, names in reasons.items():
         yield from _entry("", f"not {', '.join(names)}: {reason}")
-    out = {name for lost in found.mutations_out.values() for name in lost}
-    yield from _entry("mutations", f"{found.mutations - len(out)} of {found.mutations}")
-    for need, lost in found.mutations_out.items():
+    out = {name for lost in checked.mutations_out.values() for name in lost}
+    yield from _entry("mutations", f"{checked.mutations - len(out)} of {checked.mutations}")
+    for need, lost in checked.mutations_out.items():
         yield from _entry("", f"not {', '.join(lost)}: not every test frame has {NEEDS[need]}")
-    if "depth_m" not in found.mutations_out and (found.depth.known_share or 1.0) < 1:
+    if "depth_m" not in checked.mutations_out and (checked.depth.known_share or 1.0) < 1:
         yield from _entry("", "those by depth with invalid_depth: nearest (or far) in the study")
-    if not any(one.name == "validation" for one in found.splits):
+    if not any(split.name == "validation" for split in checked.splits):
         yield from _entry("thresholds", "chosen on the test images: there is no validation split")
 
 
-def _problems(found: Checked) -> Iterator[str]:
-    if not found.problems:
+def _problems(checked: DataCheck) -> Iterator[str]:
+    if not checked.problems:
         yield "No problems."
         return
-    stopping = [problem for problem in found.problems if problem.stops]
-    rest = [problem for problem in found.problems if not problem.stops]
+    stopping = [problem for problem in checked.problems if problem.stops]
+    rest = [problem for problem in checked.problems if not problem.stops]
     for heading, some in (("Problems that would stop a study", stopping), ("Problems", rest)):
         if some:
             yield heading

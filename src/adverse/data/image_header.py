@@ -51,7 +51,7 @@ _WIDTHS = {3: "H", 4: "I"}  # TIFF field types SHORT and LONG
 
 
 def orientation_of(exif: bytes) -> int | None:
-    """Return the orientation a TIFF-structured EXIF block tells, 1 where it is silent, None if unreadable."""
+    """Return the orientation in a TIFF-structured EXIF block, 1 where there is none, None if unreadable."""
     try:
         return known_orientation(tiff_value(exif.removeprefix(b"Exif\x00\x00"), ORIENTATION_TAG))
     except ValueError:
@@ -100,8 +100,8 @@ def tiff_value(block: bytes, tag: int) -> int | None:
         (start,) = struct.unpack_from(f"{order}I", block, 4)
         (count,) = struct.unpack_from(f"{order}H", block, start)
         for at in range(start + 2, start + 2 + 12 * count, 12):
-            found, kind, _ = struct.unpack_from(f"{order}HHI", block, at)
-            if found == tag and kind in _WIDTHS:
+            entry_tag, kind, _ = struct.unpack_from(f"{order}HHI", block, at)
+            if entry_tag == tag and kind in _WIDTHS:
                 (value,) = struct.unpack_from(f"{order}{_WIDTHS[kind]}", block, at + 8)
                 return int(value)
     except struct.error as error:

@@ -1,4 +1,4 @@
-"""One life of a child program: its process, its pipes, and what it said.
+"""One life of a child program: its process, its pipes, and its output.
 
 One loop moves all three pipes while it waits, so neither a large image nor a chatty program can block
 the other side, and every wait has an end: a reply, the deadline, the memory limit, or the program's death.
@@ -136,8 +136,8 @@ class Running:
         """Return the end of what it printed."""
         error = bytes(self._stderr).decode(errors="replace").strip()
         noise = self._lines.noise()
-        told = [f"its stderr ends: {error}"] if error else []
-        return "; ".join(told + ([f"its stdout ends: {noise}"] if noise else []))
+        parts = [f"its stderr ends: {error}"] if error else []
+        return "; ".join(parts + ([f"its stdout ends: {noise}"] if noise else []))
 
     def _write(self, parts: list[memoryview]) -> list[memoryview]:
         try:
@@ -222,9 +222,9 @@ def _memory_mb(pid: int) -> float:
     total = 0
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        for one in [process, *process.children(recursive=True)]:
+        for member in [process, *process.children(recursive=True)]:
             with contextlib.suppress(psutil.Error):
-                total += one.memory_info().rss
+                total += member.memory_info().rss
     return total / 2**20
 
 

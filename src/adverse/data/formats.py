@@ -22,7 +22,7 @@ class Guess(NamedTuple):
 
 
 def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Dataset:
-    """Call the reader of a format; whatever a plug-in throws names the plug-in, not us."""
+    """Call the reader of a format; an error of a plug-in names the plug-in."""
     try:
         dataset = plugin.function(**options)
     except AdverseError:
@@ -32,7 +32,7 @@ def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Da
             f"the reader of the format {plugin.name!r} failed",
             where=where,
             got=one_line(error),
-            fix="Mend the function under @dataset, or the data it reads.",
+            fix="Fix the function under @dataset, or the data it reads.",
         ) from error
     if not isinstance(dataset, Dataset):
         raise PluginError(
@@ -45,10 +45,10 @@ def read_format(plugin: Plugin, options: Mapping[str, Any], *, where: str) -> Da
 
 
 def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
-    """Tell which of the formats a folder or file is of; what none or several of them claim is an error."""
+    """Return the format of a folder or file; one that no format or several formats claim is an error."""
     if not path.exists():
         raise DataError(
-            "there is nothing to look at",
+            "the data path does not exist",
             where=str(path),
             got="no such file or folder",
             fix="Check the path.",
@@ -62,18 +62,18 @@ def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
     if len(special) != 1:
         names = ", ".join(claim.format.name for claim in special)
         raise DataError(
-            "the format of the data cannot be told",
+            "the data format cannot be determined",
             where=str(path),
-            got=f"something that could be {names}" if special else "no layout that a format knows",
+            got=f"a layout that fits {names}" if special else "a layout that fits no format",
             wanted="one of the layouts of docs/data-formats.md",
-            fix="Say which it is with --format (adverse list datasets), or give the data set's own folder.",
+            fix="Name it with --format (adverse list datasets), or give the data set's own folder.",
         )
     return special[0]
 
 
 def guessed_options(plugin: Plugin, path: Path) -> Mapping[str, Any]:
     """Return the options that a named format would be read with at a path: at least its root."""
-    found = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
-    if found is not None:
-        return found
+    options = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
+    if options is not None:
+        return options
     return {"root": str(path)} if "root" in plugin.options else {}

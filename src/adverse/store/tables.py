@@ -1,0 +1,110 @@
+"""The tables of a run as arrays: frames, true objects, and the answers of one SUT under one setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+OK, FAULT, QUARANTINED = 0, 1, 2
+STATUSES = ("ok", "fault", "quarantined")
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """The frames of a run, in order; `log` indexes `logs`, `test` marks the test split."""
+
+    ids: tuple[str, ...]
+    logs: tuple[str, ...]
+    log: NDArray[np.int64]
+    test: NDArray[np.bool_]
+    poses: NDArray[np.float64]
+    """world_from_camera (F,4,4); NaN where it is not known."""
+    cameras: NDArray[np.float64]
+    """fx fy cx cy width height baseline_m (F,7); NaN where it is not known."""
+    time_s: NDArray[np.float64]
+    """When each was taken (F,), from any beginning of its log; NaN where it is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class TruthTable:
+    """True objects of some classes, sorted by frame; `frame` indexes Frames, `labels` those classes."""
+
+    frame: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    ignore: NDArray[np.bool_]
+    positions_m: NDArray[np.float64]
+    """Annotated world positions (T,3); NaN where there is none."""
+    place: NDArray[np.int64]
+    """Which of its frame's true objects it is, in the order of the data set."""
+    area: NDArray[np.float64]
+    """Pixels that it covers, as annotated or, where there is none, those of its box."""
+    crowd: NDArray[np.bool_]
+    """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The detections of one SUT under one setting: a row for each frame that was planned.
+
+    `frame` indexes Frames; `status` is OK, FAULT or QUARANTINED; the detections of row r are
+    `offsets[r]:offsets[r+1]`, of the requested classes only.
+    """
+
+    frame: NDArray[np.int64]
+    status: NDArray[np.int8]
+    offsets: NDArray[np.int64]
+    boxes: NDArray[np.float32]
+    scores: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    depths_m: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class PixelCounts:
+    """The confusion counts of a segmenter under one setting: a row for each frame that was planned.
+
+    `counts` (F, C, C + 1) are pixels by true and predicted class; the last column is everything else.
+    """
+
+    frame: NDArray[np.int64]
+    status: NDArray[np.int8]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RankedClasses:
+    """The answers of a classifier under one setting: the best classes of each frame, best first."""
+
+    frame: NDArray[np.int64]
+    status: NDArray[np.int8]
+    best: list[list[str]]
+
+
+def vectors(column: Any, width: int) -> NDArray[np.float64]:
+    """Return a column of lists as (N, width); NaN where a list is missing."""
+    rows = [[np.nan] * width if value is None else value for value in column.to_pylist()]
+    return np.array(rows, np.float64).reshape(-1, width)
+
+
+def place_in_group(group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each entry how many of the same group stand before it."""
+    order = np.argsort(group, kind="stable")
+    starts = np.searchsorted(group[order], group[order], side="left")
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(group)) - starts
+    return place
+
+
+def positions(column: Any, values: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the position of each entry in `values`, -1 where it is not there."""
+    positions = pc.index_in(column, value_set=pa.array(values, pa.string()))
+    if isinstance(positions, pa.ChunkedArray):
+        positions = positions.combine_chunks()
+    filled: NDArray[np.int64] = pc.fill_null(positions, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return filled
