@@ -23,7 +23,8 @@ curves: errors seeds
 data: content errors plugins seeds strict_json types
 depth: errors types
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
-humans: content curves data errors plugins seeds serving store strict_json strict_yaml study text types visual
+humans: content curves data errors plugins seeds serving store strict_json strict_yaml study text types
+    visual
 interop: data errors mutations plugins store suts types
 levels: errors marks plugins robot store
 marks: errors
