@@ -104,6 +104,16 @@ def test_the_buffer_is_told_in_metres(summary: Summary) -> None:
     assert any(words in text for text in answers(summary) if "level loop" in text)
 
 
+def test_the_area_at_0_stands_below_the_area(summary: Summary) -> None:
+    rows = {(row["level"], row["setting"], row["sut"]): row for row in summary.rows}
+    for table in level_tables(summary):
+        for name, *cells in table.rows:
+            for column, cell in zip(table.columns[1:], cells, strict=True):
+                strict = rows[table.name, str(name.value), column.heading]["robust_area_at_0"]
+                assert (strict is None) == (table.name.partition("/")[0] not in ("path", "loop"))
+                assert strict is None or f"{strict:.3f} at 0 m" in cell.details
+
+
 def test_there_is_a_log_for_every_truth(store: Store, summary: Summary) -> None:
     rows = {(row["sut"], row["level"], row["setting"]): row for row in summary.rows}
     for stops in read_stops(store):

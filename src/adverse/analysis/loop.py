@@ -180,10 +180,10 @@ def read_stops(store: Store, sensitivity: float = EXAMPLE_SENSITIVITY) -> list[S
         return []
     shared = store.run.sensitivity
     k = nearest(grid(shared.levels, shared.lowest, shared.highest), sensitivity)
-    table = pq.read_table(path)
-    for name in STOPS:
-        place = table.column_names.index(name)
-        table = table.set_column(place, name, pc.list_element(table[name], k))
+    table = pq.read_table(path, columns=["sut", "level", "setting"])
+    for name in STOPS:  # one by one: whole, they are large
+        column = pq.read_table(path, columns=[name])[name]
+        table = table.append_column(name, pc.list_element(column, k))
     keys = table.select(["sut", "level"]).group_by(["sut", "level"], use_threads=False).aggregate([])
     found = []
     for key in keys.to_pylist():

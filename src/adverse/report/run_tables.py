@@ -219,11 +219,17 @@ def _figure(row: Row | None, value: str, share: str) -> Cell:
     left = math.nan if row[share] is None else row[share]
     return Cell(
         row[value],
-        details=(summary_interval(row.get(f"{value}_interval")),),
+        details=(summary_interval(row.get(f"{value}_interval")), *_at_0(row, value)),
         note=_note(row, value, share),
         share=None if row["group"] == "baseline" else left,
         marks=marks,
     )
+
+
+def _at_0(row: Row, value: str) -> list[str]:
+    """Return the same figure at tolerance 0, in words; nothing where there is none."""
+    strict = row.get(f"{value}_at_0")
+    return [] if strict is None else [f"{strict:.3f} at 0 m"]
 
 
 def _note(row: Row, value: str, share: str) -> str:
@@ -238,8 +244,7 @@ def _note(row: Row, value: str, share: str) -> str:
         parts.append(f"{row[share]:.1%} of its baseline survives")
         if text := summary_interval(row.get(f"{share}_interval")):
             parts.append(f"interval of that {text}")
-    if value == "area" and row["area_at_0"] is not None:
-        parts.append(f"{row['area_at_0']:.4f} at tolerance 0")
+    parts += _at_0(row, value)
     counts = [f"{row[name]} {name.replace('_', ' ')}" for name in COUNTED if row.get(name)]
     return "; ".join([*parts, ", ".join(counts)])
 
