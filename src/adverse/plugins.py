@@ -29,7 +29,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from adverse.content import digest
 from adverse.errors import AdverseError, MutationError, PluginError, StudyError, suggestion
-from adverse.marks import LEVEL_NEEDS, Cost, Hazard, LevelMark, MetricMark, Strength
+from adverse.marks import LEVEL_NEEDS, Cost, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
 from adverse.type_words import in_words, lower_first
 from adverse.user_files import USERS_FILE, does_not_load, imported_beside, load_python
 
@@ -105,6 +105,8 @@ class Plugin:
     hazards: tuple[Hazard, ...] | None = None
     """What a mutation stands for; None where it does not say, () where it stands for none."""
     strength: Strength | None = None
+    simple: SimpleMagnitude | None = None
+    """What a mutation by depth comes to at one depth."""
     level: LevelMark | None = None
     metric: MetricMark | None = None
 
@@ -263,7 +265,11 @@ def marked(module: ModuleType) -> list[Plugin]:
 def mutation(function: Callable[P, R]) -> Callable[P, R]: ...
 @overload
 def mutation(
-    *, name: str | None = ..., hazards: tuple[Hazard, ...] | None = ..., strength: Strength | None = ...
+    *,
+    name: str | None = ...,
+    hazards: tuple[Hazard, ...] | None = ...,
+    strength: Strength | None = ...,
+    simple: SimpleMagnitude | None = ...,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def mutation(
     function: Callable[P, R] | None = None,
@@ -271,11 +277,13 @@ def mutation(
     name: str | None = None,
     hazards: tuple[Hazard, ...] | None = None,
     strength: Strength | None = None,
+    simple: SimpleMagnitude | None = None,
 ) -> Any:
     """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?) -> image` as a mutation.
 
     The function that comes back checks its input first, so the body need not. `hazards` are what it stands
-    for, () for none; `strength` is the option that makes it stronger and can be searched.
+    for, () for none; `strength` is the option that makes it stronger and can be searched; `simple` is what a
+    mutation by depth comes to at one depth.
     """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
@@ -300,7 +308,17 @@ def mutation(
         libraries = PIXEL_LIBRARIES
         return _marked(
             checked,
-            Plugin("mutation", title, checked, options, needs, libraries, hazards=hazards, strength=strength),
+            Plugin(
+                "mutation",
+                title,
+                checked,
+                options,
+                needs,
+                libraries,
+                hazards=hazards,
+                strength=strength,
+                simple=simple,
+            ),
         )
 
     return mark if function is None else mark(function)

@@ -153,7 +153,7 @@ def run_results(
             failures += [] if result.required is None else sut_failures(store, result.required)
             done.append(replace(result, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles, retries = store.troubles(), store.retries()
-    lists = _lists(done, magnitude_rows(store, context.localized_m))
+    lists = _lists(done, magnitude_rows(store, context.localized_m, known))
     ranked = _ranked(done, store.run.baseline.id)
     if resamples is not None and len(done) > 1:
         lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
