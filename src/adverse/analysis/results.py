@@ -32,7 +32,17 @@ from adverse.store.read import Store, finished
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import drop_derived
 
-IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "metrics", "differences", "visual_change")
+IN_SUMMARY = (
+    "means",
+    "expected",
+    "adr",
+    "plain_metrics",
+    "required",
+    "loop",
+    "metrics",
+    "differences",
+    "visual_change",
+)
 """Further tables that summary.json holds too."""
 OPTIONAL = (
     "exact.parquet",

@@ -15,6 +15,7 @@ from adverse.analysis.exact import Exact, exact_curves
 from adverse.analysis.loop import loop_rows, rate_rows
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
+from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
 from adverse.analysis.score import ANY_MILD, Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table
 from adverse.curves.bootstrap import Resamples
@@ -62,6 +63,7 @@ def analyze_sut(
         "means": mean_rows(store.run, scores.scored, sure),
         "adr": adr_rows(store, detections, statuses, resamples),
         "required": costs,
+        "plain_metrics": plain_metric_rows(store, detections, statuses, resamples),
         "loop": loop_rows(scores.scored, sure),
         "loop_rates": rate_rows(scores.scored),
     }
@@ -77,6 +79,7 @@ def analyze_sut(
             "from": scores.source,
             "images": scores.sensitivity.images,
             "unresolved_levels": int((~scores.sensitivity.resolved).sum()),
+            "operating_point": operating_threshold(store, detections).plain(),
         },
         curves_table(scores),
         outcomes_table(scores),

@@ -33,7 +33,7 @@ from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.owned_folder import OwnedFolder, digest_of
 
-FORMAT = 3
+FORMAT = 4
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
     ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
@@ -41,7 +41,7 @@ OURS = {
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
     "results": r"(curves|exact|outcomes|required|retries|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
-    r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|required|visual_change)\.csv"
+    r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|metrics|plain_metrics|required|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
     "verdicts": r"(rules|requirements)\.json",
     "logs": r"worker-\d+\.log",
