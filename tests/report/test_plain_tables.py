@@ -45,7 +45,10 @@ def summary(recalls: dict[str, dict[str, float | None]], **point: Any) -> Summar
     ]
     shared = {"sensitivity": 0.1, "score": 0.5, "resolved": True, **point}
     return Summary(
-        {"plain_metrics": rows, "sensitivity": {sut: {"operating_point": shared} for sut in recalls}}
+        {
+            "plain_metrics": rows,
+            "sensitivity": {sut: {"from": "test", "operating_point": shared} for sut in recalls},
+        }
     )
 
 
@@ -103,7 +106,8 @@ def test_the_operating_point_in_words() -> None:
     assert operating_words(summary(one, sensitivity=None)) == "from score 0.5 on"
     mixed = summary(one)
     mixed.data["sensitivity"]["b"] = {
-        "operating_point": {"sensitivity": None, "score": 0.3, "resolved": True}
+        "operating_point": {"sensitivity": None, "score": 0.3, "resolved": True},
+        "from": "test",
     }
     assert operating_words(mixed) == "at each SUT's operating point"
     titles = [table.title for table in plain_tables(mixed)]

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
-from adverse.analysis.failures import failure_rows, prediction_rows, sut_failures
+from adverse.analysis.failures import failure_rows, prediction_rows
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
@@ -160,7 +160,7 @@ def run_results(
         for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
                 table.add(getattr(result, name))
-            failures += [] if result.required is None else sut_failures(store, result.required)
+            failures += result.failures
             done.append(replace(result, curves=None, outcomes=None, required=None, exact=None))  # let go
     troubles, retries = store.troubles(), store.retries()
     lists = _lists(done, magnitude_rows(store, context.localized_m, known))

@@ -12,6 +12,7 @@ from adverse.analysis.confidence import Confidence, confidence, plain_interval, 
 from adverse.analysis.detection_rates import adr_rows, required_of
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.exact import Exact, exact_curves
+from adverse.analysis.failures import sut_failures
 from adverse.analysis.loop import loop_rows, rate_rows
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
@@ -37,6 +38,7 @@ class SutResults:
     exact: pa.Table | None
     required: pa.Table | None
     confidence: Confidence | None
+    failures: list[dict[str, Any]]
     more: dict[str, list[dict[str, Any]]]
     """Further figures, by the name of their table."""
 
@@ -86,6 +88,7 @@ def analyze_sut(
         None if curves is None else curves.points,
         people,
         sure,
+        sut_failures(store, detections, people),
         more,
     )
 

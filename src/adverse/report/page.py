@@ -13,7 +13,7 @@ from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
 from adverse.report.closed_loop import drives
-from adverse.report.galleries import failures, mutation_gallery
+from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
@@ -137,7 +137,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         run=store.run,
         answers=[*answers(summary), *plain_answer(summary), *verdict_answers(verdicts)],
         untested=[
-            *untested(summary),
+            *untested(summary, store.run),
             *tables.coverage.sentences(),
             *([] if verdicts else [UNCHECKED]),
         ],
@@ -159,6 +159,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
         failures=pictured,
+        run_folder=store.folder.path,
+        explorer_port=EXPLORER_PORT,
         gallery=gallery,
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],

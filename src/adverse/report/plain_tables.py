@@ -75,11 +75,12 @@ def plain_answer(summary: Summary) -> list[str]:
 
 def operating_words(summary: Summary) -> str:
     """Say at which threshold metrics are read, as far as it is the same for all SUTs."""
-    points = [entry["operating_point"] for entry in summary.data["sensitivity"].values()]
+    entries = list(summary.data["sensitivity"].values())
+    points = [entry["operating_point"] for entry in entries]
     rates = {point["sensitivity"] for point in points}
     scores = {point["score"] for point in points}
     if len(rates) == 1 and None not in rates:
-        return f"at {rates.pop():g} false positives per un-mutated image"
+        return f"at {rates.pop():g} false positives per {_images(entries[0])}"
     if rates == {None} and len(scores) == 1:
         return f"from score {scores.pop():g} on"
     return "at each SUT's operating point"
@@ -97,7 +98,8 @@ def _table(summary: Summary, sut: str, rows: Sequence[Row]) -> Table:
 
 
 def _point_words(summary: Summary, sut: str) -> str:
-    point = summary.data["sensitivity"][sut]["operating_point"]
+    entry = summary.data["sensitivity"][sut]
+    point = entry["operating_point"]
     score = (
         "every detection counts"
         if point["score"] is None
@@ -105,8 +107,13 @@ def _point_words(summary: Summary, sut: str) -> str:
     )
     if point["sensitivity"] is None:
         return score
-    text = f"{score}: {point['sensitivity']:g} false positives per un-mutated image"
+    text = f"{score}: {point['sensitivity']:g} false positives per {_images(entry)}"
     return text if point["resolved"] else f"{text} (too few images to tell that rate)"
+
+
+def _images(entry: Mapping[str, Any]) -> str:
+    """Say on which images thresholds were chosen."""
+    return f"un-mutated {'validation ' if entry['from'] == 'validation' else ''}image"
 
 
 def _lines(rows: Sequence[Row], cells: Any) -> tuple[tuple[tuple[Cell, ...], ...], dict[int, str]]:
