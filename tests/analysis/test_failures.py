@@ -279,14 +279,15 @@ def test_there_are_not_too_many() -> None:
 
 def test_the_least_visible_change_comes_first() -> None:
     rows: list[dict[str, float | None]] = [
-        {"orders": 4.0, "visual_change": None},
-        {"orders": 2.0, "visual_change": None},
-        {"orders": 1.0, "visual_change": LEAST_VISUAL_CHANGE / 5},
-        {"orders": 1.0, "visual_change": 0.5},
+        {"orders": 4.0, "visual_change": None, "overlap_after": 0.0},
+        {"orders": 2.0, "visual_change": None, "overlap_after": 0.1},
+        {"orders": 1.0, "visual_change": LEAST_VISUAL_CHANGE / 5, "overlap_after": 0.0},
+        {"orders": 1.0, "visual_change": 0.5, "overlap_after": 0.0},
+        {"orders": 4.0, "visual_change": 0.0, "overlap_after": 0.45},  # a box is only too far off
     ]
     falls = [4 / (100 / 255), 2 / (10 / 255), 1 / LEAST_VISUAL_CHANGE, 1 / 0.5]
-    wanted = sorted(range(4), key=lambda number: -falls[number])
-    assert by_visible_change(rows, [100.0, 10.0, 99.0, 0.0]) == wanted == [2, 1, 0, 3]
+    wanted = [*sorted(range(4), key=lambda number: -falls[number]), 4]
+    assert by_visible_change(rows, [100.0, 10.0, 99.0, 0.0, 0.0]) == wanted == [2, 1, 0, 3, 4]
 
 
 def test_the_typical_frame_has_somebody_tall(store: Store) -> None:

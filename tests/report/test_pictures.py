@@ -63,17 +63,20 @@ def test_boxes_lie_on_what_they_mark(region: tuple[int, int, int, int] | None, w
     )
 
 
-@pytest.mark.parametrize(("top", "above"), [(100.0, True), (2.0, False)])
-def test_the_arrow_points_at_the_person_and_stays_in_the_picture(top: float, *, above: bool) -> None:
-    marks = [Mark("truth", 0, 0, 9, 9), Mark("meant", 40, top, 60, top + 50)]
+@pytest.mark.parametrize(
+    ("top", "bottom", "tip"), [(100.0, 150.0, "above"), (2.0, 52.0, "below"), (2.0, 199.0, "inside")]
+)
+def test_the_arrow_points_at_the_person_and_stays_in_the_picture(top: float, bottom: float, tip: str) -> None:
+    marks = [Mark("truth", 0, 0, 9, 9), Mark("meant", 40, top, 60, bottom)]
     shown = picture(np.zeros((200, 300, 3), np.uint8), marks)
     (arrow,) = shown.arrows
     points = [tuple(map(float, corner.split(","))) for corner in arrow.split()]
-    assert points[0][0] == 50
-    assert (points[0][1] < top) == above
     assert all(0 <= y <= 200 for _, y in points)
-    nearest = top if above else top + 50
-    assert min(points, key=lambda point: abs(point[1] - nearest)) == points[0]
+    x, y = points[0]
+    assert x == 50
+    assert {"above": y < top, "below": y > bottom, "inside": top < y < bottom}[tip]
+    towards = {"above": 1, "below": -1, "inside": 1}[tip]
+    assert all((y - end) * towards > 0 for _, end in points[1:])
 
 
 def test_who_is_meant_is_who_was_found_before_and_not_after(run: Path) -> None:

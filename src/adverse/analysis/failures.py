@@ -217,7 +217,8 @@ def _rank(row: Mapping[str, Any]) -> tuple[bool, bool, float, float, str, int]:
 def by_visible_change(rows: Sequence[Mapping[str, Any]], moved: Sequence[float]) -> list[int]:
     """Return the order of failures by their fall over what can be seen of the mutation, the largest first.
 
-    `moved` is how far pixels moved (`pixels_moved`), which decides where visual change was not measured.
+    People at whom a detection still points come last. `moved` is how far pixels moved (`pixels_moved`), which
+    decides where visual change was not measured.
     """
 
     def fall(number: int) -> float:
@@ -225,7 +226,9 @@ def by_visible_change(rows: Sequence[Mapping[str, Any]], moved: Sequence[float])
         least = max(moved[number], LEAST_CHANGE) / 255 if change is None else max(change, LEAST_VISUAL_CHANGE)
         return float(row["orders"]) / least
 
-    return sorted(range(len(rows)), key=lambda number: (-fall(number), number))
+    return sorted(
+        range(len(rows)), key=lambda number: (rows[number]["overlap_after"] >= NEAR, -fall(number), number)
+    )
 
 
 def pixels_moved(before: Image, after: Image) -> float:

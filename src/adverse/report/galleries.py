@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from adverse.analysis.failures import by_visible_change, pixels_moved, typical_frame
+from adverse.analysis.failures import NEAR, by_visible_change, pixels_moved, typical_frame
 from adverse.analysis.results import Summary
 from adverse.errors import AdverseError
 from adverse.report.pictures import Looker, Mark, Picture, close_up, picture
@@ -36,9 +36,13 @@ class Shot:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of the summary as recorded and as mutated, how much of the change can be seen, and a link."""
+    """A failure of the summary as recorded and as mutated, how much of the change can be seen, and a link.
+
+    `near`: a detection still points at the person, but is too far off.
+    """
 
     row: Mapping[str, Any]
+    near: bool
     change_words: str
     shots: tuple[Shot, Shot]
     address: str
@@ -112,7 +116,7 @@ def _failure(
         _shot(image, marks.of(row, setting), said)
         for image, (setting, said) in zip(images, settings, strict=True)
     )
-    return Failure(row, words, (before, after), explorer_address(row, baseline))
+    return Failure(row, row["overlap_after"] >= NEAR, words, (before, after), explorer_address(row, baseline))
 
 
 def _shot(image: Image, marks: list[Mark], words: str) -> Shot:
@@ -131,13 +135,15 @@ class _Marks:
         self._index = {frame: number for number, frame in enumerate(store.frames.ids)}
 
     def of(self, row: Mapping[str, Any], setting: str) -> list[Mark]:
-        """Return truth, detections above the threshold of the failure, and last the person who is meant."""
+        """Return truth, the person who is meant, and on top detections from the failure's threshold on."""
         sut, truth = str(row["sut"]), self.store.truth
         if sut not in self._answers:
             self._answers = {sut: self.store.answers(sut)}
         number = self._index[row["frame"]]
         mine = np.flatnonzero(truth.frame == number).tolist()
         marks = [Mark("ignored" if truth.ignore[at] else "truth", *truth.boxes[at].tolist()) for at in mine]
+        meant = next(at for at in mine if truth.place[at] == row["object"])
+        marks.append(Mark("meant", *truth.boxes[meant].tolist()))
         answers = self._answers[sut][setting]
         threshold = -np.inf if row["threshold"] is None else np.float32(row["threshold"])
         for place in np.flatnonzero(answers.frame == number).tolist():
@@ -146,5 +152,4 @@ class _Marks:
                 for at in range(int(answers.offsets[place]), int(answers.offsets[place + 1]))
                 if answers.scores[at] >= threshold
             ]
-        meant = next(at for at in mine if truth.place[at] == row["object"])
-        return [*marks, Mark("meant", *truth.boxes[meant].tolist())]
+        return marks

@@ -81,13 +81,18 @@ class Picture:
 
     @property
     def arrows(self) -> list[str]:
-        """The corners of an arrow that points at whoever is meant: from above, or from below near the top."""
+        """The corners of an arrow that points at whoever is meant: from above or below, or else inside."""
         long = ARROW * self.width
         arrows = []
         for box in (box for box in self.boxes if box.kind == "meant"):
-            middle, above = box.x + box.width / 2, box.y >= 1.5 * long
-            tip = box.y - 0.25 * long if above else box.y + box.height + 0.25 * long
-            end = tip - long if above else tip + long
+            middle, bottom = box.x + box.width / 2, box.y + box.height
+            if box.y >= 1.25 * long:
+                tip, end = box.y - 0.25 * long, box.y - 1.25 * long
+            elif self.height - bottom >= 1.25 * long:
+                tip, end = bottom + 0.25 * long, bottom + 1.25 * long
+            else:
+                end = max(box.y, 0.0) + 0.25 * long
+                tip = end + long
             corners = ((middle, tip), (middle - long / 2, end), (middle + long / 2, end))
             arrows.append(" ".join(f"{x:.1f},{y:.1f}" for x, y in corners))
         return arrows
