@@ -1,18 +1,22 @@
 """What plug-ins say of themselves beside their signature, in their decorator; built-in ones do the same.
 
 A mutation says the hazards it stands for and its strength, `@mutation(hazards=(Hazard(...),),
-strength=Strength(...))`; a level what it needs and its words, a metric its words and its range. Hazards are
-in the manner of CV-HAZOP (Zendel et al.), which asks of every place on the way of light (its source, the
-medium, the object, the observer) what happens to one of its parameters when a guide word applies: no light,
-more of it, less. Which hazard a mutation stands for is our own reading, in our own words.
+strength=Strength(...))`, one that goes by depth also what it comes to at a depth; a level what it needs and
+its words, a metric its words and its range. Hazards are in the manner of CV-HAZOP (Zendel et al.), which asks
+of every place on the way of light (its source, the medium, the object, the observer) what happens to one of
+its parameters when a guide word applies: no light, more of it, less. Which hazard a mutation stands for is
+our own reading, in our own words.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from adverse.errors import PluginError, suggestion
 
@@ -106,6 +110,19 @@ class Strength:
         """
         value = self.none + (self.most - self.none) * strength**self.power
         return round(value) if self.whole else float(value)
+
+
+@dataclass(frozen=True)
+class SimpleMagnitude:
+    """What a mutation by depth comes to at one depth, as an option of the simple mutation that it is there.
+
+    `at(depth_m, **options)` returns that option's value at each depth, for the options of the mutation;
+    `highest` is the end of its range, None where it has none.
+    """
+
+    option: str
+    at: Callable[..., NDArray[np.float64]]
+    highest: float | None = None
 
 
 LEVEL_NEEDS = {

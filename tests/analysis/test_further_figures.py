@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 import adverse
 from adverse import plugins
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.loop import drive_log
-from adverse.analysis.strengths import simple_magnitude
 from adverse.curves import adr, area, korn_graubard
 from adverse.errors import StudyError
 from adverse.levels.image import ROC_A, image_outcomes
@@ -24,7 +24,6 @@ from adverse.mutations.haze import haze
 from adverse.mutations.settings import parse
 from adverse.store.read import Store, finished
 from adverse.study.spec import study_from
-from adverse.types import Step
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
 from analysis.test_thresholds import unsure
 
@@ -228,18 +227,25 @@ def test_people_lost_are_those_whose_rate_rises_beyond_what_is_affordable(
 
 def test_magnitudes_are_what_the_mutations_do() -> None:
     depth = np.array([1.0, 2.5, 7.0, 30.0])
-    alpha = simple_magnitude(Step("haze", {"visibility_m": 20}), depth)
-    assert alpha is not None
-    for metres, value in zip(depth, alpha[1], strict=True):
+    alpha = simple_magnitude("haze(visibility_m=20)", depth)
+    for metres, value in zip(depth, alpha, strict=True):
         far = np.full((9, 9), metres, np.float32)
         hazy = haze(np.zeros((9, 9, 3), np.uint8), depth_m=far, visibility_m=20.0, color=(255, 255, 255))
         assert hazy[4, 4, 0] == pytest.approx(255 * value, abs=0.6)
-    sigma = simple_magnitude(Step("defocus", {"focus_m": 2, "kappa": 3}), depth)
-    assert sigma is not None
+    sigma = simple_magnitude("defocus(focus_m=2, kappa=3)", depth)
     np.testing.assert_allclose(
-        sigma[1], blur_radius_px(depth.astype(np.float32), focus_m=2.0, kappa=3.0), rtol=1e-5
+        sigma, blur_radius_px(depth.astype(np.float32), focus_m=2.0, kappa=3.0), rtol=1e-5
     )
-    assert simple_magnitude(Step("gaussian_blur", {"sigma_px": 2}), depth) is None
+    assert plugins.load().get("mutation", "gaussian_blur").simple is None
+
+
+def simple_magnitude(setting: str, depth_m: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a mutation says it comes to at some depths."""
+    registry = plugins.load()
+    (step,) = parse(setting, registry).steps
+    magnitude = registry.get("mutation", step.mutation).simple
+    assert magnitude is not None
+    return magnitude.at(depth_m, **step.options)
 
 
 def test_the_histogram_holds_every_person_once(folder: Path) -> None:
@@ -249,9 +255,8 @@ def test_the_histogram_holds_every_person_once(folder: Path) -> None:
     away = PERSON_M - STEP_M * np.arange(FRAMES, dtype=np.float64)
     for row in rows:
         low, high = float(row["from"]), float(row["to"])
-        found = simple_magnitude(parse(row["setting"], plugins.load()).steps[0], away)
-        assert found is not None
-        inside = (found[1] >= low - 1e-6) & (found[1] < high - 1e-6)
+        found = simple_magnitude(row["setting"], away)
+        inside = (found >= low - 1e-6) & (found < high - 1e-6)
         assert abs(int(row["people"]) - inside.sum()) <= 1  # depth is float32, so edges may fall either way
     for setting in (MUTATIONS[2], MUTATIONS[3]):
         assert sum(int(row["people"]) for row in rows if row["setting"] == setting) == FRAMES

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import adverse
+from adverse.analysis.plain_metrics import PLAIN_METRICS
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
 from adverse.requirements.gate import RunFigure, check_run, outcome_of
-from adverse.requirements.rules import Rule
+from adverse.requirements.rules import PLAIN, Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
 from adverse.store.read import finished
 from analysis.test_compare import MUTATIONS, Spots, write_data
@@ -105,6 +106,43 @@ def test_figures_are_those_of_the_results(run: Path, tmp_path: Path) -> None:
     assert [one.measured for one in found] == [r["adr"] for r in summary["adr"] if r["setting"] == "identity"]
 
 
+@pytest.mark.parametrize("measure", [name for name in PLAIN if name != "false_positives_per_image"])
+def test_plain_metrics_are_those_of_the_results(run: Path, tmp_path: Path, measure: str) -> None:
+    rows = json.loads((run / "results" / "summary.json").read_text())["plain_metrics"]
+    rule = {"measure": measure, "setting": "brightness(scale=0.5)", "at_least": 0.5}
+    found = verdicts(run, tmp_path, rule)
+    wanted = {row["sut"]: row for row in rows if row["setting"] == "brightness(scale=0.5)"}
+    assert [one.measured for one in found] == [row[measure] for row in wanted.values()]
+    for one, row in zip(found, wanted.values(), strict=True):
+        plain = row[f"{measure}_interval"]
+        assert one.interval == (None if plain is None else Interval.read(row[measure], plain))
+    assert set(PLAIN) == set(PLAIN_METRICS)
+    keen, _, blind = found
+    assert keen.outcome is not Outcome.FAIL
+    assert blind.outcome is not Outcome.PASS
+    assert "brightness(scale=0.5)" in keen.name
+
+
+def test_false_positives_have_a_ceiling(run: Path, tmp_path: Path) -> None:
+    rule = {"measure": "false_positives_per_image", "setting": "baseline", "sut": "keen"}
+    (one,) = verdicts(run, tmp_path, {**rule, "at_most": 3})
+    assert (one.outcome, one.measured) == (Outcome.PASS, 0.0)
+    assert one.interval is not None
+    assert one.interval.high is not None
+    assert one.interval.high > 0  # what was seen in none of 36 images may still happen
+    (other,) = verdicts(run, tmp_path, {**rule, "at_most": one.interval.high / 2})
+    assert other.outcome is Outcome.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("setting", "covered"), [("AnyMild", 2), ("Any", 3)])
+def test_a_plain_metric_under_any_mutation_is_that_under_each(
+    run: Path, tmp_path: Path, setting: str, covered: int
+) -> None:
+    found = verdicts(run, tmp_path, {"measure": "recall", "setting": setting, "sut": "keen", "at_least": 0.1})
+    assert len(found) == covered
+    assert len({one.name for one in found}) == covered
+
+
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
@@ -119,6 +157,7 @@ def test_figures_are_those_of_the_results(run: Path, tmp_path: Path) -> None:
         ({"measure": "area", "level": "image", "setting": "Any", "at_least": 0, "sut": "kene"}, "'keen'?"),
         ({"measure": "rPC", "at_least": 50}, "75 are missing"),
         ({"measure": "mean_iou", "setting": "baseline", "at_least": 0}, "did not evaluate mean IoU"),
+        ({"measure": "recall", "setting": "brightness(scale=0.4)", "at_least": 0}, "no such mutation"),
         ({"measure": "expected_area", "level": "image", "at_least": 0}, "did not evaluate"),
         ({"measure": "requirements"}, "not of a requirements check"),
     ],

@@ -1,6 +1,10 @@
-"""Which failures of a run are worth a look, and how well contextual mutations are predicted from simple ones.
+"""Which failures and frames of a run are worth a look, and how well contextual mutations are predicted.
 
-Both are decided here and not on a page, so that every page and every script has the same ones.
+All are decided here and not on a page, so that every page and every script has the same ones.
+
+A failure is a person whom a SUT finds on the clean image at `fpr_max` or less, and no more under a mutation.
+The gallery has each person once - of a track only one frame, where the data tell who is who - and each log
+twice at most, however many people, SUTs and mutations fail there.
 """
 
 from __future__ import annotations
@@ -11,68 +15,240 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from adverse.analysis.detection_rates import best_scores
+from adverse.analysis.detections import SutDetections
+from adverse.analysis.plain_metrics import threshold_at
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import RECORDED, visual_changes
 from adverse.curves.predict import BASELINE, ScoreTable, family_of, predict_contextual
 from adverse.errors import AdverseError
 from adverse.store.read import Store
+from adverse.types import Image
 
 MOST_FAILURES = 60
-NEVER = 4.0
-"""Powers of ten that a person counts as whom no threshold detects any more."""
+PER_LOG = 2
+UNDETECTABLE = 100.0
+"""False positives per image that a person counts as costing whom no threshold detects any more. So of these,
+too, the one who was found more easily before comes first."""
+LEAST_CHANGE = 1.0
+"""Grey levels; a change below this is as good as none."""
+LEAST_VISUAL_CHANGE = 0.01
+"""The same where visual change was measured."""
+NEAR = 0.2
+"""From this overlap on a detection points at a person, though it is no match."""
 PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
 """A simple mutation, and the contextual one that is predicted from it."""
 
 
-def sut_failures(store: Store, required: pa.Table) -> list[dict[str, Any]]:
-    """Return the people that a mutation costs a SUT, the worst of each (mutation, log) only, worst first.
+def sut_failures(store: Store, detections: SutDetections, required: pa.Table) -> list[dict[str, Any]]:
+    """Return the people that a mutation costs a SUT, of each (mutation, log) the two worst, worst first.
 
-    `required` is the table of one SUT: false positives per image that a person costs, before and after.
+    `required` is the table of this SUT: false positives per image that a person costs, before and after.
     `orders` is by how many powers of ten that rises; `after` is None where no threshold detects the person.
+    `surer_than` is the share of all people found un-mutated whose scores were lower, `threshold` the score
+    from which detections count at `fpr_max` (None: all do), `log_frame` the frame's place in its log.
+    `overlap_after` is the most that such a detection overlaps the person (IoU): above 0 something is seen
+    there, but the box is too far off. People at whom nothing points any more come first.
     """
-    before, after = (required[name].to_numpy() for name in ("before", "after"))
-    images = max(1, int((~store.frames.test).sum()) or int(store.frames.test.sum()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        orders = np.log10(np.maximum(after, 1 / images)) - np.log10(np.maximum(before, 1 / images))
-    orders = np.where(np.isfinite(after), orders, NEVER)
-    fpr_max = store.run.fpr_max
-    failed = np.flatnonzero((before <= fpr_max) & (after > fpr_max))
-    log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
-    names = {name: required[name].to_pylist() for name in ("sut", "setting", "frame", "object")}
-    seen: set[tuple[str, int]] = set()
-    failures = []
-    for row in failed[np.argsort(-orders[failed], kind="stable")].tolist():
-        key = (names["setting"][row], log_of[names["frame"][row]])
-        if key in seen:
-            continue
-        seen.add(key)
-        failures.append(
-            {
-                **{name: values[row] for name, values in names.items()},
-                "before": float(before[row]),
-                "after": float(after[row]) if math.isfinite(after[row]) else None,
-                "orders": float(orders[row]),
-            }
+    frames, truth, fpr_max = store.frames, store.truth, store.run.fpr_max
+    rates = [required[name].to_numpy() for name in ("before", "after")]
+    failed = np.flatnonzero((rates[0] <= fpr_max) & (rates[1] > fpr_max))
+    table, before, after = required.take(pa.array(failed)), rates[0][failed], rates[1][failed]
+    images = max(1, int((~frames.test).sum()) or int(frames.test.sum()))
+    orders = np.log10(np.clip(after, 1 / images, UNDETECTABLE)) - np.log10(np.maximum(before, 1 / images))
+    person = _truth_rows(store, table)
+    scores, surer = _scores_before(store, detections, person)
+    log, who = frames.log[truth.frame[person]], store.truth_ids[person]
+    names = {name: table[name].to_pylist() for name in table.column_names if name not in ("before", "after")}
+    setting = np.unique(np.array(names["setting"], np.str_), return_inverse=True)[1]
+    threshold = threshold_at(store, detections, fpr_max).plain()["score"]
+    log_frame = _places_in_logs(store)
+    overlap = _overlaps_after(store, detections, names["setting"], person, threshold)
+    rank = np.lexsort((person, -surer, -orders, overlap >= NEAR))
+    rank = rank[_first_of_each([setting[rank], log[rank], who[rank]], 1)]
+    rank = rank[_first_of_each([setting[rank], log[rank]], PER_LOG)]
+    return [
+        {
+            **{name: values[row] for name, values in names.items()},
+            "log": frames.logs[log[row]],
+            "log_frame": int(log_frame[truth.frame[person[row]]]),
+            "person": int(who[row]),
+            "before": float(before[row]),
+            "after": float(after[row]) if math.isfinite(after[row]) else None,
+            "orders": float(orders[row]),
+            "score_before": float(scores[row]),
+            "surer_than": float(surer[row]),
+            "threshold": threshold,
+            "overlap_after": float(overlap[row]),
+        }
+        for row in rank.tolist()
+    ]
+
+
+def _truth_rows(store: Store, table: pa.Table) -> NDArray[np.int64]:
+    """Return which true object each row (frame, object) is about."""
+    truth = store.truth
+    most = int(truth.place.max(initial=0)) + 1
+    frame = pc.index_in(table["frame"], value_set=pa.array(store.frames.ids, pa.string())).to_numpy()
+    known = truth.frame * most + truth.place
+    order = np.argsort(known, kind="stable")
+    wanted = frame.astype(np.int64) * most + table["object"].to_numpy()
+    rows: NDArray[np.int64] = order[np.searchsorted(known[order], wanted)]
+    return rows
+
+
+def _scores_before(
+    store: Store, detections: SutDetections, person: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the un-mutated scores of people, and the share of all people found whose scores are lower."""
+    truth = store.truth
+    scores = best_scores(detections.settings[detections.baseline], len(truth.frame))
+    counted = detections.counted(detections.baseline)[truth.frame] & ~truth.ignore
+    found = np.sort(scores[counted & ~np.isnan(scores)])
+    return scores[person], np.searchsorted(found, scores[person]) / max(1, len(found))
+
+
+def _overlaps_after(
+    store: Store,
+    detections: SutDetections,
+    settings: Sequence[str],
+    person: NDArray[np.int64],
+    threshold: float | None,
+) -> NDArray[np.float64]:
+    """Return the largest IoU of each person with a detection that counts, under its setting."""
+    truth, most = store.truth, np.zeros(len(person))
+    names = np.array(settings, np.str_)
+    for setting in dict.fromkeys(settings):
+        mine = np.flatnonzero(names == setting)
+        answers = detections.settings[setting].answers
+        row = np.searchsorted(answers.frame, truth.frame[person[mine]])
+        count = answers.offsets[row + 1] - answers.offsets[row]
+        of = np.repeat(np.arange(len(mine)), count)
+        at = np.arange(count.sum()) + np.repeat(answers.offsets[row] - np.cumsum(count) + count, count)
+        kept = answers.scores[at] >= (-np.inf if threshold is None else np.float32(threshold))
+        kept &= answers.labels[at] == truth.labels[person[mine]][of]
+        of, at = of[kept], at[kept]
+        np.maximum.at(
+            most, mine[of], _iou(answers.boxes[at].astype(np.float64), truth.boxes[person[mine[of]]])
         )
-    return failures
+    return most
+
+
+def _iou(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the overlap over the union of pairs of boxes (N,4)."""
+    low, high = np.maximum(first[:, :2], second[:, :2]), np.minimum(first[:, 2:], second[:, 2:])
+    shared = np.maximum(high - low, 0).prod(axis=1)
+    areas = [(box[:, 2:] - box[:, :2]).prod(axis=1) for box in (first, second)]
+    overlap: NDArray[np.float64] = shared / np.maximum(
+        areas[0] + areas[1] - shared, np.finfo(np.float64).tiny
+    )
+    return overlap
+
+
+def _places_in_logs(store: Store) -> NDArray[np.int64]:
+    """Return the place of every test frame among those of its log; -1 for other frames."""
+    frames = store.frames
+    rows = np.flatnonzero(frames.test)
+    place = np.full(len(frames.ids), -1, np.int64)
+    order = rows[np.argsort(frames.log[rows], kind="stable")]
+    first = np.searchsorted(frames.log[order], frames.log[order], side="left")
+    place[order] = np.arange(len(order)) - first
+    return place
+
+
+def _first_of_each(keys: Sequence[NDArray[np.int64]], most: int) -> NDArray[np.int64]:
+    """Return where, in order, the first rows of each combination of keys stand, `most` of them each.
+
+    >>> _first_of_each([np.array([7, 7, 3, 7, 3])], 2)
+    array([0, 1, 2, 4])
+    """
+    order = np.lexsort(tuple(keys))
+    changes = [np.diff(key[order], prepend=key[order][:1]) != 0 for key in keys]
+    group = np.cumsum(np.any(changes, axis=0))
+    within = np.arange(len(order)) - np.searchsorted(group, group, side="left")
+    return np.sort(order[within < most])
 
 
 def failure_rows(store: Store, failures: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the worst failure of every (SUT, mutation), then the second worst, and so on.
+    """Return the failures to show: every (SUT, mutation) in turn has its worst one, a person comes once.
 
-    Each has the visual change of its frame, where the study had it measured.
+    People at whom no detection points any more come before those whose box is too far off. Worst is the
+    largest fall for the least visible change. Where the study did not have that measured, mild
+    mutations come before severe ones, then the largest fall; of equals, who was found more surely before.
     """
     measured = visual_changes(store)
-    turn_of: dict[tuple[str, str], int] = {}
-    keyed = []
-    for number, row in enumerate(sorted(failures, key=lambda row: -float(row["orders"]))):
-        turn = turn_of.get((row["sut"], row["setting"]), 0)
-        turn_of[row["sut"], row["setting"]] = turn + 1
+    queues: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in failures:
         numbers = measured.get((row["setting"], row["frame"]), {})
         change = next((value for name, value in numbers.items() if name.startswith(RECORDED)), None)
-        keyed.append((turn, number, {**row, "visual_change": change}))
-    return [row for _, _, row in sorted(keyed, key=lambda entry: entry[:2])[:MOST_FAILURES]]
+        more = {"group": store.groups[row["setting"]], "visual_change": change}
+        queues.setdefault((row["sut"], row["setting"]), []).append({**row, **more})
+    for queue in queues.values():
+        queue.sort(key=_rank, reverse=True)  # the worst last: it is taken from there
+    rows: list[dict[str, Any]] = []
+    shown: set[tuple[str, int]] = set()
+    of_log: dict[str, int] = {}
+    while queues and len(rows) < MOST_FAILURES:
+        for key in sorted(queues, key=lambda key: _rank(queues[key][-1])):
+            queue = queues[key]
+            while queue:
+                row = queue.pop()
+                who = (row["log"], row["person"])
+                if who not in shown and of_log.get(row["log"], 0) < PER_LOG:
+                    shown.add(who)
+                    of_log[row["log"]] = of_log.get(row["log"], 0) + 1
+                    rows.append(row)
+                    break
+        queues = {key: queue for key, queue in queues.items() if queue}
+    return rows[:MOST_FAILURES]
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[bool, bool, float, float, str, int]:
+    """Return what failures are sorted by, the worst first."""
+    change = row["visual_change"]
+    fall = row["orders"] if change is None else row["orders"] / max(change, LEAST_VISUAL_CHANGE)
+    severe = change is None and row["group"] != "mild"
+    return row["overlap_after"] >= NEAR, severe, -fall, -row["surer_than"], row["frame"], row["object"]
+
+
+def by_visible_change(rows: Sequence[Mapping[str, Any]], moved: Sequence[float]) -> list[int]:
+    """Return the order of failures by their fall over what can be seen of the mutation, the largest first.
+
+    People at whom a detection still points come last. `moved` is how far pixels moved (`pixels_moved`), which
+    decides where visual change was not measured.
+    """
+
+    def fall(number: int) -> float:
+        row, change = rows[number], rows[number]["visual_change"]
+        least = max(moved[number], LEAST_CHANGE) / 255 if change is None else max(change, LEAST_VISUAL_CHANGE)
+        return float(row["orders"]) / least
+
+    return sorted(
+        range(len(rows)), key=lambda number: (rows[number]["overlap_after"] >= NEAR, -fall(number), number)
+    )
+
+
+def pixels_moved(before: Image, after: Image) -> float:
+    """Return how far pixels moved, in grey levels: the root of the mean square.
+
+    >>> pixels_moved(np.zeros((2, 2, 3), np.uint8), np.full((2, 2, 3), 5, np.uint8))
+    5.0
+    """
+    difference = before.astype(np.float32) - after.astype(np.float32)
+    return float(np.sqrt(np.mean(difference**2)))
+
+
+def typical_frame(store: Store) -> str:
+    """Return the test frame with the true object at the upper quartile of heights, or the first one."""
+    truth = store.truth
+    mine = np.flatnonzero(store.frames.test[truth.frame] & ~truth.ignore)
+    if not len(mine):
+        return store.frames.ids[int(np.flatnonzero(store.frames.test)[0])]
+    height = (truth.boxes[:, 3] - truth.boxes[:, 1])[mine]
+    return store.frames.ids[int(truth.frame[mine[np.argsort(height, kind="stable")[len(mine) * 3 // 4]]])]
 
 
 def prediction_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""The metrics that a study names: one number for each SUT and setting, at the threshold of `fpr_max`.
+"""The metrics that a study names: one number for each SUT and setting, at its operating point.
 
-The threshold is the one at which the expected false positives per un-mutated image come nearest to `fpr_max`.
+The threshold is that of `plain_metrics`: the study's operating point.
 A metric is a ratio of sums over logs, so its interval comes from the same resamples as all others.
 """
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from adverse.analysis.confidence import plain_interval
 from adverse.analysis.detections import SutDetections
+from adverse.analysis.plain_metrics import operating_threshold
 from adverse.analysis.score import Status
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Quantity, Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.levels.context import Context, LogScores, evaluate_metric, level_input
-from adverse.levels.outcomes import nearest
 from adverse.plugins import Plugin
 from adverse.store.read import Store
 from adverse.store.tables import FAULT, QUARANTINED
@@ -33,9 +33,7 @@ def metric_rows(
     resamples: Resamples | None,
 ) -> list[dict[str, Any]]:
     """Return every metric under every setting, with its interval and its share of the baseline's value."""
-    grid = detections.sensitivity
-    k = nearest(grid.levels, store.run.fpr_max)
-    threshold = grid.thresholds[k : k + 1]
+    threshold = np.array([operating_threshold(store, detections).score], np.float32)
     rows = []
     for metric in metrics:
         scores: dict[str, LogScores] = {}
@@ -56,7 +54,9 @@ def _rows(
 ) -> list[dict[str, Any]]:
     defined = {setting: part for setting, part in scores.items() if part.weight.any()}
     wanted: dict[str, Quantity] = {
-        setting: Recall(Ratios(part.total[:, None], part.weight, part.total[:, None], part.weight))
+        setting: Recall(
+            Ratios(part.total[:, None], part.weight, part.total[:, None], part.weight), *_range(metric)
+        )
         for setting, part in defined.items()
     }
     found = intervals(wanted, resamples) if resamples is not None and wanted else {}
@@ -84,3 +84,7 @@ def _rows(
             row["value_interval"] = plain_interval(found.get(setting))
         rows.append(row)
     return rows
+
+
+def _range(metric: Plugin) -> tuple[float, float]:
+    return (metric.metric.lowest, metric.metric.highest) if metric.metric else (0.0, 1.0)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
-from adverse.analysis.failures import failure_rows, prediction_rows, sut_failures
+from adverse.analysis.failures import failure_rows, prediction_rows
 from adverse.analysis.loop import stop_rule
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
@@ -33,7 +33,17 @@ from adverse.store.read import Store, finished
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import drop_derived
 
-IN_SUMMARY = ("means", "expected", "adr", "required", "loop", "metrics", "differences", "visual_change")
+IN_SUMMARY = (
+    "means",
+    "expected",
+    "adr",
+    "plain_metrics",
+    "required",
+    "loop",
+    "metrics",
+    "differences",
+    "visual_change",
+)
 """Further tables that summary.json holds too."""
 OPTIONAL = (
     "expected.csv",
@@ -154,12 +164,12 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
         for result in pool.map(of_sut, store.suts):
             for name, table in tables.items():
                 table.add(getattr(result, TABLES[name]))
-            failures += [] if result.required is None else sut_failures(store, result.required)
+            failures += result.failures
             done.append(  # let go of the large ones
                 replace(result, curves=None, outcomes=None, shared=None, required=None, stops=None)
             )
     troubles, retries = store.troubles(), store.retries()
-    lists = _lists(done, magnitude_rows(store, context.localized_m))
+    lists = _lists(done, magnitude_rows(store, context.localized_m, known))
     ranked = _ranked(done, store.run.baseline.id)
     if resamples is not None and len(done) > 1:
         lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)

@@ -1,9 +1,10 @@
 """How strong a contextual mutation really is on people: the simple magnitude that applies at their depth.
 
 Defocus is blur by depth and haze is blending by depth, so at a person's depth each comes to a blur radius or
-an alpha. The histogram of these over all true boxes stands beside the weights of `adverse predict`, which
-says which simple settings predict the contextual one (Pezzementi et al. 2018, IV-B and figure 8). The depth
-of a person is that of the box as the Localizer sees it or, where the run has none, of the annotated place.
+an alpha; what it comes to a mutation declares itself (`@mutation(simple=...)`). The histogram of these over
+all true boxes stands beside the weights of `adverse predict`, which says which simple settings predict the
+contextual one (Pezzementi et al. 2018, IV-B and figure 8). The depth of a person is that of the box as the
+Localizer sees it or, where the run has none, of the annotated place.
 
 Beside it stands what people see of each setting, where the study had it measured: median and range over
 frames.
@@ -17,34 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.plugins import Registry
 from adverse.store.read import Store
-from adverse.types import Step
 
-KOSCHMIEDER = 3.912
-"""ln(1/0.02): haze of a visibility has the density KOSCHMIEDER / visibility."""
 BINS = 20
 
 
-def simple_magnitude(step: Step, depth_m: NDArray[np.float64]) -> tuple[str, NDArray[np.float64]] | None:
-    """Return what a mutation comes to at some depths: (alpha or sigma_px, values); None if not by depth.
-
-    >>> simple_magnitude(Step("haze", {"visibility_m": 391.2}), np.array([100.0]))[1].round(4)
-    array([0.6321])
-    >>> simple_magnitude(Step("defocus", {"focus_m": 2, "kappa": 3.6}), np.array([1.0, 2.0]))
-    ('sigma_px', array([1.8, 0. ]))
-    """
-    name, options = step.mutation, step.options
-    if name == "haze":
-        beta = options.get("beta", KOSCHMIEDER / options.get("visibility_m", math.inf))
-        return "alpha", 1 - np.exp(-beta * depth_m)
-    if name == "defocus" and {"focus_m", "kappa"} <= options.keys():
-        focus, kappa = options["focus_m"], options["kappa"]
-        return "sigma_px", kappa * np.abs(1 / depth_m - 1 / focus)
-    return None
-
-
-def magnitude_rows(store: Store, localized_m: NDArray[np.float64]) -> list[dict[str, Any]]:
+def magnitude_rows(
+    store: Store, localized_m: NDArray[np.float64], registry: Registry
+) -> list[dict[str, Any]]:
     """Return the histogram over the people of the test images for every contextual setting that ran."""
+    simple = {plugin.name: plugin.simple for plugin in registry.all("mutation")}
     truth, frames = store.truth, store.frames
     people = frames.test[truth.frame] & ~truth.ignore
     depth = np.where(np.isfinite(localized_m), localized_m, _annotated_depths_m(store))[people]
@@ -52,15 +36,18 @@ def magnitude_rows(store: Store, localized_m: NDArray[np.float64]) -> list[dict[
     log = frames.log[truth.frame[people]][depth > 0]
     rows: list[dict[str, Any]] = []
     for setting in store.run.mutations:
-        if len(setting.steps) > 1:
+        magnitude = simple.get(setting.steps[0].mutation)
+        if len(setting.steps) > 1 or magnitude is None or not len(known):
             continue
-        found = simple_magnitude(setting.steps[0], known)
-        if found is None or not len(known):
-            continue
-        quantity, values = found
-        top = 1.0 if quantity == "alpha" else max(float(values.max()), 1e-9)
+        values = magnitude.at(known, **setting.steps[0].options)
+        top = magnitude.highest or max(float(values.max()), 1e-9)
         counts, edges = np.histogram(values, bins=BINS, range=(0.0, top))
-        heads = {"setting": setting.id, "magnitude": quantity, "logs": len(np.unique(log)), "of": len(known)}
+        heads = {
+            "setting": setting.id,
+            "magnitude": magnitude.option,
+            "logs": len(np.unique(log)),
+            "of": len(known),
+        }
         rows += [
             {**heads, "from": float(low), "to": float(high), "people": int(n), "share": int(n) / len(known)}
             for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)

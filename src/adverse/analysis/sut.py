@@ -11,9 +11,11 @@ import pyarrow as pa
 from adverse.analysis.confidence import Confidence, confidence, plain_interval, ratios
 from adverse.analysis.detection_rates import adr_rows, required_of
 from adverse.analysis.detections import sut_detections
+from adverse.analysis.failures import sut_failures
 from adverse.analysis.loop import loop_rows, rate_rows, stops_table
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
+from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
 from adverse.analysis.score import WORST, Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
 from adverse.curves.bootstrap import Resamples
@@ -37,6 +39,7 @@ class SutResults:
     required: pa.Table | None
     stops: pa.Table | None
     confidence: Confidence | None
+    failures: list[dict[str, Any]]
     more: dict[str, list[dict[str, Any]]]
     """Further figures, by the name of their table."""
 
@@ -61,6 +64,7 @@ def analyze_sut(
         "means": mean_rows(store.run, scores.scored, sure),
         "adr": adr_rows(store, detections, statuses, resamples),
         "required": costs,
+        "plain_metrics": plain_metric_rows(store, detections, statuses, resamples),
         "loop": loop_rows(scores.scored),
         "loop_rates": rate_rows(scores.scored),
     }
@@ -76,6 +80,7 @@ def analyze_sut(
             "from": scores.source,
             "images": scores.sensitivity.images,
             "unresolved_levels": int((~scores.sensitivity.resolved).sum()),
+            "operating_point": operating_threshold(store, detections).plain(),
         },
         curves_table(scores),
         outcomes_table(scores),
@@ -83,6 +88,7 @@ def analyze_sut(
         people,
         stops_table(scores.scored),
         sure,
+        sut_failures(store, detections, people),
         more,
     )
 

@@ -61,7 +61,7 @@ def outcomes_table(scores: SutScores) -> pa.Table:
 
 def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """Return rows as CSV: intervals in cells of their own, other lists and dicts are left to summary.json."""
-    rows = [_flat(row) for row in rows]
+    rows = [flat_row(row) for row in rows]
     names = dict.fromkeys(name for row in rows for name in row)
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(names), extrasaction="ignore", lineterminator="\n")
@@ -70,7 +70,8 @@ def csv_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as the cells of a CSV file: intervals in cells of their own, lists and dicts left out."""
     cells: dict[str, Any] = {}
     for name, value in row.items():
         if name.endswith("_interval"):

@@ -302,6 +302,10 @@ class MatchedDetections:
 
     def under(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean average precision (B,) for weights (B, images); NaN where no truth has weight."""
+        return np.asarray(self.by_overlap(weights).mean(axis=1))
+
+    def by_overlap(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same at each overlap (B, overlaps)."""
         values: NDArray[np.float64] = weighted_precision(
             self.hits,
             self.ignored,

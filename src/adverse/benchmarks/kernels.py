@@ -17,7 +17,7 @@ Bits = NDArray[np.uint16]
 Bool = NDArray[np.bool_]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def counting_order(keys: I64, bins: int) -> I64:  # pragma: no cover - compiled
     """Return the stable order of keys from 0 to bins - 1."""
     places = np.zeros(bins + 1, np.int64)
@@ -32,7 +32,7 @@ def counting_order(keys: I64, bins: int) -> I64:  # pragma: no cover - compiled
     return order
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def coco_match(  # pragma: no cover - compiled
     boxes: F64,
     members: I64,
@@ -118,7 +118,7 @@ def coco_match(  # pragma: no cover - compiled
     return hits, ignored
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _overlaps(box: F64, truths: F64, crowd: Bool, shares: F64) -> float:  # pragma: no cover - compiled
     """Write the overlap of a box with each true one, of a crowd the share of the box; return the highest."""
     right, bottom, area = box[0] + box[2], box[1] + box[3], box[2] * box[3]
@@ -134,7 +134,7 @@ def _overlaps(box: F64, truths: F64, crowd: Bool, shares: F64) -> float:  # prag
     return highest
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def averages(  # pragma: no cover - compiled
     hits: Bits, ignored: Bits, overlaps: int, rank: I64, starts: I64, positives: F64, most: I64, recalls: F64
 ) -> tuple[F64, F64]:
@@ -168,7 +168,7 @@ def averages(  # pragma: no cover - compiled
     return precisions, reached
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def weighted_precision(  # pragma: no cover - compiled
     hits: Bits,
     ignored: Bits,
@@ -179,7 +179,7 @@ def weighted_precision(  # pragma: no cover - compiled
     weights: F64,
     recalls: F64,
 ) -> F64:
-    """Return the mean average precision (B,) under B weightings of the images; NaN without positives.
+    """Return average precision (B, overlap) under B weightings of the images; NaN without positives.
 
     The detections of class c lie at starts[c]:starts[c+1], the surest first; `positives` (class, B) are
     weighted true objects, `weights` (B, image). `recalls` are the levels at which the best precision is
@@ -192,7 +192,7 @@ def weighted_precision(  # pragma: no cover - compiled
     # What is a false alarm at every overlap only adds to how much was seen: one running sum serves them all.
     marked = np.empty((overlaps, longest), np.int64)
     counts = np.empty(overlaps, np.int64)
-    total, defined = np.zeros(len(weights)), np.zeros(len(weights))
+    total, defined = np.zeros((len(weights), overlaps)), np.zeros((len(weights), 1))
     for c in range(len(starts) - 1):
         begin, end = starts[c], starts[c + 1]
         counts[:] = 0
@@ -204,7 +204,7 @@ def weighted_precision(  # pragma: no cover - compiled
         for b in range(len(weights)):
             if positives[c, b] <= 0:
                 continue
-            defined[b] += 1
+            defined[b, 0] += 1
             running = 0.0
             for d in range(begin, end):
                 running += weights[b, image[d]]
@@ -223,11 +223,11 @@ def weighted_precision(  # pragma: no cover - compiled
                     reached[n] = true_positives / positives[c, b]
                     precision[n] = true_positives / (seen[d - begin] - left_out)
                     n += 1
-                total[b] += _average(reached, precision, n, recalls) / overlaps
+                total[b, k] += _average(reached, precision, n, recalls)
     return np.where(defined > 0, total / np.maximum(defined, 1), np.nan)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator, unused-ignore]
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _average(reached: F64, precision: F64, n: int, recalls: F64) -> float:  # pragma: no cover - compiled
     best, added = 0.0, 0.0
     level = len(recalls) - 1

@@ -160,6 +160,7 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
 def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | None) -> int:
     from adverse.analysis.results import analyze_store
     from adverse.report.page import page_tables, write_report_of
+    from adverse.report.plain_tables import terminal_tables
     from adverse.report.remarks import remarks
 
     folder = looker.store.folder.path
@@ -167,6 +168,8 @@ def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | 
     tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))
+    for table in terminal_tables(summary):
+        console.print(table.terminal())
     for line in remarks(summary):
         console.say(line)
     page = write_report_of(looker, summary, tables)

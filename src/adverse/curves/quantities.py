@@ -119,9 +119,14 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Recall:
-    """The mean safety of a curve over its levels: with those of the reference rates, the ADR."""
+    """The mean safety of a curve over its levels: with those of the reference rates, the ADR.
+
+    Any other ratio of sums over logs goes the same way, where its values lie from `lowest` to `highest`.
+    """
 
     curve: Ratios
+    lowest: float = 0.0
+    highest: float = 1.0
 
 
 Quantity = Area | Share | Difference | Mean | Expected | Recall

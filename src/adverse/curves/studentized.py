@@ -75,7 +75,7 @@ def ends(quantity: Quantity, tail: float, hidden: Hidden = EVERYTHING) -> tuple[
         rises = [high - _value(one) for one, (_, high) in both]
         return value - max(falls[0], rises[1]), value + max(rises[0], falls[1])
     if isinstance(quantity, Recall):
-        low, high = (_recall(quantity.curve, end, hidden) for end in (-tail, tail))
+        low, high = (_recall(quantity, end, hidden) for end in (-tail, tail))
         return low, high
     if isinstance(quantity, Expected):
         low, high = (_expected(quantity, end, hidden) for end in (-tail, tail))
@@ -98,10 +98,13 @@ def _area(quantity: Area, tail: float, hidden: Hidden = EVERYTHING) -> float:
     return float(areas(safety, np.min([one[1] for one in moved], axis=0)))
 
 
-def _recall(curve: Ratios, tail: float, hidden: Hidden) -> float:
+def _recall(quantity: Recall, tail: float, hidden: Hidden) -> float:
+    curve, lowest, highest = quantity.curve, quantity.lowest, quantity.highest
     safety = curve.observed()[0]
     if hidden.safety or _still(curve.num_s, curve.den_s):
-        safety = np.clip(safety + math.copysign(none_seen(curve.den_s, tail=abs(tail)), tail), 0, 1)
+        reach = highest - lowest if math.isfinite(highest - lowest) else 1.0  # of one trial
+        unseen = reach * none_seen(curve.den_s, tail=abs(tail))
+        safety = np.clip(safety + math.copysign(unseen, tail), lowest, highest)
     return float(np.mean(safety))
 
 
@@ -172,7 +175,7 @@ def intervals(
 
 
 def interval(sample: Sample, *, confidence: float = 0.95) -> Interval:
-    """Return the interval of one quantity, clipped to what it can be ([0, 1], a difference [-1, 1])."""
+    """Return the interval of one quantity, clipped to what it can be: mostly [0, 1]."""
     logs = least_logs(sample.quantity)
     if math.isnan(sample.value):
         return refused(
@@ -199,10 +202,16 @@ def interval(sample: Sample, *, confidence: float = 0.95) -> Interval:
             least, most = ends(sample.quantity, chance, what)
             low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
         method = METHOD
-    floor = -1.0 if isinstance(sample.quantity, Difference) else 0.0
+    least, most = _range(sample.quantity)
     return given(
-        sample.value, max(low, floor), min(high, 1.0), confidence=confidence, method=method, logs=logs
+        sample.value, max(low, least), min(high, most), confidence=confidence, method=method, logs=logs
     )
+
+
+def _range(quantity: Quantity) -> tuple[float, float]:
+    if isinstance(quantity, Recall):
+        return quantity.lowest, quantity.highest
+    return (-1.0 if isinstance(quantity, Difference) else 0.0), 1.0
 
 
 def p_value(sample: Sample) -> float | None:

@@ -127,7 +127,7 @@ class Weighting:
         return _valued(value, influence)
 
     def _recall(self, curve: Ratios) -> Valued:
-        safety = self._curve(curve).safety
+        safety = self._ratio(curve.num_s, curve.den_s, np.shape(curve.num_s)[1])
         slopes = np.full(safety.ratio.shape, 1 / safety.ratio.shape[1])
         influence = np.zeros(self.weights.shape)
         _add(influence, slopes, 1.0, np.zeros(slopes.shape, np.int64), 0, safety)

@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.marks import Strength
+from adverse.marks import SimpleMagnitude, Strength
 from adverse.mutations import pixels
 from adverse.mutations.compiled import kernel
 from adverse.mutations.hazards import OUT_OF_FOCUS
@@ -55,7 +55,21 @@ class _Layers(NamedTuple):
     reach: NDArray[np.int64]
 
 
-@mutation(hazards=(OUT_OF_FOCUS,), strength=Strength("kappa", 0, 100, power=2))
+def sigma_at(depth_m: NDArray[np.float64], *, focus_m: float, kappa: float) -> NDArray[np.float64]:
+    """Return the blur radius at each depth in full precision, for figures; images take `blur_radius_px`.
+
+    >>> sigma_at(np.array([1.0, 2.0]), focus_m=2.0, kappa=3.6)
+    array([1.8, 0. ])
+    """
+    sigma: NDArray[np.float64] = kappa * np.abs(1 / depth_m - 1 / focus_m)
+    return sigma
+
+
+@mutation(
+    hazards=(OUT_OF_FOCUS,),
+    strength=Strength("kappa", 0, 100, power=2),
+    simple=SimpleMagnitude("sigma_px", sigma_at),
+)
 def defocus(
     image: Image, *, depth_m: Depth, focus_m: Positive, kappa: Annotated[NonNegative, unchanged_at(0)]
 ) -> Image:

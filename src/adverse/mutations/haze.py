@@ -7,10 +7,11 @@ from typing import Annotated
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from adverse.errors import MutationError
-from adverse.marks import Strength
+from adverse.marks import SimpleMagnitude, Strength
 from adverse.mutations import pixel_kernels, pixels
 from adverse.mutations.blur import smoothed
 from adverse.mutations.hazards import IN_FOG
@@ -28,7 +29,31 @@ DEPTH_SIGMA_PX = 2.0
 """Depth is smoothed a little, to soften its edges."""
 
 
-@mutation(hazards=(IN_FOG,), strength=Strength("beta", 0, KOSCHMIEDER / LEAST_VISIBILITY_M, power=4))
+def alpha_at(
+    depth_m: NDArray[np.float64],
+    *,
+    visibility_m: float | None = None,
+    beta: float | None = None,
+    color: Colour = HAZE_COLOUR,  # noqa: ARG001 - how much haze there is does not depend on its colour
+) -> NDArray[np.float64]:
+    """Return the share of the haze colour at each depth: 1 - exp(-beta D).
+
+    >>> alpha_at(np.array([100.0]), visibility_m=391.2).round(4)
+    array([0.6321])
+    """
+    alpha: NDArray[np.float64] = 1 - np.exp(-_density(visibility_m, beta) * depth_m)
+    return alpha
+
+
+def _density(visibility_m: float | None, beta: float | None) -> float:
+    return KOSCHMIEDER / visibility_m if visibility_m is not None else (beta or 0.0)
+
+
+@mutation(
+    hazards=(IN_FOG,),
+    strength=Strength("beta", 0, KOSCHMIEDER / LEAST_VISIBILITY_M, power=4),
+    simple=SimpleMagnitude("alpha", alpha_at, highest=1.0),
+)
 def haze(
     image: Image,
     *,
@@ -53,7 +78,7 @@ def haze(
             got="both" if beta is not None else "neither",
             fix="Write haze(visibility_m=200).",
         )
-    density = KOSCHMIEDER / visibility_m if visibility_m is not None else beta
+    density = _density(visibility_m, beta)
     if not density:
         return image.copy()
     source = pixels.pixels(image)

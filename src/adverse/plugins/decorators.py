@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from adverse.errors import MutationError, PluginError, suggestion
-from adverse.marks import LEVEL_NEEDS, Cost, Hazard, LevelMark, MetricMark, Strength
+from adverse.marks import LEVEL_NEEDS, Cost, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
 from adverse.plugins.options import Option, options_of, valid_option, with_groups
 from adverse.plugins.registry import LooksLike, Plugin
 
@@ -34,7 +34,11 @@ PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
 def mutation(function: Callable[P, R]) -> Callable[P, R]: ...
 @overload
 def mutation(
-    *, name: str | None = ..., hazards: tuple[Hazard, ...] | None = ..., strength: Strength | None = ...
+    *,
+    name: str | None = ...,
+    hazards: tuple[Hazard, ...] | None = ...,
+    strength: Strength | None = ...,
+    simple: SimpleMagnitude | None = ...,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def mutation(
     function: Callable[P, R] | None = None,
@@ -42,11 +46,13 @@ def mutation(
     name: str | None = None,
     hazards: tuple[Hazard, ...] | None = None,
     strength: Strength | None = None,
+    simple: SimpleMagnitude | None = None,
 ) -> Any:
     """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?) -> image` as a mutation.
 
     The function that comes back checks its input first, so the body need not. `hazards` are what it stands
-    for, () for none; `strength` is the option that makes it stronger and can be searched.
+    for, () for none; `strength` is the option that makes it stronger and can be searched; `simple` is what a
+    mutation by depth comes to at one depth.
     """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
@@ -71,7 +77,17 @@ def mutation(
         libraries = PIXEL_LIBRARIES
         return _marked(
             checked,
-            Plugin("mutation", title, checked, options, needs, libraries, hazards=hazards, strength=strength),
+            Plugin(
+                "mutation",
+                title,
+                checked,
+                options,
+                needs,
+                libraries,
+                hazards=hazards,
+                strength=strength,
+                simple=simple,
+            ),
         )
 
     return mark if function is None else mark(function)

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 
 from adverse.content import digest
 from adverse.errors import AdverseError, PluginError, StudyError, suggestion
-from adverse.marks import Hazard, LevelMark, MetricMark, Strength
+from adverse.marks import Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
 from adverse.plugins.options import Option, from_yaml, relative_to
 from adverse.user_files import USERS_FILE, does_not_load, imported_beside, load_python
 
@@ -53,6 +53,8 @@ class Plugin:
     hazards: tuple[Hazard, ...] | None = None
     """What a mutation stands for; None where it does not say, () where it stands for none."""
     strength: Strength | None = None
+    simple: SimpleMagnitude | None = None
+    """What a mutation by depth comes to at one depth."""
     level: LevelMark | None = None
     metric: MetricMark | None = None
 

@@ -11,6 +11,7 @@ from adverse.curves.ranking import equal, percent
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import NO_ORDER
 from adverse.report.stops import tolerance_words
+from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
@@ -46,17 +47,17 @@ def answers(summary: Summary) -> list[str]:
     return [text for level in reversed(levels) if (text := _of_level(summary, level))]
 
 
-def untested(summary: Summary) -> list[str]:
+def untested(summary: Summary, run: Run) -> list[str]:
     """Return what the run says nothing about, in plain words."""
     lines = []
     missing = [f"{name} ({title})" for name, title in summary.data.get("levels_not_evaluated", {}).items()]
     if missing:
         lines.append(f"Levels that were not evaluated: {', '.join(missing)}.")
-    settings = {str(row["setting"]).partition("(")[0]: str(row["group"]) for row in summary.rows}
-    gone = [name for name in CONTEXTUAL if name not in settings]
+    tried = {step.mutation for setting in run.mutations for step in setting.steps}
+    gone = [name for name in CONTEXTUAL if name not in tried]
     if gone:
         lines.append(f"No {' and no '.join(gone)} by depth was tried.")
-    groups = set(settings.values())
+    groups = {setting.group for setting in run.mutations}
     lines += [f"No {group} mutation was tried." for group in ("mild", "severe") if group not in groups]
     weak = sorted(
         {str(row["level"]) for row in summary.rows if row["status"] == "insufficient" and "level" in row}

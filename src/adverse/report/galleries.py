@@ -1,64 +1,87 @@
-"""The pictures of a report: frames that fail for little reason, and one frame under every mutation."""
+"""The pictures of a report: people who are no longer found, and one frame under every mutation.
+
+Which people and which frame is decided by `analysis.failures`; here they are only drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
-import pyarrow.parquet as pq
 
+from adverse.analysis.failures import NEAR, by_visible_change, pixels_moved, typical_frame
 from adverse.analysis.results import Summary
 from adverse.errors import AdverseError
-from adverse.report.pictures import Box, Looker, Picture, box_of, picture, visible_change
+from adverse.report.pictures import Looker, Mark, Picture, close_up, picture
 from adverse.store.read import Store
 from adverse.store.tables import Answers
 from adverse.types import Image
 
 FAILURES = 12
-LEAST_CHANGE = 1.0
-"""Grey levels; a change below this is as good as none."""
-LEAST_VISUAL_CHANGE = 0.01
-"""The same where visual change was measured, which then decides."""
+WIDEST_FAILURE = 640
+EXPLORER_PORT = 8765
+"""Where the links of the gallery expect the explorer."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A frame, and the part of it around the person who is meant, where that person is small in it."""
+
+    words: str
+    frame: Picture
+    close: Picture | None
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of the summary with its two pictures, and how much of the change can be seen, in words."""
+    """A failure of the summary as recorded and as mutated, how much of the change can be seen, and a link.
+
+    `near`: a detection still points at the person, but is too far off.
+    """
 
     row: Mapping[str, Any]
+    near: bool
     change_words: str
-    was: Picture
-    now: Picture
+    shots: tuple[Shot, Shot]
+    address: str
 
 
 def failures(summary: Summary, looker: Looker) -> list[Failure]:
-    """Return the largest of the run's failures for the least visible change, each with its pictures."""
-    shown: list[tuple[float, int, Failure]] = []
-    store = looker.store
-    answers = _Cached(store)
-    turns = list(enumerate(summary.data["failures"]))
-    for turn, row in sorted(turns, key=lambda entry: entry[1]["sut"]):  # so that each SUT is read once
-        frame, setting = row["frame"], row["setting"]
-        try:
-            before, after = (looker.image(frame, name) for name in (_baseline(store), setting))
-        except AdverseError:
-            continue
-        dv = row["visual_change"]
-        moved = visible_change(before, after)
-        least = max(dv, LEAST_VISUAL_CHANGE) if dv is not None else max(moved, LEAST_CHANGE) / 255
-        words = f"visual change {dv:.2f}" if dv is not None else f"pixels moved by {moved:.1f} of 255 levels"
-        was = picture(before, answers.boxes(row["sut"], _baseline(store), frame, before))
-        now = picture(after, answers.boxes(row["sut"], setting, frame, after))
-        shown.append((row["orders"] / least, turn, Failure(row, words, was, now)))
-    shown.sort(key=lambda entry: (-entry[0], entry[1]))
-    return [failure for _, _, failure in shown[:FAILURES]]
+    """Return the first of the run's failures that can be shown, with their pictures."""
+    rows = summary.data["failures"]
+    baseline = looker.store.run.baseline.id
+    if all(row["visual_change"] is not None for row in rows):
+        order, moved = list(range(len(rows))), {}
+    else:  # how far pixels moved takes the place of visual change, so all of them are opened
+        moved = {
+            number: pixels_moved(*both)
+            for number, row in enumerate(rows)
+            if (both := _images(looker, row, baseline)) is not None
+        }
+        shown = list(moved)
+        order = [shown[n] for n in by_visible_change([rows[n] for n in shown], list(moved.values()))]
+    chosen: list[int] = []
+    pictures: dict[int, tuple[Image, Image]] = {}
+    for number in order:
+        if len(chosen) == FAILURES:
+            break
+        if (both := _images(looker, rows[number], baseline)) is not None:
+            chosen.append(number)
+            pictures[number] = both
+    answers = _Marks(looker.store)
+    drawn = {
+        number: _failure(answers, rows[number], baseline, pictures[number], moved.get(number))
+        for number in sorted(chosen, key=lambda number: rows[number]["sut"])  # so that each SUT is read once
+    }
+    return [drawn[number] for number in chosen]
 
 
 def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
     """Yield one frame, with a person if there is one, under every setting."""
-    frame = _typical_frame(store)
+    frame = typical_frame(store)
     for setting in store.groups:
         try:
             yield setting, picture(looker.image(frame, setting))
@@ -66,60 +89,68 @@ def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Pictur
             continue
 
 
-def _typical_frame(store: Store) -> str:
-    """Return the test frame with the true object of median size, or the first one."""
-    truth = store.truth
-    mine = np.flatnonzero(store.frames.test[truth.frame] & ~truth.ignore)
-    if not len(mine):
-        return store.frames.ids[int(np.flatnonzero(store.frames.test)[0])]
-    height = (truth.boxes[:, 3] - truth.boxes[:, 1])[mine]
-    return store.frames.ids[int(truth.frame[mine[np.argsort(height, kind="stable")[len(mine) * 3 // 4]]])]
+def explorer_address(row: Mapping[str, Any], baseline: str) -> str:
+    """Return where the explorer shows a failure, before on the left and after on the right."""
+    view = {"sut": row["sut"], "left": baseline, "right": row["setting"]}
+    where = {"log": row["log"], "frame": row["log_frame"]}
+    return f"http://127.0.0.1:{EXPLORER_PORT}/explore?{urlencode({**view, **where})}"
 
 
-def _baseline(store: Store) -> str:
-    return store.run.baseline.id
+def _images(looker: Looker, row: Mapping[str, Any], baseline: str) -> tuple[Image, Image] | None:
+    try:
+        return looker.image(row["frame"], baseline), looker.image(row["frame"], row["setting"])
+    except AdverseError:
+        return None
 
 
-class _Cached:
-    """Boxes of truth and detections by frame, each SUT's answers read once."""
+def _failure(
+    marks: _Marks,
+    row: Mapping[str, Any],
+    baseline: str,
+    images: tuple[Image, Image],
+    moved: float | None,
+) -> Failure:
+    change = row["visual_change"]
+    words = f"pixels moved by {moved:.1f} of 255 levels" if change is None else f"visual change {change:.2f}"
+    settings = ((baseline, "as recorded"), (row["setting"], f"under {row['setting']}"))
+    before, after = (
+        _shot(image, marks.of(row, setting), said)
+        for image, (setting, said) in zip(images, settings, strict=True)
+    )
+    return Failure(row, row["overlap_after"] >= NEAR, words, (before, after), explorer_address(row, baseline))
+
+
+def _shot(image: Image, marks: list[Mark], words: str) -> Shot:
+    meant = next(mark for mark in marks if mark.kind == "meant")
+    region = close_up(meant, image)
+    close = None if region is None else picture(image, marks, region=region, widest=WIDEST_FAILURE)
+    return Shot(words, picture(image, marks, widest=WIDEST_FAILURE), close)
+
+
+class _Marks:
+    """What is drawn on a frame: truth, detections, and who is meant; each SUT's answers are read once."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._answers: dict[str, dict[str, Answers]] = {}
         self._index = {frame: number for number, frame in enumerate(store.frames.ids)}
-        self._thresholds = _thresholds(store)
 
-    def boxes(self, sut: str, setting: str, frame: str, image: Image) -> tuple[Box, ...]:
-        """Return truth, and detections above the threshold of the highest rate that counts."""
+    def of(self, row: Mapping[str, Any], setting: str) -> list[Mark]:
+        """Return truth, the person who is meant, and on top detections from the failure's threshold on."""
+        sut, truth = str(row["sut"]), self.store.truth
         if sut not in self._answers:
             self._answers = {sut: self.store.answers(sut)}
-        number, truth = self._index[frame], self.store.truth
-        drawn = [
-            box_of("ignored" if truth.ignore[row] else "truth", truth.boxes[row], image)
-            for row in np.flatnonzero(truth.frame == number).tolist()
-        ]
+        number = self._index[row["frame"]]
+        mine = np.flatnonzero(truth.frame == number).tolist()
+        marks = [Mark("ignored" if truth.ignore[at] else "truth", *truth.boxes[at].tolist()) for at in mine]
+        meant = next(at for at in mine if truth.place[at] == row["object"])
+        marks.append(Mark("meant", *truth.boxes[meant].tolist()))
         answers = self._answers[sut][setting]
-        for row in np.flatnonzero(answers.frame == number).tolist():
-            drawn += [
-                box_of("found", answers.boxes[at], image)
-                for at in range(int(answers.offsets[row]), int(answers.offsets[row + 1]))
-                if answers.scores[at] >= self._thresholds.get(sut, -np.inf)
+        threshold = -np.inf if row["threshold"] is None else np.float32(row["threshold"])
+        for place in np.flatnonzero(answers.frame == number).tolist():
+            marks += [
+                Mark("found", *answers.boxes[at].tolist())
+                for at in range(int(answers.offsets[place]), int(answers.offsets[place + 1]))
+                if answers.scores[at] >= threshold
             ]
-        return tuple(drawn)
-
-
-def _thresholds(store: Store) -> dict[str, float]:
-    """Return for each SUT the threshold at which its expected false positives per image reach fpr_max."""
-    names = ["sut", "sensitivity", "threshold"]
-    path = store.result("sensitivity.parquet")
-    if path is None:
-        return {}
-    table = pq.read_table(path, columns=names)
-    suts = np.array(table["sut"].to_pylist(), object)
-    sensitivity, threshold = (table[name].to_numpy() for name in names[1:])
-    away = np.abs(np.log(sensitivity / store.run.fpr_max))
-    thresholds = {}
-    for sut in dict.fromkeys(suts.tolist()):
-        mine = np.flatnonzero(suts == sut)
-        thresholds[sut] = float(threshold[mine[np.argmin(away[mine])]])
-    return thresholds
+        return marks

@@ -14,9 +14,10 @@ from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
 from adverse.report.closed_loop import drives
-from adverse.report.galleries import failures, mutation_gallery
+from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
+from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
 from adverse.report.remarks import quality
 from adverse.report.requirements import verdict_answers, verdict_tables
 from adverse.report.run_tables import (
@@ -82,6 +83,7 @@ class PageTables:
     coverage: HazardCoverage
     verdicts: Mapping[str, Sequence[Verdict]]
     levels: Sequence[Table]
+    plain: Sequence[Table]
     rankings: Table | None
     visual_change: Table | None
     hazards: Table
@@ -96,6 +98,7 @@ class PageTables:
         optional = (self.rankings, self.visual_change)
         return [
             *self.levels,
+            *self.plain,
             *(table for table in optional if table),
             self.hazards,
             *self.predictions,
@@ -113,6 +116,7 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
         coverage,
         verdicts,
         [*level_tables(summary), *metric_tables(summary)],
+        plain_tables(summary),
         ranking_table(summary),
         visual_change_table(summary),
         hazard_table(coverage),
@@ -136,9 +140,9 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         "report.html",
         title=shown(summary.data["study"]),
         run=store.run,
-        answers=[*answers(summary), *verdict_answers(verdicts)],
+        answers=[*answers(summary), *plain_answer(summary), *verdict_answers(verdicts)],
         untested=[
-            *untested(summary),
+            *untested(summary, store.run),
             *tables.coverage.sentences(),
             *([] if verdicts else [UNCHECKED]),
         ],
@@ -152,12 +156,16 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=tables.levels,
+        plain=tables.plain,
+        operating_words=operating_words(summary) if tables.plain else "",
         rankings=tables.rankings,
         all_ranked=all(ranking["probability"] is not None for ranking in summary.data.get("rankings", ())),
         predictions=tables.predictions,
         figures=list(figures(store)) if detection else [],
         marked=MARKED,
         failures=pictured,
+        run_folder=store.folder.path,
+        explorer_port=EXPLORER_PORT,
         gallery=gallery,
         no_pictures=no_pictures,
         drives=drives(store) if detection else [],

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import cv2
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 import adverse
 from adverse import plugins
 from adverse.errors import AdverseError, PluginError, StoreError, StudyError
-from adverse.mutations.settings import parse
 from adverse.plugins import Registry
 from adverse.store.read import Store
 from adverse.study.frame_versions import FrameVersion, FrameVersions
@@ -30,18 +28,42 @@ from adverse.study.job import StudyJob
 from adverse.study.plan import StudyPlan, job_of, read_dataset
 from adverse.study.spec import StudyFile, study_from
 from adverse.study.stages import NOTHING_TO_AVOID
-from adverse.types import Dataset, Frame, Image
+from adverse.types import Dataset, Frame, Image, Setting
 
 WIDEST = 480
 JPEG_QUALITY = 80
 NAMED_FRAMES = 5
 
 
+Region = tuple[int, int, int, int]
+"""A part of an image: x0, y0, x1, y1 in pixels."""
+LARGE_ENOUGH = 0.4
+"""Of the height of an image; what is smaller is also shown from close up."""
+CLOSE_UP = 3.0
+LEAST_CLOSE_UP_PX = 48
+"""Side of a close-up: so many times the longer side of what it shows, but no less than this."""
+ARROW = 0.05
+"""Length of the arrow, of the width of the picture."""
+
+Kind = Literal["truth", "ignored", "found", "meant"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is to be drawn where on an image, in its pixels: truth, a detection, or who is meant."""
+
+    kind: Kind
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
 @dataclass(frozen=True)
 class Box:
-    """A box to draw, in pixels of the picture; kind is truth, ignored or found."""
+    """A mark in pixels of a picture."""
 
-    kind: str
+    kind: Kind
     x: float
     y: float
     width: float
@@ -56,6 +78,24 @@ class Picture:
     width: int
     height: int
     boxes: tuple[Box, ...] = ()
+
+    @property
+    def arrows(self) -> list[str]:
+        """The corners of an arrow that points at whoever is meant: from above or below, or else inside."""
+        long = ARROW * self.width
+        arrows = []
+        for box in (box for box in self.boxes if box.kind == "meant"):
+            middle, bottom = box.x + box.width / 2, box.y + box.height
+            if box.y >= 1.25 * long:
+                tip, end = box.y - 0.25 * long, box.y - 1.25 * long
+            elif self.height - bottom >= 1.25 * long:
+                tip, end = bottom + 0.25 * long, bottom + 1.25 * long
+            else:
+                end = max(box.y, 0.0) + 0.25 * long
+                tip = end + long
+            corners = ((middle, tip), (middle - long / 2, end), (middle + long / 2, end))
+            arrows.append(" ".join(f"{x:.1f},{y:.1f}" for x, y in corners))
+        return arrows
 
 
 class Looker:
@@ -123,14 +163,16 @@ class Looker:
     def version(self, frame_id: str, setting: str) -> FrameVersion:
         """Return a frame under a setting with its image, and the hash of its pixels before mutation."""
         frame = self._frames.get(frame_id)
-        if frame is None or setting not in self.store.groups:
+        chosen = self._settings.get(setting)
+        if frame is None or chosen is None:
             raise StoreError(
                 "the run's study no longer has this frame or mutation",
                 where=f"frame {frame_id!r}, {setting}",
                 fix="Show the report beside the data it was made from.",
             )
         with self._naming_what_is_withheld(setting):
-            chosen = parse(setting, self.registry)
+            for step in chosen.steps:
+                self.registry.get("mutation", step.mutation)
         prepared = FrameVersions(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
         version = prepared.version(chosen)
         if version.image is None:
@@ -149,18 +191,13 @@ class Looker:
         """Return which mutations have no picture because their plug-in is not run; None: none of them."""
         if not self.withheld:
             return None
-        unknown = [name for name in self.store.groups if not self._knows(name)]
+        known = {plugin.name for plugin in self.registry.all("mutation")}
+        settings = self.store.run.settings
+        unknown = [one.id for one in settings if not known.issuperset(step.mutation for step in one.steps)]
         if not unknown:
             return None
         files = ", ".join(map(str, self.withheld))
         return f"No pictures of {', '.join(unknown)}: plug-ins are not run without --trust ({files})."
-
-    def _knows(self, setting: str) -> bool:
-        try:
-            parse(setting, self.registry)
-        except StudyError:
-            return False
-        return True
 
     @contextlib.contextmanager
     def _naming_what_is_withheld(self, what: str) -> Iterator[None]:
@@ -187,6 +224,10 @@ class Looker:
         return f"Not pictured, because the images were changed after the run: {named}{more}."
 
     @cached_property
+    def _settings(self) -> Mapping[str, Setting]:
+        return {setting.id: setting for setting in self.store.run.settings}
+
+    @cached_property
     def _pixels(self) -> Mapping[str, str]:
         return self.store.pixel_hashes(self.store.frames.ids)
 
@@ -202,27 +243,42 @@ class Looker:
         return study_from(told, self.store.run.folder)
 
 
-def picture(image: Image, boxes: tuple[Box, ...] = ()) -> Picture:
-    """Return an image as a small JPEG in a data URI."""
-    scale = scale_of(image)
-    small = image if scale == 1 else cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+def picture(
+    image: Image, marks: Sequence[Mark] = (), *, region: Region | None = None, widest: int = WIDEST
+) -> Picture:
+    """Return an image, or a region of it, as a small JPEG in a data URI, with the marks that are on it."""
+    x0, y0, x1, y1 = region or (0, 0, int(image.shape[1]), int(image.shape[0]))
+    part = image[y0:y1, x0:x1]
+    scale = min(1.0, widest / (x1 - x0))
+    small = part if scale == 1 else cv2.resize(part, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     data = cv2.imencode(".jpg", small[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])[1].tobytes()
     source = f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
+    boxes = tuple(_box(mark, x0, y0, scale) for mark in marks)
     return Picture(source, small.shape[1], small.shape[0], boxes)
 
 
-def scale_of(image: Image) -> float:
-    """Return how much smaller than the image its picture is."""
-    return min(1.0, WIDEST / int(image.shape[1]))
+def close_up(mark: Mark, image: Image) -> Region | None:
+    """Return a square around something that is small in its image; None where it is large enough to see.
+
+    >>> close_up(Mark("meant", 10, 10, 20, 40), np.zeros((240, 320, 3), np.uint8))
+    (0, 0, 90, 90)
+    >>> close_up(Mark("meant", 10, 10, 90, 200), np.zeros((240, 320, 3), np.uint8)) is None
+    True
+    """
+    height, width = image.shape[:2]
+    size = max(mark.x1 - mark.x0, mark.y1 - mark.y0)
+    if size >= LARGE_ENOUGH * height:
+        return None
+    side = min(height, width, max(LEAST_CLOSE_UP_PX, round(CLOSE_UP * size)))
+    x0, y0 = (
+        int(np.clip(round((low + high - side) / 2), 0, end - side))
+        for low, high, end in ((mark.x0, mark.x1, width), (mark.y0, mark.y1, height))
+    )
+    return x0, y0, x0 + side, y0 + side
 
 
-def box_of(kind: str, box: NDArray[Any], image: Image) -> Box:
-    """Return a box x0 y0 x1 y1 in pixels of the image as one to draw on its picture."""
-    x0, y0, x1, y1 = (round(float(value) * scale_of(image), 1) for value in box)
-    return Box(kind, x0, y0, round(x1 - x0, 1), round(y1 - y0, 1))
-
-
-def visible_change(before: Image, after: Image) -> float:
-    """Return how far pixels moved, in grey levels: the root of the mean square."""
-    difference = before.astype(np.float32) - after.astype(np.float32)
-    return float(np.sqrt(np.mean(difference**2)))
+def _box(mark: Mark, x0: int, y0: int, scale: float) -> Box:
+    """Return a mark in pixels of a picture that begins at x0, y0 and is smaller by the scale."""
+    left, right = (round((x - x0) * scale, 1) for x in (mark.x0, mark.x1))
+    top, bottom = (round((y - y0) * scale, 1) for y in (mark.y0, mark.y1))
+    return Box(mark.kind, left, top, round(right - left, 1), round(bottom - top, 1))

@@ -18,12 +18,18 @@ from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
 from adverse.plugins import Registry
 from adverse.requirements.results import recheck
-from adverse.requirements.rules import COUNTS, PERCENT, RATES, REQUIREMENTS, Rule, read_rules
+from adverse.requirements.rules import COUNTS, PERCENT, PLAIN, RATES, REQUIREMENTS, Rule, read_rules
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.read import Store, finished
 
 BASELINE = "baseline"
-TABLES = {"mean_area": "means", "mean_robustness": "means", "expected_area": "expected", "adr": "adr"}
+TABLES = {
+    "mean_area": "means",
+    "mean_robustness": "means",
+    "expected_area": "expected",
+    "adr": "adr",
+    **dict.fromkeys(PLAIN, "plain_metrics"),
+}
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
 PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
@@ -75,8 +81,8 @@ class RunFigures:
     def _levels(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         rows = self._rows(rule.measure, sut)
         if rows and rule.setting is not None:
-            setting = self._setting(rule.setting)
-            rows = [row for row in rows if row["setting"] == setting]
+            settings = self._settings(rule)
+            rows = [row for row in rows if row["setting"] in settings]
             if not rows:
                 of = self._of(sut, rule.level, rule.setting)
                 yield RunFigure(of, None, doubt=self._no_setting(rule.setting))
@@ -143,6 +149,13 @@ class RunFigures:
 
     def _setting(self, setting: str) -> str:
         return self.store.run.baseline.id if setting == BASELINE else setting
+
+    def _settings(self, rule: Rule) -> list[str]:
+        """Return the settings that a rule covers; for plain metrics Any means under each of them."""
+        groups = {ANY_MILD: ("baseline", "mild"), ANY: ("baseline", "mild", "severe")}.get(rule.setting or "")
+        if rule.measure in PLAIN and groups is not None:
+            return [name for name, group in self.store.groups.items() if group in groups]
+        return [self._setting(rule.setting or BASELINE)]
 
     def _no_setting(self, setting: str) -> str:
         close = suggestion(setting, [BASELINE, ANY_MILD, ANY, *self.store.groups]).partition(" Known")[0]

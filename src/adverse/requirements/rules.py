@@ -20,13 +20,17 @@ COUNTS = ("faults", "quarantined")
 RATES = ("fault_rate",)
 """From 0 to 1, without an interval."""
 REQUIREMENTS = "requirements"
+HIGHER_IS_BETTER = ("recall", "precision", "f1", "ap50", "ap")
+LOWER_IS_BETTER = ("false_positives_per_image",)
+PLAIN = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
+"""Plain detection metrics, at the study's operating point; each has one direction that makes sense."""
 NEEDS: dict[str, tuple[str, ...]] = {
     "area": ("level", "setting"),
     "robustness": ("level", "setting"),
     "mean_area": ("level",),
     "mean_robustness": ("level",),
     "expected_area": ("level",),
-    "adr": ("setting",),
+    **dict.fromkeys(("adr", *PLAIN), ("setting",)),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
@@ -37,6 +41,10 @@ WORDS = {
     "mean_robustness": "mean robustness over mutations",
     "expected_area": "expected area",
     "adr": "ADR",
+    "f1": "F1",
+    "false_positives_per_image": "false positives per image",
+    "ap50": "AP50",
+    "ap": "AP",
     "mean_iou": "mean IoU",
     "pixel_accuracy": "pixel accuracy",
     "top1": "top-1 accuracy",
@@ -181,6 +189,7 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
             wanted="at_least: or at_most:",
             fix="Add at_least: 0.8, for example." if not limits else "Make two rules of it.",
         )
+    _check_direction(source, number, rule, limits[0])
     end = {"at_least": "lower", "at_most": "upper"}[limits[0]]
     if rule.bound not in (None, "point", end):
         raise StudyError(
@@ -194,6 +203,8 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
         low, high, unit = 1.0 if rule.limit else 0.0, 1000.0, "in percent, as 50"
     elif rule.measure in COUNTS:
         high, unit = 1e12, "a number of them, as 0"
+    elif rule.measure in LOWER_IS_BETTER:
+        high, unit = 1e6, "a number for each image, as 0.1"
     if not low <= (rule.limit or 0.0) <= high:
         raise StudyError(
             f"{limits[0]} is not a valid limit for {rule.measure}",
@@ -201,4 +212,18 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
             got=f"{rule.limit:g}",
             wanted=unit,
             fix=f"Give it {unit}.",
+        )
+
+
+def _check_direction(source: YamlFile, number: int, rule: Rule, limit: str) -> None:
+    """Raise where a limit would demand that a plain metric be bad."""
+    if rule.measure not in PLAIN:
+        return
+    wanted, better = ("at_least", "higher") if rule.measure in HIGHER_IS_BETTER else ("at_most", "lower")
+    if limit != wanted:
+        raise StudyError(
+            f"{limit} is the wrong way round for {rule.measure}",
+            where=source.where(("rules", number, limit)),
+            wanted=f"{wanted}: {better} is better",
+            fix=f"Write {wanted}: {rule.limit:g}.",
         )

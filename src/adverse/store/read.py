@@ -159,6 +159,15 @@ class Store:
             crowd[order],
         )
 
+    @cached_property
+    def truth_ids(self) -> NDArray[np.int64]:
+        """The number of each true object of the targets; that of its track, in data that tell who is who."""
+        table = pq.read_table(self.folder.truth, columns=["frame", "id", "label"])
+        table = table.filter(pa.array(positions(table["label"], self.targets) >= 0))
+        order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
+        ids: NDArray[np.int64] = table["id"].to_numpy()[order]
+        return ids
+
     def truth_depths_m(self) -> NDArray[np.float32]:
         """Return the depth of each true object as the Localizer sees it; NaN where that is not known."""
         return self._truth_depths_m

@@ -38,6 +38,14 @@ class SensitivityGrid:
 
 
 @dataclass(frozen=True)
+class OperatingPoint:
+    """Where plain metrics of a SUT are read: at a sensitivity, or from a score on; the other one is None."""
+
+    sensitivity: float | None
+    score: float | None
+
+
+@dataclass(frozen=True)
 class RunData:
     """The data set of a run."""
 
@@ -84,6 +92,8 @@ class Run:
     robot: Mapping[str, Any] | None
     sensitivity: SensitivityGrid
     fpr_max: float
+    operating_points: Mapping[str, OperatingPoint]
+    """By SUT."""
     bootstrap: int
     conditions: Mapping[str, float]
     quarantine_budget: float
@@ -149,6 +159,10 @@ def _run(manifest: Mapping[str, Any]) -> Run:
         robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
         fpr_max=float(statistics["fpr_max"]),
+        operating_points={
+            name: OperatingPoint(point["sensitivity"], point["score"])
+            for name, point in statistics["operating_points"].items()
+        },
         bootstrap=int(statistics["bootstrap"]),
         conditions=dict(statistics["conditions"]),
         quarantine_budget=float(statistics["quarantine_budget"]),

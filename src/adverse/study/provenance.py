@@ -92,6 +92,11 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,
+            "operating_points": {
+                task.name: dict(zip(("sensitivity", "score"), point, strict=True))
+                for task in plan.job.suts
+                for point in [study.operating_point.of(task.name, study.fpr_max)]
+            },
             "bootstrap": study.robustness.bootstrap,
             "conditions": dict(conditions_of(plan.file, plan.job.settings)),
             "quarantine_budget": study.quarantine_budget,

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from adverse.errors import StudyError
+from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.types import Task
@@ -99,6 +99,32 @@ class RobustnessSection(_Section):
         return conditions
 
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class OperatingPointSection(_Section):
+    """Where recall, precision and F1 are read: at a sensitivity, or from a score on.
+
+    A score is that of all SUTs, or of those it names; the others go by the sensitivity.
+    """
+
+    sensitivity: Positive | None = None
+    score: Finite | dict[str, Finite] | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if self.sensitivity is not None and isinstance(self.score, float):
+            raise ValueError("either a sensitivity or a score for all SUTs, not both")
+        return self
+
+    def of(self, sut: str, fpr_max: float) -> tuple[float | None, float | None]:
+        """Return the sensitivity and the score of a SUT, one of them None; by default it is `fpr_max`."""
+        score = self.score.get(sut) if isinstance(self.score, dict) else self.score
+        if score is not None:
+            return None, score
+        return (fpr_max if self.sensitivity is None else self.sensitivity), None
+
+
 class FuzzSection(_Section):
     """What a fuzz campaign does with the study's data and SUTs (docs/fuzzing.md)."""
 
@@ -126,6 +152,7 @@ class Study(_Section):
     sensitivity: SensitivitySection = SensitivitySection()
     robustness: RobustnessSection = RobustnessSection()
     fpr_max: Positive = 0.1
+    operating_point: OperatingPointSection = OperatingPointSection()
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     robot: dict[str, Any] | None = None
@@ -163,6 +190,17 @@ class Study(_Section):
             if names.count(name) > 1:
                 raise ValueError(f"two SUTs are called {name!r}; give each its own name")
         return suts
+
+    @field_validator("operating_point")
+    @classmethod
+    def _operating_point(cls, point: OperatingPointSection, info: ValidationInfo) -> OperatingPointSection:
+        known = [sut.name for sut in info.data.get("suts", ())]
+        for name in point.score if isinstance(point.score, dict) else ():
+            if known and name not in known:
+                raise ValueError(
+                    f"a score of one of the SUTs; there is no {name!r}. {suggestion(name, known)}"
+                )
+        return point
 
 
 class StudyFile:
@@ -233,6 +271,7 @@ _fields_at = fields_by_section(
         "suts": SutSection,
         "sensitivity": SensitivitySection,
         "robustness": RobustnessSection,
+        "operating_point": OperatingPointSection,
         "fuzz": FuzzSection,
     },
 )
