@@ -120,7 +120,7 @@ class HttpClient:
             return HttpReply(dict(response.headers), content)
         got = f"status {status} {response.reason_phrase}: {_shown(content)}"
         if status in NOBODY_THERE:
-            fix = f"Look into the server's log, and let it get ready. {AGAIN}"
+            fix = f"See the server's log, and let it get ready. {AGAIN}"
             raise _PassingError("the server cannot take the request", got, fix)
         if status >= 500:
             raise SutError(
