@@ -16,13 +16,23 @@ Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write
 Logs = Annotated[int, typer.Option("--logs", min=4, help="How many, cut 1:1:2 into train, validation, test.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Another seed, another world.")]
 Size = Annotated[str, typer.Option("--size", help="WIDTHxHEIGHT in pixels.")]
+PoseNoise = Annotated[
+    float,
+    typer.Option("--pose-noise-mm", min=0, max=1000, help="Noise of recorded positions; RTK: about 20."),
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", "-w", min=1, help="Logs at once. [default: all cores]")
 ]
 
 
 def world(
-    name: Name, out: Target, logs: Logs = 40, seed: Seed = 1, size: Size = "640x480", workers: Workers = None
+    name: Name,
+    out: Target,
+    logs: Logs = 40,
+    seed: Seed = 1,
+    size: Size = "640x480",
+    pose_noise_mm: PoseNoise = 0.0,
+    workers: Workers = None,
 ) -> None:
     """Render a synthetic data set: stereo images, depth, labels, boxes, poses, in the `folder` layout.
 
@@ -37,7 +47,7 @@ def world(
         raise StudyError(
             "the folder is there already", where=str(out), fix="Give another name, or remove it."
         )
-    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed)
+    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed, pose_noise_mm)
     with rendering(Console(stderr=True)) as watch:
         frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
     typer.echo(f"{frames} frames in {logs} logs (synthetic) in {out}; to read them in a study:")
