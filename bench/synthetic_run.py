@@ -135,6 +135,7 @@ def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, o
             "targets": ["person"],
             "levels": LEVELS,
             "metrics": [],
+            "localizer": "foreground",
             "robot": asdict(Robot(control_radius_m=2.0, safety_radius_m=1.0)),
             "sensitivity": {"levels": 100, "lowest": 1e-4, "highest": 1.0},
             "fpr_max": 0.1,

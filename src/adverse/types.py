@@ -24,6 +24,8 @@ Group = Literal["baseline", "mild", "severe"]
 Split = Literal["train", "validation", "test"]
 LogKind = Literal["positive", "negative"]
 Task = Literal["detection", "segmentation", "classification"]
+Localizer = Literal["foreground", "box_median"]
+"""How the depth of a box is read (`adverse.depth.boxes`)."""
 
 
 class Source(Protocol):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.depth.boxes import box_depths_m
 from adverse.errors import StudyError
 from adverse.robot.localizer import localize
 from adverse.robot.obstacles import pathified_distance_m
@@ -120,24 +119,6 @@ def test_what_has_no_depth_has_no_place() -> None:
     camera, pose = np.array([[500.0, 500, 320, 240]]), np.eye(4)[None]
     for depth in (np.nan, np.inf):
         assert np.isnan(localize(np.array([[0, 0, 9, 9.0]]), np.array([depth]), camera, pose)).all()
-
-
-@given(SEEDS)
-@settings(deadline=None)
-def test_box_depth_is_the_median_of_row_medians(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    depth = rng.uniform(1, 30, (24, 32)).astype(np.float32)
-    depth[rng.random(depth.shape) < 0.2] = np.nan
-    depth[rng.random(depth.shape) < 0.1] = 0
-    depth[:4] = np.inf
-    x, y = rng.uniform(-5, 30), rng.uniform(-5, 22)
-    box = np.array([[x, y, x + rng.uniform(0, 20), y + rng.uniform(0, 20)]], np.float32)
-    left, top = max(int(np.floor(box[0, 0])), 0), max(int(np.floor(box[0, 1])), 0)
-    right, bottom = int(np.ceil(box[0, 2])), int(np.ceil(box[0, 3]))
-    rows = [row[row > 0] for row in depth[top:bottom, left:right]] if right > 0 and bottom > 0 else []
-    medians = [np.median(row) for row in rows if len(row)]
-    wanted = np.float32(np.median(medians)) if medians else np.float32(np.nan)
-    np.testing.assert_allclose(box_depths_m(depth, box)[0], wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

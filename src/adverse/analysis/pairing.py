@@ -26,6 +26,7 @@ from adverse.store.read import Store, finished
 MUST_AGREE = {
     "targets": "the classes that count",
     "fpr_max": "the highest rate of false positives",
+    "localizer": "how the depth of boxes was read",
     "robot": "the robot",
     "sensitivity": "the sensitivity levels",
 }

@@ -155,8 +155,20 @@ Workers = Annotated[
 ]
 
 
+PoseNoise = Annotated[
+    float,
+    typer.Option("--pose-noise-mm", min=0, max=1000, help="Noise of recorded positions; RTK: about 20."),
+]
+
+
 def world(
-    name: Name, out: Target, logs: Logs = 40, seed: Seed = 1, size: Size = "640x480", workers: Workers = None
+    name: Name,
+    out: Target,
+    logs: Logs = 40,
+    seed: Seed = 1,
+    size: Size = "640x480",
+    pose_noise_mm: PoseNoise = 0.0,
+    workers: Workers = None,
 ) -> None:
     """Render a synthetic data set.
 
@@ -171,7 +183,7 @@ def world(
 
     if out.exists():
         raise StudyError("the folder already exists", where=str(out), fix="Give another name, or remove it.")
-    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed)
+    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed, pose_noise_mm)
     with rendering(Console(stderr=True)) as watch:
         frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
     typer.echo(f"{frames} frames in {logs} logs (synthetic) in {out}; to read them in a study:")

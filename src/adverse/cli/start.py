@@ -29,6 +29,8 @@ FULL_LOGS: dict[Split, int] = {"validation": 12, "test": 40}
 """Twenty test logs of each kind are the fewest whose intervals carry no mark of few logs."""
 SEED = 1
 SIZE = (320, 240)
+POSE_NOISE_MM = 20.0
+"""Of a satellite receiver with corrections (RTK), as on the robots that real logs come from."""
 MUTATIONS, FULL_MUTATIONS = ("field-2021",), ("field-2021", "riot-2018")
 LEVELS = ("image", "located", "path", "loop")
 MODELS = "models"
@@ -84,7 +86,13 @@ def demo(out: DemoFolder = Path("demo"), workers: Workers = None, full: Full = F
     study, run = out / "study.yaml", out / "run"
     bundled.copy_models(out / MODELS)
     logs = FULL_LOGS if full else LOGS
-    data = {"format": "orchard-world", "logs": logs, "size": list(SIZE), "seed": SEED}
+    data = {
+        "format": "orchard-world",
+        "logs": logs,
+        "size": list(SIZE),
+        "seed": SEED,
+        "pose_noise_mm": POSE_NOISE_MM,
+    }
     if not study.exists():
         whole = {
             "name": "demo",
@@ -102,7 +110,7 @@ def demo(out: DemoFolder = Path("demo"), workers: Workers = None, full: Full = F
     typer.echo("an orchard is rendered on first use (synthetic: it shows the machinery, not any product)")
     if _reads(study, data):
         with rendering(Console()) as watch:
-            rendered("orchard", logs, SIZE, SEED, watch)
+            rendered("orchard", logs, SIZE, SEED, POSE_NOISE_MM, watch)
     code = run_and_show(read_study(study), run, workers)
     typer.echo(f"explore it:     adverse view {run}          frame by frame, in a browser")
     typer.echo(f"change and run: adverse run {study} --out {run}")

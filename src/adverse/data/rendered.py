@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Pixels = Annotated[int, Field(ge=64, le=4096)]
 Logs = Annotated[int, Field(ge=0, le=10_000)]
+PoseNoise = Annotated[float, Field(ge=0, le=1000)]
 DEFAULT_LOGS: dict[Split, int] = {"validation": 12, "test": 24}
 
 
@@ -28,12 +29,14 @@ def orchard_world(
     logs: dict[Split, Logs] = DEFAULT_LOGS,
     size: tuple[Pixels, Pixels] = (320, 240),
     seed: Annotated[int, Field(ge=0)] = 1,
+    pose_noise_mm: PoseNoise = 0.0,
 ) -> Dataset:
     """Render orchard logs (synthetic): a tractor among trees that drives up to people and stops.
 
-    `logs` says how many for each split, half of them without people; `size` is [width, height].
+    `logs` says how many for each split, half of them without people; `size` is [width, height];
+    `pose_noise_mm` the noise of recorded positions (about 20 with an RTK receiver).
     """
-    return _world("orchard", logs, size, seed)
+    return _world("orchard", logs, size, seed, pose_noise_mm)
 
 
 @dataset(name="street-world")
@@ -42,12 +45,14 @@ def street_world(
     logs: dict[Split, Logs] = DEFAULT_LOGS,
     size: tuple[Pixels, Pixels] = (320, 240),
     seed: Annotated[int, Field(ge=0)] = 1,
+    pose_noise_mm: PoseNoise = 0.0,
 ) -> Dataset:
     """Render street logs (synthetic): houses, cars of many colours, trees, people, labelled per pixel.
 
-    `logs` says how many for each split, half of them without people; `size` is [width, height].
+    `logs` says how many for each split, half of them without people; `size` is [width, height];
+    `pose_noise_mm` the noise of recorded positions (about 20 with an RTK receiver).
     """
-    return _world("street", logs, size, seed)
+    return _world("street", logs, size, seed, pose_noise_mm)
 
 
 def rendered(
@@ -55,17 +60,21 @@ def rendered(
     logs: dict[Split, int],
     size: tuple[int, int],
     seed: int,
+    pose_noise_mm: float = 0.0,
     watch: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Return the folder of a world in the cache; render it first if need be, and tell how far that is."""
     from adverse.data.worlds.writing import WorldSpec, cached_world  # noqa: PLC0415 - loads the renderer
 
     wanted = tuple((split, logs[split]) for split in _wanted(logs))
-    return cached_world(WorldSpec(world, wanted, *size, seed), workers=os.cpu_count() or 1, watch=watch)
+    spec = WorldSpec(world, wanted, *size, seed, pose_noise_mm)
+    return cached_world(spec, workers=os.cpu_count() or 1, watch=watch)
 
 
-def _world(world: World, logs: dict[Split, int], size: tuple[int, int], seed: int) -> Dataset:
-    root = rendered(world, logs, size, seed)
+def _world(
+    world: World, logs: dict[Split, int], size: tuple[int, int], seed: int, pose_noise_mm: float
+) -> Dataset:
+    root = rendered(world, logs, size, seed, pose_noise_mm)
     read = folder(root, split={split: split for split in _wanted(logs)})
     return replace(read, name=f"{world} world (synthetic)")
 

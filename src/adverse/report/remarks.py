@@ -14,6 +14,12 @@ MANY_DETECTIONS = 100
 LISTED_TROUBLES = 5
 """Troubles that are listed in full, for each kind; all of them are in troubles.parquet."""
 
+NEVER_STOPS_REASON = "the truth never stops"
+NEVER_STOPS = (
+    "With hold: speed the robot stops only for people within the control radius of an image, so use "
+    "hold: obstacle or logs that end nearer; with hold: obstacle nobody is in the way."
+)
+
 
 def remarks(summary: Summary) -> list[str]:
     """Return what a reader must know before trusting the tables, one line each."""
@@ -97,7 +103,16 @@ def _unanswered(summary: Summary) -> list[str]:
     lines = []
     for level in dict.fromkeys(row["level"] for row in summary.rows if row["status"] == "insufficient"):
         baseline = next(row for row in summary.rows if row["level"] == level)
-        if not baseline["truths"]:
+        left_out = baseline.get("logs_left_out", {})
+        if not baseline["truths"] and left_out:
+            reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(left_out.items()))
+            why = f"no log with a target could be judged; logs left out: {reasons}"
+            fix = (
+                NEVER_STOPS
+                if NEVER_STOPS_REASON in left_out
+                else "docs/path.md tells what each reason means."
+            )
+        elif not baseline["truths"]:
             why = "no target is annotated in the test images"
             fix = "Check targets: in the study, and the annotations."
         else:

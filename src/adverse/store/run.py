@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adverse.errors import StoreError
-from adverse.types import Group, Setting, Step, Task
+from adverse.types import Group, Localizer, Setting, Step, Task
 
 Backend = Literal["vif", "vifp"]
 NAMED = 3
@@ -89,6 +89,8 @@ class Run:
     levels: tuple[str, ...]
     metrics: tuple[str, ...]
     targets: tuple[str, ...]
+    localizer: Localizer | None
+    """How the depth of boxes was read; None: it was not."""
     robot: Mapping[str, Any] | None
     sensitivity: SensitivityGrid
     fpr_max: float
@@ -156,6 +158,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
         levels=tuple(statistics["levels"]),
         metrics=tuple(statistics["metrics"]),
         targets=tuple(statistics["targets"]),
+        localizer=statistics["localizer"],
         robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
         fpr_max=float(statistics["fpr_max"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 from adverse.depth import Policy
 from adverse.plugins import Kind
-from adverse.types import Frame, Setting, Task
+from adverse.types import Frame, Localizer, Setting, Task
 from adverse.visual import Backend
 
 
@@ -43,6 +43,7 @@ class StudyJob:
     invalid_depth: Policy
     locate: bool = False
     """Whether the depth of every detection is wanted, for the levels that know of context."""
+    localizer: Localizer = "foreground"
     task: Task = "detection"
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False

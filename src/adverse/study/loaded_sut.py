@@ -69,10 +69,11 @@ class LoadedSut:
             return None, None
         wanted = [row for row, label in enumerate(labels) if label in self.job.targets]
         depths = np.full(len(boxes), np.nan, np.float32)
-        depths[wanted] = box_depths_m(version.depth_m, boxes[wanted])
+        depths[wanted] = box_depths_m(version.depth_m, boxes[wanted], self.job.localizer)
         if version.setting.group != "baseline":
             return depths, None
-        return depths, box_depths_m(version.depth_m, version.frame.truth.boxes).tolist()
+        true = box_depths_m(version.depth_m, version.frame.truth.boxes, self.job.localizer)
+        return depths, true.tolist()
 
     def _segmented(self, version: FrameVersion, answer: LabelMap | None) -> dict[str, Any]:
         if version.labels is None:

@@ -121,6 +121,7 @@ def job_of(
         categories=dataset.categories,
         targets=file.study.targets,
         invalid_depth=file.study.invalid_depth,
+        localizer=file.study.localizer,
         task=file.study.task,
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
@@ -389,7 +390,12 @@ def _units(
                     names = (f"{number}={name}" for number, name in sorted(job.pixel_classes.items()))
                     pixels += [deep, *names, str(job.keep_label_maps)]
                 if job.locate:
-                    pixels += [deep, *job.targets, *(_truth_digest(frame) for frame in frames if s == 0)]
+                    pixels += [
+                        deep,
+                        job.localizer,
+                        *job.targets,
+                        *(_truth_digest(frame) for frame in frames if s == 0),
+                    ]
                 draws = [str(job.seed)] if "rng" in setting.needs else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]

@@ -89,6 +89,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "targets": list(study.targets),
             "levels": list(study.levels),
             "metrics": list(study.metrics),
+            "localizer": study.localizer if plan.job.locate else None,
             "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,

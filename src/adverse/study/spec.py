@@ -21,7 +21,7 @@ from pydantic import (
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
-from adverse.types import Task
+from adverse.types import Localizer, Task
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
@@ -155,6 +155,7 @@ class Study(_Section):
     operating_point: OperatingPointSection = OperatingPointSection()
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
+    localizer: Localizer = "foreground"
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
     measure: Literal["visual_change"] | dict[Literal["visual_change"], Literal["vif", "vifp"]] | None = None

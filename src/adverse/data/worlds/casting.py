@@ -24,6 +24,10 @@ CLUMP_M = 0.21
 """Sizes of the leaves of foliage and of the clumps they grow in, and so of the gaps between them."""
 RIM_M = 0.45
 """Where a ray runs through less foliage than this, it thins out."""
+WIDE_PX = 4096
+"""A screen rectangle of more pixels is looked at twice: most are of things beside or behind the camera."""
+STRIP_PX = 8
+SLACK_M = 1e-6
 FARTHEST_M = 150.0
 """Ground beyond this is left to the horizon, where one pixel spans many metres."""
 Floats = NDArray[np.float64]
@@ -67,8 +71,9 @@ def _cast_one(
     owner: Owners,
 ) -> None:
     kind, taper, holes = solids.kind[index], solids.taper[index], solids.holes[index]
-    inverse, size, seed = solids.inverse[index], solids.size_m[index], solids.seed[index]
-    o = inverse @ (eye - solids.centre_m[index])
+    inverse, seed = solids.inverse[index], solids.seed[index]
+    sx, sy, sz = solids.size_m[index]
+    ox, oy, oz = inverse @ (eye - solids.centre_m[index])
     m = inverse @ turn
     for v in range(box[1], box[3]):
         y = (v - lens[3]) / lens[1]
@@ -79,10 +84,10 @@ def _cast_one(
                 continue
             x = (u - lens[2]) / lens[0]
             dx, dy, dz = m[0, 0] * x + ax, m[1, 0] * x + ay, m[2, 0] * x + az
-            t0, t1 = stretch(kind, taper, o[0], o[1], o[2], dx, dy, dz)
+            t0, t1 = stretch(kind, taper, ox, oy, oz, dx, dy, dz)
             if t0 > t1 or t0 >= seen:
                 continue
-            t = first_leaf(t0, t1, holes, o[0], o[1], o[2], dx, dy, dz, size, seed, 1 / lens[0])
+            t = first_leaf(t0, t1, holes, ox, oy, oz, dx, dy, dz, sx, sy, sz, seed, 1 / lens[0])
             if NEAREST_M < t < seen:
                 depth_m[v, u] = t
                 owner[v, u] = index
@@ -99,7 +104,9 @@ def first_leaf(
     dx: float,
     dy: float,
     dz: float,
-    size: Floats,
+    sx: float,
+    sy: float,
+    sz: float,
     seed: int,
     pixel_at_1m: float,
 ) -> float:
@@ -111,10 +118,15 @@ def first_leaf(
         if t > NEAREST_M:
             # gaps too far to be seen close up; towards the rim there are more, so no outline is round
             solid = 1 - (holes + 0.3 * rim) * sharpness(LEAF_M, t * pixel_at_1m)
-            x, y, z = (ox + t * dx) * size[0], (oy + t * dy) * size[1], (oz + t * dz) * size[2]
-            leaf = noise(x / LEAF_M, y / LEAF_M, z / LEAF_M, seed)
-            clump = noise(x / CLUMP_M, y / CLUMP_M, z / CLUMP_M, seed + 1)
-            if 0.62 * leaf + 0.38 * clump < solid:
+            if solid == 1:
+                return t
+            x, y, z = (ox + t * dx) * sx, (oy + t * dy) * sy, (oz + t * dz) * sz
+            leaf = 0.62 * noise(x / LEAF_M, y / LEAF_M, z / LEAF_M, seed)
+            if leaf >= solid:  # whatever the clump, which is from 0 to 1
+                continue
+            if leaf + 0.38 < solid:
+                return t
+            if leaf + 0.38 * noise(x / CLUMP_M, y / CLUMP_M, z / CLUMP_M, seed + 1) < solid:
                 return t
     return np.inf
 
@@ -141,7 +153,49 @@ def screen_box(
     near = max(z - reach, 0.0)
     if solids.kind[index] != BALL:
         near = max(near, _corners(solids, index, eye, turn, lens, box))
+    if box[0] >= box[2] or box[1] >= box[3]:
+        return np.inf
+    if (box[2] - box[0]) * (box[3] - box[1]) > WIDE_PX:
+        _narrow(solids, index, eye, turn, lens, box)
     return near if box[0] < box[2] and box[1] < box[3] else np.inf
+
+
+@compiled
+def _narrow(solids: Solids, index: int, eye: Floats, turn: Floats, lens: Floats, box: Owners) -> None:
+    """Shrink a rectangle by the strips of pixels that no part of the solid can be seen in.
+
+    A strip lies between two planes through the eye. A solid that is all beyond one of them is not in it; its
+    half axes tell how far it reaches across a plane, also where it reaches behind the camera.
+    """
+    offset = (solids.centre_m[index] - eye) @ turn
+    wide = max(1.0, solids.taper[index])
+    ball = solids.kind[index] == BALL
+    axes = np.empty((3, 3))
+    for axis in range(3):
+        half = solids.size_m[index, axis] * (wide if axis < 2 and not ball else 1.0)
+        axes[axis] = (solids.inverse[index, axis] @ turn) * (solids.size_m[index, axis] * half)
+    for side in range(2):
+        focal, centre = lens[side], lens[2 + side]
+        first, last = box[2 + side], box[side]
+        for start in range(box[side], box[2 + side], STRIP_PX):
+            end = min(start + STRIP_PX, box[2 + side])
+            low, high = (start - 1 - centre) / focal, (end - centre) / focal
+            if (
+                offset[side] - low * offset[2] + _reach(axes, side, low, ball) >= -SLACK_M
+                and high * offset[2] - offset[side] + _reach(axes, side, high, ball) >= -SLACK_M
+            ):
+                first, last = min(first, start), max(last, end)
+        box[side], box[2 + side] = first, max(last, first)
+
+
+@compiled
+def _reach(axes: Floats, side: int, slope: float, ball: bool) -> float:  # noqa: FBT001
+    """Return how far a solid with these half axes reaches across the plane x = slope * z (side 0) or y."""
+    total = 0.0
+    for axis in range(3):
+        across = axes[axis, side] - slope * axes[axis, 2]
+        total += across * across if ball else abs(across)
+    return math.sqrt(total) if ball else total
 
 
 @compiled

@@ -17,3 +17,12 @@ F = TypeVar("F", bound=Callable[..., object])
 def compiled(function: F) -> F:
     """Compile a function on its first call, keep the machine code on disk, and release the GIL in it."""
     return cast("F", numba.njit(nogil=True, cache=True, error_model="numpy")(function))
+
+
+def inlined(function: F) -> F:
+    """Compile a function into those that call it.
+
+    For functions of a whole scene that are called for every pixel: to hand dozens of arrays over, and count
+    the references to each, takes longer than what they do.
+    """
+    return cast("F", numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,6 +33,12 @@ BESIDE_M = (1.9, 2.4)
 """Those who are not, between these: outside the control radius, at the trees."""
 GAP_M = (2.1, 3.4)
 """What a careful driver leaves between camera and person."""
+NEAR_SHARE = 1 / 3
+"""Share of the stops that are nearer than that, before somebody who stands still."""
+NEAR_M = (1.25, 1.42)
+"""Distance of camera and person at a near stop: inside the control radius, outside the safety radius."""
+NEAR_ASIDE_M = 0.4
+"""That near, somebody further to the side would be beside the picture."""
 
 
 def orchard_log(seed: int, log_id: str, kind: LogKind) -> Script:
@@ -50,6 +57,9 @@ def orchard_log(seed: int, log_id: str, kind: LogKind) -> Script:
     )
     spacing = float(rng.uniform(2.2, 2.9))
     actors = _actors(rng, drive, in_way=in_way) if kind == "positive" else ()
+    near = generator(seed, "orchard", log_id, "near")  # of its own, so that all else is drawn as ever
+    if in_way and near.random() < NEAR_SHARE:
+        actors = (_before(near, drive, actors[0]), *actors[1:])
     day = drawn_day(rng, textures.ORCHARD_GROUND)
     still = joined([*_rows(rng, drive, spacing), *_things(rng, drive, actors), _far_edge(rng, drive)])
     return Script(still, actors, drive, day.sun, day.light, day.exposure)
@@ -68,6 +78,14 @@ def _actors(rng: np.random.Generator, drive: Drive, *, in_way: bool) -> tuple[Wa
         far = (first + rng.uniform(2.0, 12.0), _beside(rng) if rng.random() < 0.6 else rng.uniform(-1.5, 1.5))
         actors.append(_someone(rng, far, end_s, 2, walks=in_way and rng.random() < 0.4))
     return tuple(actors)
+
+
+def _before(rng: np.random.Generator, drive: Drive, person: Walker) -> Walker:
+    """Put a person right before the end of the drive, standing: lower ones would be below the picture."""
+    x = drive.length_m
+    away, aside = rng.uniform(*NEAR_M), rng.uniform(-NEAR_ASIDE_M, NEAR_ASIDE_M)
+    place = (x + math.sqrt(away**2 - aside**2), drive.aside_m(x) + aside)
+    return replace(person, posture="standing", at_m=place, velocity=(0.0, 0.0))
 
 
 def _someone(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from adverse.data.worlds import textures
 from adverse.data.worlds.casting import GROUND, SKY, Owners, first_leaf
-from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.solids import Solids, outward, stretch
 from adverse.data.worlds.textures import LEAVES
 
@@ -36,6 +36,7 @@ class SunGrid(NamedTuple):
     cells: int  # per side
     starts: Whole
     members: Whole
+    towards: Floats  # (N, 3): the direction to the sun in the unit coordinates of each solid
 
 
 def sun_grid(solids: Solids, sun: Floats, middle_m: Floats) -> SunGrid:
@@ -46,7 +47,7 @@ def sun_grid(solids: Solids, sun: Floats, middle_m: Floats) -> SunGrid:
     cells = int(2 * REACH_M / CELL_M)
     corner = np.array([middle_m @ right, middle_m @ up]) - REACH_M
     starts, members = _filled(solids, right, up, corner, cells)
-    return SunGrid(sun, right, up, corner, cells, starts, members)
+    return SunGrid(sun, right, up, corner, cells, starts, members, _towards(solids, sun))
 
 
 @compiled
@@ -71,16 +72,33 @@ def _filled(solids: Solids, right: Floats, up: Floats, corner: Floats, cells: in
 
 
 @compiled
-def sunlit(solids: Solids, grid: SunGrid, px: float, py: float, pz: float, pixel_at_1m: float) -> bool:
-    """Tell whether a point (already lifted off its own surface) sees the sun."""
+def _towards(solids: Solids, sun: Floats) -> Floats:
+    """Return the direction to the sun in the unit coordinates of every solid (N,3)."""
+    found = np.empty((len(solids.kind), 3))
+    for index in range(len(found)):
+        m = solids.inverse[index]
+        for axis in range(3):
+            found[index, axis] = m[axis, 0] * sun[0] + m[axis, 1] * sun[1] + m[axis, 2] * sun[2]
+    return found
+
+
+@inlined
+def sunlit(
+    solids: Solids, grid: SunGrid, px: float, py: float, pz: float, pixel_at_1m: float, recent: Whole
+) -> bool:
+    """Tell whether a point (already lifted off its own surface) sees the sun.
+
+    `recent` (1,) is the solid that was last in the way (-1: none): it is often in the way of the next point.
+    """
     x = (px * grid.right[0] + py * grid.right[1] + pz * grid.right[2] - grid.corner[0]) / CELL_M
     y = (px * grid.up[0] + py * grid.up[1] + pz * grid.up[2] - grid.corner[1]) / CELL_M
     column, row = math.floor(x), math.floor(y)
     if not (0 <= column < grid.cells and 0 <= row < grid.cells):
         return True
     cell = row * grid.cells + column
-    for at in range(grid.starts[cell], grid.starts[cell + 1]):
-        index = grid.members[at]
+    first = recent[0]
+    for at in range(grid.starts[cell] - (first >= 0), grid.starts[cell + 1]):
+        index = first if at < grid.starts[cell] else grid.members[at]
         wx = px - solids.centre_m[index, 0]
         wy = py - solids.centre_m[index, 1]
         wz = pz - solids.centre_m[index, 2]
@@ -88,19 +106,19 @@ def sunlit(solids: Solids, grid: SunGrid, px: float, py: float, pz: float, pixel
         reach = solids.reach_m[index]
         if along > reach or wx * wx + wy * wy + wz * wz - along * along > reach * reach:
             continue
-        m = solids.inverse[index]
-        ox = m[0, 0] * wx + m[0, 1] * wy + m[0, 2] * wz
-        oy = m[1, 0] * wx + m[1, 1] * wy + m[1, 2] * wz
-        oz = m[2, 0] * wx + m[2, 1] * wy + m[2, 2] * wz
-        dx = m[0, 0] * grid.sun[0] + m[0, 1] * grid.sun[1] + m[0, 2] * grid.sun[2]
-        dy = m[1, 0] * grid.sun[0] + m[1, 1] * grid.sun[1] + m[1, 2] * grid.sun[2]
-        dz = m[2, 0] * grid.sun[0] + m[2, 1] * grid.sun[1] + m[2, 2] * grid.sun[2]
+        m = solids.inverse
+        ox = m[index, 0, 0] * wx + m[index, 0, 1] * wy + m[index, 0, 2] * wz
+        oy = m[index, 1, 0] * wx + m[index, 1, 1] * wy + m[index, 1, 2] * wz
+        oz = m[index, 2, 0] * wx + m[index, 2, 1] * wy + m[index, 2, 2] * wz
+        dx, dy, dz = grid.towards[index, 0], grid.towards[index, 1], grid.towards[index, 2]
         t0, t1 = stretch(solids.kind[index], solids.taper[index], ox, oy, oz, dx, dy, dz)
         if t0 > t1 or t1 <= 0:
             continue
-        holes, size, seed = solids.holes[index], solids.size_m[index], solids.seed[index]
-        leaf = first_leaf(t0, t1, holes, ox, oy, oz, dx, dy, dz, size, seed, pixel_at_1m)
+        holes, seed = solids.holes[index], solids.seed[index]
+        sx, sy, sz = solids.size_m[index, 0], solids.size_m[index, 1], solids.size_m[index, 2]
+        leaf = first_leaf(t0, t1, holes, ox, oy, oz, dx, dy, dz, sx, sy, sz, seed, pixel_at_1m)
         if 0 < leaf < np.inf:
+            recent[0] = index
             return False
     return True
 
@@ -140,6 +158,7 @@ def shade(
     """Fill radiance (H, W, 3), linear, where depth and owner are known; mark the ground that is the way."""
     height, width = owner.shape
     colour, point, normal, local = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    recent = np.full(1, -1)
     for v in range(height):
         y = (v - lens[3]) / lens[1]
         for u in range(width):
@@ -168,7 +187,7 @@ def shade(
                 if facing > 0:  # the far side, seen through a gap
                     normal[0], normal[1], normal[2] = -normal[0], -normal[1], -normal[2]
                     open_sky = INSIDE
-            direct = _direct(solids, grid, point, normal, leafy)
+            direct = _direct(solids, grid, point, normal, leafy, recent)
             around = open_sky * (0.55 + 0.45 * normal[2])  # what hides the sky gives some light too
             mirror = _mirror(gloss, 1 - abs(facing), normal[2])
             for channel in range(3):
@@ -176,7 +195,7 @@ def shade(
                 radiance[v, u, channel] = colour[channel] * lit + mirror * light.sky[channel]
 
 
-@compiled
+@inlined
 def _solid_at(
     solids: Solids, index: int, point: Floats, pixel_m: float, colour: Floats, normal: Floats, local: Floats
 ) -> float:
@@ -201,8 +220,15 @@ def _solid_at(
     )
 
 
-@compiled
-def _direct(solids: Solids, grid: SunGrid, point: Floats, normal: Floats, leafy: bool) -> float:  # noqa: FBT001
+@inlined
+def _direct(
+    solids: Solids,
+    grid: SunGrid,
+    point: Floats,
+    normal: Floats,
+    leafy: bool,  # noqa: FBT001
+    recent: Whole,
+) -> float:
     """Return the share of the sun's light that a surface takes up; leaves let light through."""
     facing: float = normal[0] * grid.sun[0] + normal[1] * grid.sun[1] + normal[2] * grid.sun[2]
     if facing <= 0 and not leafy:
@@ -211,7 +237,7 @@ def _direct(solids: Solids, grid: SunGrid, point: Floats, normal: Floats, leafy:
     if facing < 0:
         above = -above
     x, y, z = point[0] + above * normal[0], point[1] + above * normal[1], point[2] + above * normal[2]
-    if not sunlit(solids, grid, x, y, z, SHADOW_PIXEL):
+    if not sunlit(solids, grid, x, y, z, SHADOW_PIXEL, recent):
         return 0.0
     return 0.3 + 0.7 * abs(facing) if leafy else facing
 

@@ -78,10 +78,15 @@ Shade = tuple[float, float, float]
 
 @compiled
 def mottled(x: float, y: float, z: float, size_m: float, pixel_m: float, seed: int) -> float:
-    """Return noise around 0.5 with two octaves, the finer one half as strong."""
-    coarse = (noise(x / size_m, y / size_m, z / size_m, seed) - 0.5) * sharpness(size_m, pixel_m)
+    """Return noise around 0.5 with two octaves, the finer one half as strong; none where none can be seen."""
+    coarse, fine = 0.0, 0.0
+    seen = sharpness(size_m, pixel_m)
+    if seen > 0:
+        coarse = (noise(x / size_m, y / size_m, z / size_m, seed) - 0.5) * seen
     finer = 3.1 / size_m
-    fine = (noise(x * finer, y * finer, z * finer, seed + 1) - 0.5) * sharpness(1 / finer, pixel_m)
+    seen = sharpness(1 / finer, pixel_m)
+    if seen > 0:
+        fine = (noise(x * finer, y * finer, z * finer, seed + 1) - 0.5) * seen
     return 0.5 + 0.66 * coarse + 0.34 * fine
 
 
@@ -94,7 +99,7 @@ def surface(
     gloss, mix = 0.0, 0.0
     if material == LEAVES:
         light = 0.35 + 1.3 * mottled(x, y, z, 0.09, pixel_m, seed)
-        mix = _fruit(x / FRUIT_M, y / FRUIT_M, z / FRUIT_M, seed) * sharpness(FRUIT_M, pixel_m)
+        mix = _fruit(x / FRUIT_M, y / FRUIT_M, z / FRUIT_M, sharpness(FRUIT_M, pixel_m), seed)
     elif material == BARK:
         light = 0.5 + mottled(x * 3, y * 3, z * 0.5, 0.08, pixel_m, seed)
     elif material == CLOTH:
@@ -133,10 +138,14 @@ def ground(place: int, x: float, y: float, pixel_m: float, seed: int, shade: Flo
         flat_noise(x / 3.0, y / 3.0, seed + 8) - 0.5
     )
     track = abs(abs(y) - 0.85) + edge < 0.36  # two wheel tracks, grass between them and beside
-    fine = flat_noise(x / 0.05, y / 0.022, seed) - 0.5  # blades and grains
-    middle = flat_noise(x / 0.16, y / 0.11, seed + 1) - 0.5
+    fine, middle = 0.0, 0.0
+    blades, tufts = sharpness(0.03, pixel_m), sharpness(0.13, pixel_m)
+    if blades > 0:
+        fine = flat_noise(x / 0.05, y / 0.022, seed) - 0.5
+    if tufts > 0:
+        middle = flat_noise(x / 0.16, y / 0.11, seed + 1) - 0.5
     coarse = flat_noise(x / 1.3, y / 1.3, seed + 2) - 0.5
-    detail = 1.3 * fine * sharpness(0.03, pixel_m) + 0.8 * middle * sharpness(0.13, pixel_m)
+    detail = 1.3 * fine * blades + 0.8 * middle * tufts
     if track:
         light = 1 + 0.7 * detail + 0.4 * coarse
         shade[0], shade[1], shade[2] = 0.25 * light, 0.175 * light, 0.105 * light
@@ -166,13 +175,15 @@ def sky(dx: float, dy: float, dz: float, cloud: float, seed: int, shade: Floats)
 
 
 @compiled
-def _fruit(x: float, y: float, z: float, seed: int) -> float:
-    """Return 1 inside the round fruit that hang in some cells of a lattice, else 0."""
+def _fruit(x: float, y: float, z: float, sharp: float, seed: int) -> float:
+    """Return `sharp` inside the round fruit that hang in some cells of a lattice, else 0."""
+    if sharp == 0:
+        return 0.0
     cx, cy, cz = math.floor(x), math.floor(y), math.floor(z)
     if chance(int(cx), int(cy), int(cz), seed) < 0.975:
         return 0.0
     u, v, w = x - cx - 0.5, y - cy - 0.5, z - cz - 0.5
-    return 1.0 if u * u + v * v + w * w < 0.2 else 0.0
+    return sharp if u * u + v * v + w * w < 0.2 else 0.0
 
 
 @compiled
@@ -190,8 +201,11 @@ def _facade(along: float, z: float, pixel_m: float, seed: int) -> tuple[float, f
 
 @compiled
 def _road(x: float, y: float, pixel_m: float, seed: int, shade: Floats) -> bool:
-    fine = (flat_noise(x / 0.03, y / 0.03, seed) - 0.5) * sharpness(0.03, pixel_m)
-    middle = (flat_noise(x / 0.25, y / 0.25, seed + 1) - 0.5) * sharpness(0.25, pixel_m)
+    fine, middle = sharpness(0.03, pixel_m), sharpness(0.25, pixel_m)
+    if fine > 0:
+        fine *= flat_noise(x / 0.03, y / 0.03, seed) - 0.5
+    if middle > 0:
+        middle *= flat_noise(x / 0.25, y / 0.25, seed + 1) - 0.5
     worn = flat_noise(x / 3.0, y / 0.8, seed + 2) - 0.5
     light = 0.085 * (1 + 0.5 * fine + 0.3 * middle + 0.4 * worn)
     dash = x / 6 - math.floor(x / 6) < 0.5

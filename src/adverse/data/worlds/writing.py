@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adverse.content import digest, user_cache
 from adverse.data.images import write_image
@@ -57,13 +58,18 @@ NOTICE = "synthetic: rendered by adverse; results on it prove the machinery, not
 
 @dataclass(frozen=True)
 class WorldSpec:
-    """All that decides a data set: which world, how many logs in each split, the image size, the seed."""
+    """All that decides a data set: which world, how many logs in each split, the image size, the seed.
+
+    `pose_noise_mm` is the noise of recorded positions, a standard deviation along each axis. Pictures and
+    truth are those of the true poses.
+    """
 
     world: World
     logs: tuple[tuple[Split, int], ...]
     width: int
     height: int
     seed: int
+    pose_noise_mm: float = 0.0
 
     def log_names(self) -> list[tuple[str, LogKind]]:
         """Return the logs, as split/name, and their kinds; every second one is negative."""
@@ -122,13 +128,20 @@ def write_log(root: Path, spec: WorldSpec, name: str, kind: LogKind) -> list[dic
             for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0.0)))
         )
         _write_frame(folder, frame, left, right)
-        place = [time_s, *pose[:3, 3], *quaternion(pose[:3, :3])]
+        recorded = pose[:3, 3] + pose_error_m(spec, name, frame)
+        place = [time_s, *recorded, *quaternion(pose[:3, :3])]
         poses.append(",".join([frame, *(repr(float(value)) for value in place)]))
         centres = {actor.instance: actor.centre_m(time_s) for actor in script.actors}
         things = [_annotation(thing, centres[thing.id]) for thing in left.things]
         frames.append({"file_name": f"{name}/images/{frame}.png", "annotations": things})
     (folder / "poses.csv").write_text("\n".join(poses) + "\n")
     return frames
+
+
+def pose_error_m(spec: WorldSpec, name: str, frame: str) -> NDArray[np.float64]:
+    """Return how far from its true place (3,) a frame is recorded, by seed, log and frame alone."""
+    rng = generator(spec.seed, spec.world, name, frame, "pose")
+    return rng.normal(scale=spec.pose_noise_mm / 1000, size=3)
 
 
 def _rendered(root: Path, spec: WorldSpec, workers: int) -> Iterable[list[dict[str, Any]]]:
@@ -182,7 +195,8 @@ def _truth(
 
 
 def _described(spec: WorldSpec) -> dict[str, Any]:
-    return {"world": spec.world, "seed": spec.seed, "logs": dict(spec.logs)}
+    noise = {"pose_noise_mm": spec.pose_noise_mm} if spec.pose_noise_mm else {}
+    return {"world": spec.world, "seed": spec.seed, "logs": dict(spec.logs), **noise}
 
 
 LIBRARIES = ("numba", "llvmlite", "numpy", "opencv-python-headless")
