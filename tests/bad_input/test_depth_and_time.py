@@ -26,6 +26,14 @@ def pixel(value: float, **study_keys: Any) -> Callable[[GoodStudy], object]:
     return spoil
 
 
+def holes_everywhere(study: GoodStudy) -> None:
+    """Put a hole into every depth map, as laser depth has."""
+    for path in study.data.rglob("depth/*.npy"):
+        depth = np.load(path)
+        depth[5, 7] = np.nan
+        np.save(path, depth)
+
+
 def depth_file(content: Callable[[GoodStudy], bytes]) -> Callable[[GoodStudy], object]:
     """Write a depth file oneself."""
     return lambda study: study.depth_file(AT).write_bytes(content(study))
@@ -68,6 +76,14 @@ WHOLE = np.full((48, 64), 10, np.float32)
         *HAZE_LEFT_OUT,
         "a/depth/2.npy",
         "1 of 3072 are NaN, zero or negative",
+        "invalid_depth: far or nearest",
+    ),
+    case(
+        "NaN in every frame",
+        holes_everywhere,
+        CANNOT_RUN,
+        "haze: no depth map can be used",
+        "NaN, zero or negative",
         "invalid_depth: far or nearest",
     ),
     case("zero", pixel(0), INCOMPLETE, *HAZE_LEFT_OUT, "NaN, zero or negative"),

@@ -16,6 +16,7 @@ from adverse import plugins
 from adverse.content import digest
 from adverse.data.formats import read_format
 from adverse.data.subsets import cut_negative_runs, thinned
+from adverse.depth import usable
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.marks import LEVEL_NEEDS
 from adverse.mutations.settings import BASELINE, expand, parse
@@ -89,6 +90,7 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] 
     recorded = _review_recordings(file, registry, job, dataset, whole)
     blocked = [
         *_unmet_needs(file, dataset, settings),
+        *_unusable_depth(file, dataset, settings),
         *_unmet_levels(file, dataset, levels),
         *_unmet_task(file, dataset),
         *_missing_files(file, registry, job),
@@ -248,6 +250,31 @@ def _unmet_needs(file: StudyFile, dataset: Dataset, settings: Iterable[Setting])
             )
 
 
+def _unusable_depth(file: StudyFile, dataset: Dataset, settings: Iterable[Setting]) -> Iterator[AdverseError]:
+    """Yield an error if the depth of no frame that is looked at can be used: the run could only fail."""
+    asking = sorted({setting.family for setting in settings if "depth_m" in setting.needs})
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames if frame.depth_m]
+    if not asking or not frames or file.study.invalid_depth != "refuse":
+        return
+    errors = []
+    for frame in frames[:: max(1, len(frames) // SAMPLED_DEPTHS)][:SAMPLED_DEPTHS]:
+        if frame.depth_m is None:
+            continue
+        try:
+            usable(frame.depth_m(), "refuse", where=f"depth file {frame.depth_m.path}")
+        except AdverseError as error:
+            errors.append(error)
+        else:
+            return  # what is wrong with some frames is said of these frames
+    yield StudyError(
+        f"{', '.join(asking)}: no depth map can be used: {errors[0].what}",
+        where=errors[0].where,
+        got=f"{errors[0].got}, and likewise in all {len(errors)} depth maps that were looked at",
+        wanted=errors[0].wanted,
+        fix=errors[0].fix,
+    )
+
+
 def _unmet_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
     needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
     task = file.study.task
@@ -289,6 +316,8 @@ def _unmet_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]) -
         yield error
 
 
+SAMPLED_DEPTHS = 8
+"""Depth maps that are read while planning, spread over the test frames."""
 LACKING: Mapping[str, Callable[[Frame], bool]] = {
     "depth": lambda frame: frame.depth_m is None,
     "pose": lambda frame: frame.world_from_camera is None,
