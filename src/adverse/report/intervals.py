@@ -22,3 +22,14 @@ def interval_text(low: float | None, high: float | None, spec: str = ".2f", *, s
 def summary_interval(interval: Mapping[str, Any] | None) -> str:
     """Return an interval of the summary as text; empty where there is none."""
     return interval_text(interval["low"], interval["high"], status=interval["status"]) if interval else ""
+
+
+def interval_or_reason(interval: Mapping[str, Any] | None) -> str:
+    """Return an interval of the summary as text, or why it was refused; empty where none was asked for.
+
+    >>> interval_or_reason({"low": None, "high": None, "status": "refused", "why": "fewer than 3 logs"})
+    'no interval: fewer than 3 logs'
+    """
+    if interval and interval["status"] == "refused":
+        return f"no interval: {interval['why']}"
+    return summary_interval(interval)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from adverse.analysis.results import Summary
+from adverse.report.run_tables import unreached
 from adverse.report.table import Row
 
 SHOWN_CHANGES = 4
@@ -57,7 +59,9 @@ def quality(summary: Summary) -> list[str]:
         lines += _listed(refused)
     if summary.data["task"] == "detection":
         lines += _unanswered(summary)
+        lines += _refused_intervals(summary)
         lines += _cut_scores(summary)
+        lines += _curve_ends(summary)
     lines += summary.data.get("warnings", ())
     lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
@@ -96,6 +100,30 @@ def _cut_scores(summary: Summary) -> list[str]:
         for sut, facts in summary.data.get("scores", {}).items()
         if facts["detections"] >= MANY_DETECTIONS and facts["lowest"] > CUT_SCORE
     ]
+
+
+def _curve_ends(summary: Summary) -> list[str]:
+    """Say which un-mutated curves end before they reach 0: nothing is known of what lies beyond."""
+    lines = []
+    for sut in summary.data["counts"]:
+        rows = [row for row in summary.rows if row["sut"] == sut and row["group"] == "baseline"]
+        for axis in ("efficiency", "safety"):
+            ends = [f"{row['level']} at {row[f'least_{axis}']:.2f}" for row in rows if axis in unreached(row)]
+            if ends:
+                lines.append(
+                    f"{sut}: no threshold brings {axis} down to 0 at {', '.join(ends)}: the curve ends there"
+                )
+    return lines
+
+
+def _refused_intervals(summary: Summary) -> list[str]:
+    """Say how many figures have no interval, by reason."""
+    reasons = Counter(
+        row["robust_area_interval"]["why"]
+        for row in summary.rows
+        if (row.get("robust_area_interval") or {}).get("status") == "refused"
+    )
+    return [f"{count} figures have no interval: {why}" for why, count in reasons.items()]
 
 
 def _unanswered(summary: Summary) -> list[str]:

@@ -12,7 +12,7 @@ from adverse.curves.interval import interval_cells
 from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
-from adverse.report.intervals import summary_interval
+from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
 from adverse.report.table import Cell, Row, Table, columns
 from adverse.text import SCORE_WORDS, shown
@@ -219,7 +219,7 @@ def _figure(row: Row | None, value: str, share: str) -> Cell:
     left = math.nan if row[share] is None else row[share]
     return Cell(
         row[value],
-        details=(summary_interval(row.get(f"{value}_interval")), *_at_0(row, value)),
+        details=(interval_or_reason(row.get(f"{value}_interval")), *_at_0(row, value)),
         note=_note(row, value, share),
         share=None if row["group"] == "baseline" else left,
         marks=marks,
@@ -239,14 +239,20 @@ def _note(row: Row, value: str, share: str) -> str:
     interval = row.get(f"{value}_interval")
     if interval:
         text = summary_interval(interval)
-        parts.append(f"95 % interval {text}" if text else f"no interval: {interval['why']}")
+        parts.append(f"95 % interval {text}" if text else interval_or_reason(interval))
     if row[share] is not None and row["group"] != "baseline":
         parts.append(f"{row[share]:.1%} of its baseline survives")
         if text := summary_interval(row.get(f"{share}_interval")):
             parts.append(f"interval of that {text}")
     parts += _at_0(row, value)
+    parts += [f"its curve ends at {axis} {row[f'least_{axis}']:.3f}" for axis in unreached(row)]
     counts = [f"{row[name]} {name.replace('_', ' ')}" for name in COUNTED if row.get(name)]
     return "; ".join([*parts, ", ".join(counts)])
+
+
+def unreached(row: Row) -> list[str]:
+    """Return what the curve of a figure does not bring down to 0: safety, efficiency."""
+    return [axis for axis in ("safety", "efficiency") if (row.get(f"least_{axis}") or 0.0) > 0]
 
 
 def _flat(row: Row) -> dict[str, Any]:
