@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import adverse
 from adverse.analysis.plain_metrics import PLAIN_METRICS, ratio_parts
 from adverse.analysis.results import analyze
 from adverse.curves.bootstrap import draw
@@ -21,6 +22,8 @@ from adverse.errors import StudyError
 from adverse.levels.outcomes import Outcomes
 from adverse.store.read import finished
 from adverse.study.spec import study_from
+from analysis.test_compare import Spots
+from analysis.test_compare import write_data as write_spots
 from analysis.test_further_figures import same
 from benchmarks.coco_witness import pycocotools_says
 from benchmarks.test_table import IMAGES, run, stored, truth_file, write_data
@@ -225,3 +228,42 @@ def test_a_run_knows_the_operating_point_of_each_sut(made: tuple[str, Path]) -> 
     points = finished(path).run.operating_points
     assert {sut: (point.sensitivity, point.score) for sut, point in points.items()} == wanted
     assert pq.read_table(path / "frames.parquet").num_rows == IMAGES
+
+
+POINTS_METRIC = '''
+import numpy as np
+from adverse import metric
+from adverse.levels.context import LevelInput, LogScores
+from adverse.levels.match import HIT
+
+@metric(title="points of hits", lowest=-100, highest=100)
+def points(given: LevelInput) -> LogScores:
+    """Give the score of a hit in points from -100 to 100."""
+    matched, frames = given.matched, given.frames
+    hit = (matched.outcome == HIT) & given.counted[matched.frame]
+    log, logs = frames.log[matched.frame[hit]], len(frames.logs)
+    points = 200 * given.answers.scores[hit].astype(float) - 100
+    return LogScores(np.bincount(log, points, minlength=logs), np.bincount(log, minlength=logs).astype(float))
+'''
+
+
+def test_an_interval_of_a_metric_keeps_to_the_range_of_the_metric(tmp_path: Path) -> None:
+    write_spots(tmp_path / "data", [f"log{number:02}" for number in range(12)])
+    (tmp_path / "points.py").write_text(POINTS_METRIC)
+    study = {
+        "name": "points",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "mutations": ["brightness(scale=0.5)"],
+        "plugins": [str(tmp_path / "points.py")],
+        "metrics": ["points"],
+        "robustness": {"bootstrap": 200},
+        "operating_point": {"score": 0.0},
+    }
+    adverse.run(study, tmp_path / "run", detectors={"keen": Spots(60, "keen")})
+    row, dark = summary_of(tmp_path / "run")["metrics"]
+    assert 1 < row["value"] < 100
+    assert row["value_interval"]["low"] < row["value"] < row["value_interval"]["high"] <= 100
+    assert row["value_interval"]["high"] - row["value"] > 1
+    assert (
+        -100 <= dark["value_interval"]["low"] < dark["value"] < 0
+    )  # which a range from 0 to 1 has no room for
