@@ -40,9 +40,9 @@ LEVELS = ["image", "located", "path", "loop"]
 CONTEXTUAL = ("haze(visibility_m={})", "defocus(focus_m={}, kappa=2)")
 SIMPLE = (
     "gaussian_blur(sigma_px={})",
-    "alpha_blend(alpha={})",
-    "brightness(scale={})",
-    "salt_pepper(fraction={})",
+    "alpha_blend(alpha=0.{})",
+    "brightness(scale=0.{})",
+    "salt_pepper(fraction=0.{})",
 )
 
 

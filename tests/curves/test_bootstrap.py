@@ -39,7 +39,7 @@ def test_equals_a_loop_over_repeated_logs() -> None:
     for row in range(50):
         counts = np.empty(11, np.int64)
         counts[drawn.order] = drawn.counts[row]
-        curves = [repeated(curve, counts).observed() for curve in (base, mutated)]
+        curves = [repeated(curve, counts).observed for curve in (base, mutated)]
         wanted = area(*curves[0])
         worst = area(*np.minimum(curves[0], curves[1]))
         assert found["area"].values[row] == pytest.approx(wanted)
@@ -76,7 +76,7 @@ def test_the_standard_error_is_near_that_of_leaving_one_log_out() -> None:
     for log in range(80):
         counts = np.ones(80, np.int64)
         counts[log] = 0
-        left_out.append(area(*repeated(curve, counts).observed()))
+        left_out.append(area(*repeated(curve, counts).observed))
     jackknife = 0.0
     for stratum in (np.array(left_out[:40]), np.array(left_out[40:])):
         jackknife += 39 / 40 * float(np.sum((stratum - stratum.mean()) ** 2))

@@ -129,7 +129,7 @@ def test_an_objective_that_never_varies_is_not_certain_either() -> None:
     assert wide.value is not None
     assert wide.low is not None
     hidden = none_seen(curve.den_e, tail=0.0125) / 0.1
-    best = quiet.observed()[0].max()
+    best = quiet.observed[0].max()
     assert wide.low < wide.value - best * hidden * 0.99
     assert wide.method == narrow.method == of(Area((ratio,)), 40, 40).method == METHOD
 
@@ -194,7 +194,7 @@ def by_hand(sample: Sample, logs: int) -> tuple[float, float]:
 def test_equals_the_steps_by_hand(bias: float, stretch: float) -> None:
     rng = np.random.default_rng(9)
     curve = outcomes(rng, 30, 25)
-    value = area(*curve.observed())
+    value = area(*curve.observed)
     values = value + bias + 0.02 * stretch * rng.standard_normal(400)
     influence, errors = 0.003 * rng.standard_normal(55), rng.uniform(0.015, 0.025, 400)
     sample = Sample(Area((curve,)), value, 0.02, influence, np.repeat([0, 1], [30, 25]), values, errors)

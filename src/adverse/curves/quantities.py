@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +41,15 @@ class Ratios:
             if np.shape(part) not in (np.shape(self.num_s), np.shape(self.den_s)):
                 raise ValueError("num_e and den_e must be (logs, levels) or (logs,)")
 
+    @cached_property
     def observed(self) -> tuple[Array, Array]:
-        """Return safety and efficiency (K,) of the logs as they are; NaN where that is 0 / 0."""
-        safety, ratio = self.observed_ratios()
+        """Safety and efficiency (K,) of the logs as they are; NaN where that is 0 / 0."""
+        safety, ratio = self.observed_ratios
         return safety, self.efficiency_of(ratio)
 
+    @cached_property
     def observed_ratios(self) -> tuple[Array, Array]:
-        """Return safety and num_e / den_e (K,) of the logs as they are."""
+        """Safety and num_e / den_e (K,) of the logs as they are."""
         with np.errstate(divide="ignore", invalid="ignore"):
             safety = np.sum(self.num_s, axis=0) / np.sum(self.den_s)
             ratio = np.sum(self.num_e, axis=0) / np.sum(self.den_e, axis=0)
@@ -58,6 +62,16 @@ class Ratios:
         clipped: Array = 1.0 - np.minimum(ratio / self.fpr_max, 1.0)
         return clipped
 
+    @cached_property
+    def still_s(self) -> bool:
+        """Whether safety is the same in all logs, at every sensitivity."""
+        return _still(self.num_s, self.den_s)
+
+    @cached_property
+    def still_e(self) -> bool:
+        """Whether num_e / den_e is the same in all logs, at every sensitivity."""
+        return _still(self.num_e, self.den_e)
+
     def recorded_s(self) -> NDArray[np.bool_]:
         """Tell which logs (L,) say anything about safety."""
         return np.asarray(self.den_s) > 0
@@ -66,6 +80,15 @@ class Ratios:
         """Tell which logs (L,) say anything about efficiency."""
         den_e = np.asarray(self.den_e)
         return np.asarray(np.any(den_e.reshape(len(den_e), -1) > 0, axis=1), np.bool_)
+
+
+def _still(numerator: NDArray[Any], denominator: NDArray[Any]) -> bool:
+    num, den = (np.asarray(part, np.float64).reshape(len(part), -1) for part in (numerator, denominator))
+    counts = (den > 0).all(axis=1)
+    if not counts.any():
+        return False
+    ratio = num[counts] / den[counts]
+    return bool(np.ptp(ratio, axis=0).max(initial=0.0) < ROUNDING)
 
 
 @dataclass(frozen=True, eq=False)

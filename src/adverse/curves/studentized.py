@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,6 @@ from adverse.curves.quantities import (
     Share,
     curves_of,
 )
-
-ROUNDING = 1e-12
 
 
 class Hidden(NamedTuple):
@@ -100,8 +98,8 @@ def _area(quantity: Area, tail: float, hidden: Hidden = EVERYTHING) -> float:
 
 def _recall(quantity: Recall, tail: float, hidden: Hidden) -> float:
     curve, lowest, highest = quantity.curve, quantity.lowest, quantity.highest
-    safety = curve.observed()[0]
-    if hidden.safety or _still(curve.num_s, curve.den_s):
+    safety = curve.observed[0]
+    if hidden.safety or curve.still_s:
         reach = highest - lowest if math.isfinite(highest - lowest) else 1.0  # of one trial
         unseen = reach * none_seen(curve.den_s, tail=abs(tail))
         safety = np.clip(safety + math.copysign(unseen, tail), lowest, highest)
@@ -110,24 +108,24 @@ def _recall(quantity: Recall, tail: float, hidden: Hidden) -> float:
 
 def _expected(quantity: Expected, tail: float, hidden: Hidden) -> float:
     """Return the expected area with every condition moved, each in proportion to its probability."""
-    observed = [curve.observed_ratios() for curve in quantity.curves]
+    observed = [curve.observed_ratios for curve in quantity.curves]
     safety, efficiency = quantity.curve([one[0] for one in observed], [one[1] for one in observed])
     safety, efficiency = safety.copy(), efficiency.copy()
     for chance, curve in zip(quantity.probabilities, quantity.curves, strict=True):
-        before, after = curve.observed(), _moved(curve, tail, hidden)
+        before, after = curve.observed, _moved(curve, tail, hidden)
         safety += chance * (after[0] - before[0])
         efficiency += chance * (after[1] - before[1])
     return float(areas(np.clip(safety, 0, 1), np.clip(efficiency, 0, 1)))
 
 
 def _moved(curve: Ratios, tail: float, hidden: Hidden) -> tuple[Array, Array]:
-    safety, efficiency = curve.observed()
+    safety, efficiency = curve.observed
     if tail == 0:
         return safety, efficiency
     sign = 1.0 if tail > 0 else -1.0
-    if hidden.safety or _still(curve.num_s, curve.den_s):
+    if hidden.safety or curve.still_s:
         safety = np.clip(safety + sign * none_seen(curve.den_s, tail=abs(tail) / 2), 0, 1)
-    if hidden.efficiency or _still(curve.num_e, curve.den_e):
+    if hidden.efficiency or curve.still_e:
         efficiency = np.clip(efficiency + sign * _unseen_loss(curve, abs(tail) / 2), 0, 1)
     return safety, efficiency
 
@@ -137,14 +135,6 @@ def _unseen_loss(curve: Ratios, tail: float) -> float:
     if curve.efficiency == "rate":
         return none_seen(curve.den_e, tail=tail) / curve.fpr_max
     return none_seen(curve.recorded_e(), tail=tail)  # a share of logs, each of which may lose everything
-
-
-def _still(numerator: NDArray[Any], denominator: NDArray[Any]) -> bool:
-    """Tell whether the ratio is the same in all logs, at every sensitivity."""
-    num, den = (np.asarray(part, np.float64).reshape(len(part), -1) for part in (numerator, denominator))
-    counts = (den > 0).all(axis=1)
-    ratio = num[counts] / den[counts]
-    return bool(np.ptp(ratio, axis=0).max(initial=0.0) < ROUNDING) if counts.any() else False
 
 
 METHOD = "studentized bootstrap"
