@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from adverse.data.write import write_image
 
 import adverse
 from adverse.analysis.detections import sut_detections
@@ -28,6 +27,7 @@ from adverse.analysis.failures import (
     typical_frame,
 )
 from adverse.curves.predict import ScoreTable, predict_contextual
+from adverse.data.images import write_image
 from adverse.store.read import Store, finished
 
 GROUPS = {"blur": "mild", "haze": "mild", "a": "severe", "b": "severe", "c": "severe", "night": "severe"}

@@ -168,7 +168,7 @@ def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | 
     tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))
-    for table in terminal_tables(summary):
+    for table in terminal_tables(summary, tables.plain):
         console.print(table.terminal())
     for line in remarks(summary):
         console.say(line)

@@ -162,7 +162,7 @@ def try_out(
 def pooled_precision(ranked: Sequence[RankedDetections]) -> float:
     """Return the area under precision over recall, the detections of all images and classes in one order.
 
-    >>> image = Ranked(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]), 2)
+    >>> image = RankedDetections(np.array([0.9, 0.8, 0.7]), np.array([True, False, True]), 2)
     >>> round(pooled_precision([image]), 3)
     0.833
     """

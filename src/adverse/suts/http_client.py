@@ -124,7 +124,7 @@ class HttpClient:
             raise _PassingError("the server cannot take the request", got, fix)
         if status >= 500:
             raise SutError(
-                "the server reports an internal error",
+                "the server failed on the request",
                 where=where,
                 got=got,
                 fix="See the server's log.",
