@@ -33,7 +33,8 @@ LONG = 100
 LONG_DEFAULT = 40
 
 API_INTRO = """\
-What Python programs may use: the names that `dir(adverse)` lists. All else may change without notice.
+What Python programs may use: the names that `dir(adverse)` lists, and what [plug-ins](plug-ins.md) import.
+All else may change without notice.
 `import adverse` is quick; a name loads what it needs when it is first used.
 
 ```python

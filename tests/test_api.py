@@ -134,6 +134,18 @@ def test_a_run_opened_again_is_the_run_that_ran(finished: adverse.FinishedRun) -
     assert str(finished.path) in repr(opened)
 
 
+def test_an_unknown_sut_is_named(finished: adverse.FinishedRun) -> None:
+    with pytest.raises(StudyError, match=r"no SUT called 'brigt'.*bright"):
+        finished.run.sut("brigt")
+
+
+def test_columns_have_the_same_type_in_every_run(finished: adverse.FinishedRun) -> None:
+    schema = finished.to_arrow().schema
+    assert str(schema.field("logs_left_out").type) == "map<string, int64>"
+    assert str(schema.field("area_at_0").type) == "double"
+    assert schema.field("area_interval").type == schema.field("robustness_interval").type
+
+
 def test_tables_are_arrow_tables(finished: adverse.FinishedRun) -> None:
     assert {"adr", "curves", "outcomes", "required", "troubles"} <= set(finished.tables)
     curves = pq.read_table(finished.path / "results" / "curves.parquet")

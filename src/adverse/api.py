@@ -36,11 +36,19 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 COLUMNS = (
-    *("sut", "level", "setting", "group", "area", "robustness"),
+    *("sut", "level", "setting", "group", "robust_area", "robustness"),
     *("mean_iou", "pixel_accuracy", "top1", "top5", "share", "status"),
 )
 """What a notebook shows of a row, where it has it."""
 ROWS_SHOWN = 20
+INTERVAL = pa.struct(
+    [
+        *((name, pa.float64()) for name in ("low", "high", "confidence")),
+        *(("method", pa.string()), ("logs", pa.int64()), ("status", pa.string()), ("why", pa.string())),
+    ]
+)
+COUNTS_BY_NAME, FIGURES_BY_NAME = ("logs_left_out",), ("scores", "per_class")
+"""Columns of `to_arrow` that map names to numbers."""
 GIVEN = Path("the study given to adverse.run")
 """Where errors in a study given as plain data are."""
 FORMATS = {".parquet": pyarrow.parquet.read_table, ".csv": pyarrow.csv.read_csv}
@@ -160,7 +168,7 @@ class FinishedRun:
         """Return the rows as an Arrow table; a column is null where a row has no such key."""
         rows = self.rows
         names = dict.fromkeys(name for row in rows for name in row)
-        return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+        return pa.table({name: _column(name, [row.get(name) for row in rows]) for name in names})
 
     def to_pandas(self) -> DataFrame:
         """Return the rows as a pandas data frame. pandas is not a dependency: install it yourself."""
@@ -201,11 +209,17 @@ class FinishedRun:
         return {file.stem: file.name for file in files if file.suffix in FORMATS}
 
 
-def _column(values: list[Any]) -> pa.Array:
-    """Return values as an Arrow column; null where all are empty mappings, which Parquet cannot hold."""
+def _column(name: str, values: list[Any]) -> pa.Array:
+    """Return values as an Arrow column, of the same type in every run."""
+    if name.endswith("_interval"):
+        return pa.array(values, INTERVAL)
+    if name in COUNTS_BY_NAME or name in FIGURES_BY_NAME:
+        kind = pa.int64() if name in COUNTS_BY_NAME else pa.float64()
+        return pa.array(
+            [None if value is None else list(value.items()) for value in values], pa.map_(pa.string(), kind)
+        )
     column = pa.array(values)
-    empty = pa.types.is_struct(column.type) and not column.type.num_fields
-    return pa.nulls(len(values)) if empty else column
+    return column.cast(pa.float64()) if pa.types.is_null(column.type) else column
 
 
 def _cell(value: object) -> str:

@@ -115,3 +115,10 @@ def test_a_tie_changes_nothing() -> None:
     tied = rank({"A": sample(0.0, ZEROS), "B": sample(0.0, ZEROS)})
     rankings = {("image", "baseline"): best("B", "A"), ("image", "Any"): tied}
     assert changes(rankings, ("image",), ("baseline", "Any")) == []
+
+
+def test_what_is_hardly_likely_is_no_change() -> None:
+    sure = Ranking((Place("a", 0.9, 0.9, 0.9), Place("b", 0.1, 0.1, None)), 0.9)
+    doubtful = Ranking((Place("b", 0.6, 0.57, 0.57), Place("a", 0.5, 0.43, None)), 0.57)
+    rankings = {("image", "clean"): sure, ("image", "Any"): doubtful}
+    assert changes(rankings, ["image"], ["clean", "Any"]) == []

@@ -97,7 +97,7 @@ def _sut_changes(pairing: Pairing, before: str, after: str, resamples: Resamples
             covered |= {name: (baseline, *mine)} if mine else {}
         sides = [{s: one[level, s].ratios for s in settings} for one in (old, new)]
         same = {s: _same(old[level, s], new[level, s]) for s in settings}
-        heads = Change(before, after, level, "", "area", same_sut=pairing.same_sut(before, after))
+        heads = Change(before, after, level, "", "robust_area", same_sut=pairing.same_sut(before, after))
         yield from _level_changes(heads, sides, covered, same, baseline, resamples)
 
 
@@ -112,9 +112,8 @@ def _level_changes(
     wanted: dict[str, Quantity] = {}
     plain = [Area((side[baseline],)) for side in sides]
     for name, settings in covered.items():
-        areas = [Area(tuple(side[s] for s in settings)) for side in sides]
-        worst = [Area(tuple(side[s] for s in dict.fromkeys((baseline, *settings)))) for side in sides]
-        shares = [Share(part, whole) for part, whole in zip(worst, plain, strict=True)]
+        areas = [Area(tuple(side[s] for s in dict.fromkeys((baseline, *settings)))) for side in sides]
+        shares = [Share(part, whole) for part, whole in zip(areas, plain, strict=True)]
         wanted |= {f"before {name}": areas[0], f"after {name}": areas[1]}
         wanted[f"area {name}"] = Difference(areas[1], areas[0])
         wanted |= {f"share before {name}": shares[0], f"share after {name}": shares[1]}
@@ -130,7 +129,7 @@ def _level_changes(
             after=_known(samples[f"after {name}"].value),
             difference=found,
             p=None if unresolved else p_value(samples[f"area {name}"]),
-            identical=unresolved and all(same[setting] for setting in settings),
+            identical=unresolved and all(same[setting] for setting in (baseline, *settings)),
             why=f"less than the {2 * SLACK:g} that curves resolve" if unresolved else "",
             robustness_before=_known(samples[f"share before {name}"].value),
             robustness_after=_known(samples[f"share after {name}"].value),

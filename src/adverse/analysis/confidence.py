@@ -111,6 +111,7 @@ def confidence(
             shares[level, name] = interval(found[f"share {name}"])
             doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
             draws[level, name] = Draws(sample.value, sample.values, doubt)
+        del shares[level, baseline]  # its share of itself is 1 by definition
         for name, told in (("area", "area"), ("share", "robustness")):
             if f"mean {name}" in found:
                 means[level, told] = interval(found[f"mean {name}"])

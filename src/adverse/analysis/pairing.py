@@ -98,7 +98,7 @@ def _refuse_other_questions(first: Store, second: Store) -> None:
         return
     for key, words in MUST_AGREE.items():
         asked = [getattr(store.run, key) for store in (first, second)]
-        if asked[0] != asked[1]:
+        if None not in asked and asked[0] != asked[1]:  # what has neither depth nor robot is compared without
             raise StudyError(
                 f"the runs cannot be compared: {words} differ",
                 where=f"{key} of {first.folder.path} and {second.folder.path}",

@@ -18,7 +18,7 @@ from adverse.levels.context import Context, PlacedDetections, evaluate, level_in
 from adverse.levels.outcomes import AT_0, Events, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
 from adverse.store.read import Store
-from adverse.store.tables import FAULT, QUARANTINED
+from adverse.store.tables import FAULT, OK, QUARANTINED
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"
@@ -124,6 +124,7 @@ class _Scoring:
         self.baseline = detections.baseline
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
+        self.failed = not any((found.answers.status == OK).any() for found in detections.settings.values())
         self._placed: tuple[str, PlacedDetections] | None = None
         self._baselines: dict[bytes, dict[str, Events | Outcomes]] = {}
 
@@ -180,6 +181,8 @@ class _Scoring:
         outcome, unfaulted, plain = (
             _counted(part[level], chosen) for part in (one.outcomes, one.unfaulted, one.baseline)
         )
+        if self.failed:  # nothing is known of a SUT that never answered
+            outcome, unfaulted, plain = (_unknown(part) for part in (outcome, unfaulted, plain))
         curve = self._curve(outcome, sensitivity)
         value = _area(curve)
         status: Status = "insufficient" if value is None else "ok"
@@ -299,6 +302,19 @@ def _counted(part: Events | Outcomes, chosen: NDArray[np.int64] | None) -> Outco
     if chosen is None:
         raise TypeError("events need thresholds to be counted at")
     return part.at(chosen).outcomes(len(chosen))
+
+
+def _unknown(outcomes: Outcomes) -> Outcomes:
+    """Return outcomes of the same logs that say nothing."""
+    return replace(
+        outcomes,
+        hits=np.zeros_like(outcomes.hits),
+        truths=np.zeros_like(outcomes.truths),
+        cost=np.zeros_like(outcomes.cost),
+        exposure=np.zeros_like(outcomes.exposure),
+        beside={},
+        measured={},
+    )
 
 
 def _area(curve: Points) -> float | None:

@@ -107,15 +107,19 @@ def check_plugin(file: File) -> None:
 
     checks = {"mutation": mutations.check, "level": levels.check_level, "metric": levels.check_metric}
     failed = 0
+    shown: set[str] = set()
     for plugin in plugins.marked(plugins.load_file(file)):
         typer.echo(f"{plugin.kind} {plugin.name}: options {', '.join(plugin.option_names()) or 'none'}")
         if plugin.kind not in checks:
+            typer.echo("  loads; it was not run: adverse plan tries it with a study's options")
             continue
         for finding in checks[plugin.kind](plugin):
             typer.echo(f"  {'ok  ' if finding.ok else 'FAIL'} {finding.check}")
             if finding.error is not None:
                 failed += 1
-                show_error(finding.error)
+                if str(finding.error) not in shown:
+                    show_error(finding.error)
+                shown.add(str(finding.error))
     plugins.load([file])  # names must not collide with those there are
     if failed:
         raise typer.Exit(EXIT_GATE_FAILED)

@@ -15,6 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+LIKELY = 0.8
+"""A SUT is called the best where the probability of that is no lower."""
 ROUNDING = 1e-12
 """Values that differ by no more are equal."""
 
@@ -166,10 +168,11 @@ def changes(
 
 
 def _best(ranking: Ranking | None) -> tuple[str, float] | None:
-    """Return the best SUT with its probability; None where that cannot be told."""
-    if ranking is None or not ranking.places or ranking.places[0].best is None:
+    """Return the best SUT with its probability; None where that is not likely."""
+    if ranking is None or not ranking.places:
         return None
-    return ranking.places[0].sut, ranking.places[0].best
+    chance = ranking.places[0].best
+    return None if chance is None or chance < LIKELY else (ranking.places[0].sut, chance)
 
 
 def _neighbours(

@@ -95,6 +95,9 @@ def path_events(
     groups = len(frames.logs)
     tested = set(frames.log[frames.test].tolist())
     lost = Counter(reason for log, reason in paths.refused.items() if log in tested)
+    silent = {*frames.log[counted & positive].tolist()} - {*frames.log[evaluated].tolist()}
+    if silent:
+        lost[f"nobody within {LENIENT_M:g} m of its way"] += len(silent)
     return Events(
         frames.logs,
         frames.log[evaluated],

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.curves.ranking import equal, percent
+from adverse.curves.ranking import LIKELY, equal, percent
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import NO_ORDER
 from adverse.report.stops import tolerance_words
@@ -15,9 +15,9 @@ from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
-SURE, LIKELY = 0.95, 0.8
-"""Probabilities of being best from which a choice is called the best, and probably the best."""
-CONDITIONS = {ANY_MILD: "any mild mutation", ANY: "any mutation"}
+SURE = 0.95
+"""The probability of being best from which a choice is called the best; below, probably the best."""
+CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst case of all mutations"}
 
 
 NO_RESAMPLES = "the study asks for no resamples of its logs"
@@ -115,7 +115,9 @@ def _then(best: Best) -> str:
     sut = shown(best.sut)
     if best.chance is None or best.chance < LIKELY:
         return f"{sut} then has the largest area, but these logs cannot tell which SUT is best"
-    return f"{sut} is then {'' if best.chance >= SURE else 'probably '}the best choice"
+    sure = best.chance >= SURE and not best.few
+    chance = f"{percent(best.chance)}{best.few}"
+    return f"{sut} is then {'' if sure else 'probably '}the best choice ({chance})"
 
 
 def _of_task(summary: Summary) -> Iterator[str]:

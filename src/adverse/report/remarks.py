@@ -59,6 +59,7 @@ def quality(summary: Summary) -> list[str]:
         lines += _listed(refused)
     if summary.data["task"] == "detection":
         lines += _unanswered(summary)
+        lines += _left_out(summary)
         lines += _refused_intervals(summary)
         lines += _cut_scores(summary)
         lines += _curve_ends(summary)
@@ -114,6 +115,16 @@ def _curve_ends(summary: Summary) -> list[str]:
                     f"{sut}: no threshold brings {axis} down to 0 at {', '.join(ends)}: the curve ends there"
                 )
     return lines
+
+
+def _left_out(summary: Summary) -> list[str]:
+    """Say which levels rest on fewer un-mutated logs than there are, and why."""
+    lines: dict[str, None] = {}
+    for row in summary.rows:
+        if row["group"] == "baseline" and row["status"] != "insufficient":
+            for reason, count in row["logs_left_out"].items():
+                lines[f"{row['level']}: {count} {'log' if count == 1 else 'logs'} left out: {reason}"] = None
+    return list(lines)
 
 
 def _refused_intervals(summary: Summary) -> list[str]:

@@ -241,7 +241,8 @@ def _note(row: Row, value: str, share: str) -> str:
         text = summary_interval(interval)
         parts.append(f"95 % interval {text}" if text else interval_or_reason(interval))
     if row[share] is not None and row["group"] != "baseline":
-        parts.append(f"{row[share]:.1%} of its baseline survives")
+        where = " on the frames that could be used in both" if row["status"] == "incomplete" else ""
+        parts.append(f"{row[share]:.1%} of its baseline survives{where}")
         if text := summary_interval(row.get(f"{share}_interval")):
             parts.append(f"interval of that {text}")
     parts += _at_0(row, value)

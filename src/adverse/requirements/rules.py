@@ -25,6 +25,7 @@ LOWER_IS_BETTER = ("false_positives_per_image",)
 PLAIN = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
 """Plain detection metrics, at the study's operating point; each has one direction that makes sense."""
 NEEDS: dict[str, tuple[str, ...]] = {
+    "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
     "robustness": ("level", "setting"),
     "mean_area": ("level",),
@@ -37,6 +38,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
 """The measures, and the keys that each one needs."""
 MORE: dict[str, tuple[str, ...]] = dict.fromkeys(PERCENT, ("metric",))
 WORDS = {
+    "robust_area": "worst-case area",
+    "area": "area of the setting alone,",
     "mean_area": "mean area over mutations",
     "mean_robustness": "mean robustness over mutations",
     "expected_area": "expected area",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from adverse.errors import StoreError
+from adverse.errors import StoreError, StudyError, suggestion
 from adverse.types import Group, Localizer, Setting, Step, Task
 
 Backend = Literal["vif", "vifp"]
@@ -116,7 +116,11 @@ class Run:
 
     def sut(self, name: str) -> RunSut:
         """Return a SUT by its name."""
-        return next(sut for sut in self.suts if sut.name == name)
+        for sut in self.suts:
+            if sut.name == name:
+                return sut
+        names = [sut.name for sut in self.suts]
+        raise StudyError(f"the run has no SUT called {name!r}", fix=suggestion(name, names))
 
 
 def setting_entry(setting: Setting) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from adverse.marks import LEVEL_NEEDS
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.robot.profile import Robot, read_robot
+from adverse.seeds import generator
 from adverse.store.journal import RunEntry
 from adverse.store.owned_folder import FileHashes
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
@@ -257,7 +258,8 @@ def _unusable_depth(file: StudyFile, dataset: Dataset, settings: Iterable[Settin
     if not asking or not frames or file.study.invalid_depth != "refuse":
         return
     errors = []
-    for frame in frames[:: max(1, len(frames) // SAMPLED_DEPTHS)][:SAMPLED_DEPTHS]:
+    drawn = generator(0, "depth maps read while planning").permutation(len(frames))[:SAMPLED_DEPTHS]
+    for frame in (frames[number] for number in drawn):
         if frame.depth_m is None:
             continue
         try:
@@ -317,7 +319,7 @@ def _unmet_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]) -
 
 
 SAMPLED_DEPTHS = 8
-"""Depth maps that are read while planning, spread over the test frames."""
+"""Depth maps of test frames that are read while planning, drawn at random."""
 LACKING: Mapping[str, Callable[[Frame], bool]] = {
     "depth": lambda frame: frame.depth_m is None,
     "pose": lambda frame: frame.world_from_camera is None,
