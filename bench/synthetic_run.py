@@ -289,7 +289,8 @@ def _unit(
         "labels": pa.ListArray.from_arrays(offsets, pa.array(["person"] * len(order))),
         "depths": pa.ListArray.from_arrays(offsets, pa.array(depth[order].astype(np.float32))),
     }
-    other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in OF_OTHER_TASKS}
+    unknown = ("truth_depth_quantiles", "truth_depth_pixels", *OF_OTHER_TASKS)
+    other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in unknown}
     return pa.table({**columns, **other}, schema=SCHEMA)
 
 

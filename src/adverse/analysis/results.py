@@ -169,7 +169,7 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
                 replace(result, curves=None, outcomes=None, shared=None, required=None, stops=None)
             )
     troubles, retries = store.troubles(), store.retries()
-    lists = _lists(done, magnitude_rows(store, context.localized_m, known))
+    lists = _lists(done, magnitude_rows(store, known))
     ranked = _ranked(done, store.run.baseline.id)
     if resamples is not None and len(done) > 1:
         lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
