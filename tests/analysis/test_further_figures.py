@@ -78,7 +78,8 @@ def test_adr_is_that_of_the_exact_curve(store: Store, summary: dict[str, Any]) -
         wanted = adr([o.safety()[0] for o in curves[1]], rates)
         assert found[setting]["adr"] == pytest.approx(wanted)
         assert (found[setting]["people"], found[setting]["frames"]) == (FRAMES, 2 * FRAMES)
-        assert found[setting]["status"] == "ok"
+        assert found[setting]["share"] == pytest.approx(wanted / found["identity"]["adr"])
+        assert (found[setting]["group"], found[setting]["status"]) == (store.groups[setting], "ok")
         assert found[setting]["adr_interval"]["status"] == "refused"  # one log
     assert len({row["adr"] for row in summary["adr"]}) > 1
 

@@ -168,6 +168,8 @@ def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | 
     tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))
+    if tables.adr:
+        console.print(tables.adr.terminal(shares=True))
     for table in terminal_tables(summary):
         console.print(table.terminal())
     for line in remarks(summary):

@@ -21,6 +21,7 @@ from adverse.report.plain_tables import operating_words, plain_answer, plain_tab
 from adverse.report.remarks import quality
 from adverse.report.requirements import verdict_answers, verdict_tables
 from adverse.report.run_tables import (
+    adr_table,
     hazard_table,
     level_tables,
     metric_tables,
@@ -83,6 +84,7 @@ class PageTables:
     coverage: HazardCoverage
     verdicts: Mapping[str, Sequence[Verdict]]
     levels: Sequence[Table]
+    adr: Table | None
     plain: Sequence[Table]
     rankings: Table | None
     visual_change: Table | None
@@ -95,7 +97,7 @@ class PageTables:
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
-        optional = (self.rankings, self.visual_change)
+        optional = (self.adr, self.rankings, self.visual_change)
         return [
             *self.levels,
             *self.plain,
@@ -116,6 +118,7 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
         coverage,
         verdicts,
         [*level_tables(summary), *metric_tables(summary)],
+        adr_table(summary),
         plain_tables(summary),
         ranking_table(summary),
         visual_change_table(summary),
@@ -156,6 +159,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
         changes=list(summary.data.get("ranking_changes", ())),
         levels=tables.levels,
+        adr=tables.adr,
         plain=tables.plain,
         operating_words=operating_words(summary) if tables.plain else "",
         rankings=tables.rankings,

@@ -8,6 +8,7 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.curves.detection_rates import REFERENCES
 from adverse.curves.interval import interval_cells
 from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
@@ -19,7 +20,7 @@ from adverse.text import SCORE_WORDS, shown
 
 NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
-COUNTED = ("logs", "frames", "truths", "negative_frames", "quarantined", "faults")
+COUNTED = ("logs", "frames", "people", "truths", "negative_frames", "quarantined", "faults")
 NAMED_SETTINGS = 2
 """Settings that are named beside a hazard; the rest are counted, and named when looked at closely."""
 
@@ -58,6 +59,16 @@ def metric_tables(summary: Summary) -> list[Table]:
     ]
 
 
+def adr_table(summary: Summary) -> Table | None:
+    """Return mutations x SUTs with the average detection rate; None where there is none."""
+    rows = summary.data.get("adr")
+    if not rows:
+        return None
+    title = f"ADR: average detection rate at {ADR_RATES}, {SURVIVES}"
+    return _matrix("ADR", title, rows, "adr", "share")
+
+
+ADR_RATES = f"{len(REFERENCES)} rates of false positives per image, {REFERENCES[0]:g} to {REFERENCES[-1]:g}"
 WORST_CASE = "area in the worst case of clean and mutated"
 SURVIVES = "and share of the baseline that survives"
 
