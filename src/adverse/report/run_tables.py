@@ -174,7 +174,7 @@ def prediction_tables(summary: Summary) -> Iterator[Table]:
     predictions = summary.data.get("predictions", ())
     for contextual in dict.fromkeys(row["contextual"] for row in predictions):
         records = tuple(row for row in predictions if row["contextual"] == contextual)
-        title = f"{contextual} from {records[0]['simple']}, at level {records[0]['level']}"
+        title = f"ADR under {contextual} from that under {records[0]['simple']}"
         yield _fit_table(f"predict {contextual}", title, records)
 
 

@@ -188,27 +188,31 @@ class Store:
         return depths
 
     def truth_depth_quantiles_m(self, setting: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return quantiles of the depth inside true boxes (N,Q), and of how many pixels each box has them (N,).
+        """Return quantiles of depth inside true boxes (N,Q), and of how many pixels each box has them (N,).
 
         They are recorded under settings that go by depth, by every SUT that saw the mutated image; NaN and 0
         where nothing is.
         """
         quantiles = np.full((len(self.truth.frame), DEPTH_QUANTILES), np.nan, np.float32)
         pixels = np.zeros(len(self.truth.frame), np.int64)
-        cells = self._detections.cells_of(settings=[setting])
-        columns = "d.frame, any_value(d.truth_depth_quantiles) q, any_value(d.truth_depth_pixels) n"
-        known = "WHERE d.truth_depth_quantiles IS NOT NULL GROUP BY d.frame"
-        table = self._detections.select(columns, cells, known)
-        if table is None or not table.num_rows:
-            return quantiles, pixels
-        count = pc.list_value_length(table["n"]).to_numpy()
-        every = pc.list_flatten(pc.list_flatten(table["q"])).to_numpy().reshape(-1, DEPTH_QUANTILES)
-        number = pc.list_flatten(table["n"]).to_numpy()
-        first = np.full(len(self.frames.ids), -1, np.int64)
-        first[positions(table["frame"], self.frames.ids)] = np.cumsum(count) - count
-        rows = np.flatnonzero(first[self.truth.frame] >= 0)
-        at = first[self.truth.frame[rows]] + self.truth.place[rows]
-        quantiles[rows], pixels[rows] = every[at], number[at]
+        for sut in self.suts:
+            table = self._detections.select(
+                "d.frame, d.truth_depth_quantiles, d.truth_depth_pixels",
+                self._detections.cells_of(sut=sut, settings=[setting]),
+                "WHERE d.truth_depth_quantiles IS NOT NULL",
+            )
+            if table is None:
+                continue
+            count = pc.list_value_length(table["truth_depth_pixels"]).to_numpy()
+            number = pc.list_flatten(table["truth_depth_pixels"]).to_numpy()
+            every = pc.list_flatten(pc.list_flatten(table["truth_depth_quantiles"])).to_numpy()
+            first = np.full(len(self.frames.ids), -1, np.int64)
+            first[positions(table["frame"], self.frames.ids)] = np.cumsum(count) - count
+            rows = np.flatnonzero(first[self.truth.frame] >= 0)
+            at = first[self.truth.frame[rows]] + self.truth.place[rows]
+            quantiles[rows], pixels[rows] = every.reshape(-1, DEPTH_QUANTILES)[at], number[at]
+            if np.isfinite(quantiles[:, 0]).all():
+                break
         return quantiles, pixels
 
     def answers(
