@@ -55,7 +55,7 @@ def summary(recalls: dict[str, dict[str, float | None]], **point: Any) -> Summar
 def printed(data: Summary) -> list[str]:
     sink = io.StringIO()
     console = Console(file=sink, width=80)
-    for table in terminal_tables(data):
+    for table in terminal_tables(data, plain_tables(data)):
         console.print(table.terminal())
     return sink.getvalue().splitlines()
 
@@ -123,5 +123,5 @@ def test_the_operating_point_in_words() -> None:
 
 def test_nothing_known_is_nothing_said() -> None:
     assert plain_answer(summary({"a": {"identity": None}})) == []
-    assert list(terminal_tables(Summary({}))) == []
+    assert terminal_tables(Summary({}), []) == []
     assert plain_tables(Summary({})) == []

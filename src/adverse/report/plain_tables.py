@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.plain_metrics import PLAIN_METRICS
@@ -35,21 +35,23 @@ def plain_tables(summary: Summary) -> list[Table]:
     return [_table(summary, sut, [row for row in rows if row["sut"] == sut]) for sut in suts]
 
 
-def terminal_tables(summary: Summary) -> Iterator[Table]:
-    """Yield what fits the terminal: all metrics of a single SUT, of several recall and false positives."""
+def terminal_tables(summary: Summary, plain: Sequence[Table]) -> list[Table]:
+    """Return what fits the terminal: all metrics of a single SUT, of several recall and false positives.
+
+    `plain` are the tables of each SUT.
+    """
     rows = summary.data.get("plain_metrics", ())
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
-    if len(suts) == 1:
-        yield from plain_tables(summary)
     if len(suts) <= 1:
-        return
+        return list(plain)
     columns = (Column("mutation", align="left"), *(Column(sut) for sut in suts))
     lines, groups = _lines(rows, lambda by_sut: [_brief(by_sut.get(sut)) for sut in suts])
     title = f"recall, and false positives per image, {operating_words(summary)}"
     more = "precision, F1 and AP: results/plain_metrics.csv and the report"
     width = min(LONGEST_ID, max(len(str(line[0].value)) for line in lines)) + BORDERS
     count = max(1, (WIDTH - width) // CELL_WIDTH)
-    yield from Table("plain metrics", title, columns, lines, (), groups, caption=more).abreast(count)
+    table = Table("plain metrics", title, columns, lines, (), groups, caption=more)
+    return list(table.abreast(count))
 
 
 def plain_answer(summary: Summary) -> list[str]:

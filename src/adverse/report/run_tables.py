@@ -15,7 +15,7 @@ from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import summary_interval
 from adverse.report.stops import tolerance_words
-from adverse.report.table import Cell, Row, Table, columns
+from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.text import SCORE_WORDS, shown
 
 NO_ORDER = "no order can be told"
@@ -42,6 +42,35 @@ def level_tables(summary: Summary) -> list[Table]:
         )
         for level in levels
     ]
+
+
+CONDITIONS = {ANY_MILD: "any mild mutation", ANY: "any mutation"}
+
+
+def levels_table(summary: Summary) -> Table | None:
+    """Return SUTs x levels: areas un-mutated and in the worst cases; None where there are no levels."""
+    if summary.data["task"] != "detection" or not summary.rows:
+        return None
+    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows))
+    suts = list(dict.fromkeys(str(row["sut"]) for row in summary.rows))
+    rows = {(row["sut"], row["level"], row["setting"]): row for row in summary.rows}
+    baseline = str(summary.rows[0]["setting"])
+    lines: list[tuple[Cell, ...]] = []
+    groups: dict[int, str] = {}
+    records: list[dict[str, Any]] = []
+    for condition, words in {baseline: "un-mutated", **CONDITIONS}.items():
+        groups[len(lines)] = words
+        for sut in suts:
+            mine = [rows.get((sut, level, condition)) for level in levels]
+            lines.append((Cell(sut), *(_figure(row, "robust_area", "robustness") for row in mine)))
+            areas = {level: row and row["robust_area"] for level, row in zip(levels, mine, strict=True)}
+            records.append({"condition": condition, "sut": sut, **areas})
+    title = "all levels: area un-mutated, and in the worst case of clean and mutated"
+    headings = (
+        Column("SUT", align="left"),
+        *(Column(level.replace("/", " "), ".3f") for level in levels),
+    )
+    return Table("levels", title, headings, tuple(lines), tuple(records), groups)
 
 
 def metric_tables(summary: Summary) -> list[Table]:
