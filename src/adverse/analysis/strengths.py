@@ -27,13 +27,18 @@ def magnitude_rows(store: Store, registry: Registry) -> list[dict[str, Any]]:
     """Return the histogram over the pixels of people in test images, for every contextual setting."""
     simple = {plugin.name: plugin.simple for plugin in registry.all("mutation")}
     truth, frames = store.truth, store.frames
+    contextual = [
+        setting
+        for setting in store.run.mutations
+        if len(setting.steps) == 1 and simple.get(setting.steps[0].mutation) is not None
+    ]
+    depth_m, pixels = store.truth_depth_quantiles_m(setting.id for setting in contextual)
+    people = np.flatnonzero(frames.test[truth.frame] & ~truth.ignore & (pixels > 0))
     rows: list[dict[str, Any]] = []
-    for setting in store.run.mutations:
-        magnitude = simple.get(setting.steps[0].mutation)
-        if len(setting.steps) > 1 or magnitude is None:
+    for setting in contextual:
+        magnitude = simple[setting.steps[0].mutation]
+        if magnitude is None:
             continue
-        depth_m, pixels = store.truth_depth_quantiles_m(setting.id)
-        people = np.flatnonzero(frames.test[truth.frame] & ~truth.ignore & (pixels > 0))
         values = magnitude.at(depth_m[people].astype(np.float64), **setting.steps[0].options)
         known = np.isfinite(values)
         if not known.any():

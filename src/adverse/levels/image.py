@@ -21,7 +21,7 @@ ROC_A, ROC_B = "ROC_A", "ROC_B"
 
 @level(
     title="single images",
-    sentence="This level judges boxes on single images.",
+    sentence="This level judges boxes on single images; ROC_B has false alarms only where nobody is.",
     variants=(ROC_A, ROC_B),
     safety="targets found",
     efficiency="false alarms avoided",

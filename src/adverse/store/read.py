@@ -7,6 +7,7 @@ table, so that nothing downstream depends on how the work was cut or in which or
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -187,21 +188,23 @@ class Store:
                 depths[row] = by_frame[int(frame)][place]
         return depths
 
-    def truth_depth_quantiles_m(self, setting: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def truth_depth_quantiles_m(
+        self, settings: Iterable[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return quantiles of depth inside true boxes (N,Q), and of how many pixels each box has them (N,).
 
-        They are recorded under settings that go by depth, by every SUT that saw the mutated image; NaN and 0
-        where nothing is.
+        They are recorded under `settings` that go by depth, all alike, by every SUT that saw the mutated
+        image, so those of the first that has any are read; NaN and 0 where nothing is.
         """
         quantiles = np.full((len(self.truth.frame), DEPTH_QUANTILES), np.nan, np.float32)
         pixels = np.zeros(len(self.truth.frame), np.int64)
-        for sut in self.suts:
+        for setting, sut in itertools.product(settings, self.suts):
             table = self._detections.select(
                 "d.frame, d.truth_depth_quantiles, d.truth_depth_pixels",
                 self._detections.cells_of(sut=sut, settings=[setting]),
                 "WHERE d.truth_depth_quantiles IS NOT NULL",
             )
-            if table is None:
+            if table is None or not table.num_rows:
                 continue
             count = pc.list_value_length(table["truth_depth_pixels"]).to_numpy()
             number = pc.list_flatten(table["truth_depth_pixels"]).to_numpy()
@@ -211,8 +214,7 @@ class Store:
             rows = np.flatnonzero(first[self.truth.frame] >= 0)
             at = first[self.truth.frame[rows]] + self.truth.place[rows]
             quantiles[rows], pixels[rows] = every.reshape(-1, DEPTH_QUANTILES)[at], number[at]
-            if np.isfinite(quantiles[:, 0]).all():
-                break
+            break
         return quantiles, pixels
 
     def answers(
