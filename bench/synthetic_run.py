@@ -25,7 +25,7 @@ from adverse.seeds import generator
 from adverse.store.durable import write_file
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.records import OF_OTHER_TASKS, SCHEMA, table_bytes
+from adverse.store.records import DEPTH_QUANTILES, OF_OTHER_TASKS, SCHEMA, table_bytes
 from adverse.store.run import setting_entry
 from adverse.study.provenance import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
@@ -290,7 +290,29 @@ def _unit(
         "depths": pa.ListArray.from_arrays(offsets, pa.array(depth[order].astype(np.float32))),
     }
     other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in OF_OTHER_TASKS}
-    return pa.table({**columns, **other}, schema=SCHEMA)
+    return pa.table({**columns, **_inside_boxes(frames, settings, suts), **other}, schema=SCHEMA)
+
+
+def _inside_boxes(frames: tuple[Frame, ...], settings: list[str], suts: list[str]) -> dict[str, pa.Array]:
+    """Return the depth inside the true boxes, one and the same for each person, under haze and defocus."""
+    by_depth = np.array([setting.startswith(("haze", "defocus")) for setting in settings])
+    recorded = np.tile(np.repeat(by_depth, len(suts)), len(frames))
+    depths = [_depths(frame) for frame in frames]
+    people = np.repeat([len(depth) for depth in depths], len(settings) * len(suts)) * recorded
+    times = int(by_depth.sum()) * len(suts)
+    depth = np.concatenate([np.tile(depth, times) for depth in depths]).astype(np.float32)
+    offsets, missing = (
+        pa.array(np.concatenate([[0], np.cumsum(people)]).astype(np.int32)),
+        pa.array(~recorded),
+    )
+    quantiles = pa.FixedSizeListArray.from_arrays(np.repeat(depth, DEPTH_QUANTILES), DEPTH_QUANTILES)
+    pixels = pa.array(np.full(len(depth), 1000, np.int32))
+    return {
+        "truth_depth_quantiles": pa.ListArray.from_arrays(
+            offsets, quantiles, type=SCHEMA.field("truth_depth_quantiles").type, mask=missing
+        ),
+        "truth_depth_pixels": pa.ListArray.from_arrays(offsets, pixels, mask=missing),
+    }
 
 
 def _depths(frame: Frame) -> NDArray[np.float64]:

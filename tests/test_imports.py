@@ -43,8 +43,8 @@ serving: errors
 store: content errors types
 strict_json: errors
 strict_yaml: errors type_words
-study: adverse content data depth errors marks mutations plugins processes robot store strict_yaml suts
-    types visual
+study: adverse content data depth errors marks mutations plugins processes robot seeds store strict_yaml
+    suts types visual
 suts: content errors plugins processes strict_json types user_files
 types: errors
 user_files: content errors

@@ -143,8 +143,9 @@ class LevelMark:
 
     Rows of results are called `level/variant`, or by the level alone where it has no `variants`. `hits` comes
     after the number of hits, as in "3 of 5 found"; where each log is a single trial, `per_log` says instead
-    how it ended, (well, badly). `exact` levels return Events, so that they can be evaluated at every score;
-    `drives` levels have closed-loop playbacks to show.
+    how it ended, (well, badly). `safety` and `efficiency` say on the axes of charts what all of them would
+    be, as in "safety: stops in time"; empty: nothing more. `exact` levels return Events, so that they can be
+    evaluated at every score; `drives` levels have closed-loop playbacks to show.
     """
 
     title: str
@@ -155,6 +156,8 @@ class LevelMark:
     cost: Cost = "alarms"
     exact: bool = False
     drives: bool = False
+    safety: str = ""
+    efficiency: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,9 @@ from adverse.analysis.failures import (
     UNDETECTABLE,
     by_visible_change,
     failure_rows,
-    prediction_rows,
     sut_failures,
     typical_frame,
 )
-from adverse.curves.predict import ScoreTable, predict_contextual
 from adverse.data.images import write_image
 from adverse.store.read import Store, finished
 
@@ -295,21 +293,3 @@ def test_the_typical_frame_has_somebody_tall(store: Store) -> None:
     tall = heights[len(heights) * 3 // 4][0]
     frame = store.frames.ids.index(typical_frame(store))
     assert tall in (store.truth.boxes[:, 3] - store.truth.boxes[:, 1])[store.truth.frame == frame]
-
-
-def test_predictions_are_those_of_the_first_level_that_has_both_families() -> None:
-    settings = ("identity", "alpha_blend(alpha=0.1)", "haze(beta=1)", "haze(beta=2)", "haze(beta=3)")
-    scores = 0.2 + 0.6 * np.random.default_rng(3).random((5, 4))
-    suts = ("a", "b", "c", "d")
-    rows: list[dict[str, Any]] = [
-        {"sut": sut, "level": level, "setting": setting, "area": None if level == "first" else float(value)}
-        for level in ("first", "second", "third")
-        for setting, line in zip(settings, scores, strict=True)
-        for sut, value in zip(suts, line, strict=True)
-    ]
-    wanted = predict_contextual(
-        ScoreTable(("baseline", *settings[1:]), suts, scores), simple="alpha_blend", contextual="haze"
-    )
-    found = list(prediction_rows(rows))
-    assert {row["level"] for row in found} == {"second"}
-    assert {row["sut"]: row["r2"] for row in found} == {sut: one.r2 for sut, one in wanted.suts.items()}

@@ -50,6 +50,19 @@ def test_every_number_of_the_tables_is_that_of_the_results(run: Path, page: str)
             assert shown[key] == text, key
 
 
+def test_the_table_of_adr_is_that_of_the_results(run: Path, page: str) -> None:
+    rows = json.loads((run / "results" / "summary.json").read_text())["adr"]
+    (table,) = (lines for caption, lines in read(page).tables.items() if caption.startswith("ADR:"))
+    cells = {
+        (sut, line[0]): text for line in table[1:] for sut, text in zip(table[0][1:], line[1:], strict=False)
+    }
+    assert {key: text for key, text in cells.items() if text} == {
+        (row["sut"], row["setting"]): f"{row['adr']:.3f}" for row in rows
+    }
+    survives = [row["share"] for row in rows if row["group"] != "baseline" and row["share"] is not None]
+    assert all(f"{share:.1%} of its baseline survives" in page for share in survives)
+
+
 def test_the_twins_hold_every_digit(run: Path, page: str) -> None:
     summary = json.loads((run / "results" / "summary.json").read_text())
     text = (run / "report_tables" / "image_ROC_B.csv").read_text()

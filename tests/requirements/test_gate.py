@@ -135,10 +135,11 @@ def test_false_positives_have_a_ceiling(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("setting", "covered"), [("AnyMild", 2), ("Any", 3)])
-def test_a_plain_metric_under_any_mutation_is_that_under_each(
-    run: Path, tmp_path: Path, setting: str, covered: int
+@pytest.mark.parametrize("measure", ["recall", "adr"])
+def test_a_metric_under_any_mutation_is_that_under_each(
+    run: Path, tmp_path: Path, setting: str, covered: int, measure: str
 ) -> None:
-    found = verdicts(run, tmp_path, {"measure": "recall", "setting": setting, "sut": "keen", "at_least": 0.1})
+    found = verdicts(run, tmp_path, {"measure": measure, "setting": setting, "sut": "keen", "at_least": 0.1})
     assert len(found) == covered
     assert len({one.name for one in found}) == covered
 

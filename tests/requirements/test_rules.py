@@ -75,6 +75,12 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {measure: rPC, at_least: 5, bound: upper}", "bound upper does not", "line 2", "lower"),
         ("rules:\n  - {measure: recall, at_least: 0.9}", "recall needs setting:", "line 2", "baseline"),
         (
+            "rules:\n  - {measure: adr, setting: Any, at_most: 0.9}",
+            "at_most is the wrong way round for adr",
+            "line 2",
+            "at_least: 0.9",
+        ),
+        (
             "rules:\n  - {measure: recall, setting: Any, at_most: 0.9}",
             "at_most is the wrong way round for recall",
             "line 2",

@@ -28,38 +28,66 @@ from adverse.levels.image import ROC_A, image_outcomes
 from adverse.levels.match import HIT, MatchedDetections, false_scores
 from adverse.levels.outcomes import Outcomes, standardize
 from adverse.store.read import Store
+from adverse.store.tables import FAULT, QUARANTINED
 
 
 def adr_rows(
     store: Store, detections: SutDetections, statuses: Mapping[str, Status], resamples: Resamples | None
 ) -> list[dict[str, Any]]:
-    """Return the ADR of every setting, with its interval and what it rests on."""
+    """Return the ADR of every setting, with its interval and what it rests on.
+
+    `share` is what is left of the baseline's ADR on the same frames; None where that is 0.
+    """
     counted = detections.counted(detections.baseline)
     false = false_scores(detections.settings[detections.baseline], counted)
     thresholds = standardize(false, int(counted.sum()), np.array(REFERENCES)).thresholds
-    found: dict[str, Outcomes] = {}
-    for setting, matched in detections.settings.items():
-        outcomes = image_outcomes(matched, store.truth, store.frames, thresholds, detections.counted(setting))
-        found[setting] = outcomes[ROC_A]
+
+    def outcomes(setting: str, counted: NDArray[np.bool_]) -> Outcomes:
+        matched = detections.settings[setting]
+        return image_outcomes(matched, store.truth, store.frames, thresholds, counted)[ROC_A]
+
+    found = {setting: outcomes(setting, detections.counted(setting)) for setting in detections.settings}
+    whole = {
+        setting: _adr(
+            found[detections.baseline]
+            if np.array_equal(detections.counted(setting), counted)
+            else outcomes(detections.baseline, detections.counted(setting) & counted)
+        )
+        for setting in found
+    }
     wanted: dict[str, Quantity] = {
         setting: Recall(Ratios(each.hits, each.truths, each.cost, each.exposure))
         for setting, each in found.items()
         if each.truths.any()
     }
     sure = intervals(wanted, resamples) if resamples is not None and wanted else {}
-    return [
-        {
-            "sut": detections.sut,
-            "setting": setting,
-            "status": statuses[setting] if each.truths.any() else "insufficient",
-            "logs": int(np.count_nonzero(each.truths)),
-            "frames": int(each.exposure.sum()),
-            "people": int(each.truths.sum()),
-            "adr": float(each.safety().mean()) if each.truths.any() else None,
-            "adr_interval": plain_interval(sure.get(setting)),
-        }
-        for setting, each in found.items()
-    ]
+    rows = []
+    for setting, each in found.items():
+        answers = detections.settings[setting].answers
+        tested = answers.status[store.frames.test[answers.frame]]
+        value, before = _adr(each), whole[setting]
+        rows.append(
+            {
+                "sut": detections.sut,
+                "setting": setting,
+                "group": store.groups[setting],
+                "status": "insufficient" if value is None else statuses[setting],
+                "logs": int(np.count_nonzero(each.truths)),
+                "frames": int(each.exposure.sum()),
+                "people": int(each.truths.sum()),
+                "quarantined": int((tested == QUARANTINED).sum()),
+                "faults": int((tested == FAULT).sum()),
+                "adr": value,
+                "adr_interval": plain_interval(sure.get(setting)),
+                "share": value / before if value is not None and before else None,
+            }
+        )
+    return rows
+
+
+def _adr(outcomes: Outcomes) -> float | None:
+    """Return the mean recall over the reference rates; None where there is nobody."""
+    return float(outcomes.safety().mean()) if outcomes.truths.any() else None
 
 
 REQUIRED = pa.schema(

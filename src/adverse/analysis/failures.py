@@ -1,6 +1,6 @@
-"""Which failures and frames of a run are worth a look, and how well contextual mutations are predicted.
+"""Which failures and frames of a run are worth a look.
 
-All are decided here and not on a page, so that every page and every script has the same ones.
+They are decided here and not on a page, so that every page and every script has the same ones.
 
 A failure is a person whom a SUT finds on the clean image at `fpr_max` or less, and no more under a mutation.
 The gallery has each person once - of a track only one frame, where the data tell who is who - and each log
@@ -10,7 +10,7 @@ twice at most, however many people, SUTs and mutations fail there.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,7 @@ from numpy.typing import NDArray
 from adverse.analysis.detection_rates import best_scores
 from adverse.analysis.detections import SutDetections
 from adverse.analysis.plain_metrics import threshold_at
-from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import RECORDED, visual_changes
-from adverse.curves.predict import BASELINE, ScoreTable, family_of, predict_contextual
-from adverse.errors import AdverseError
 from adverse.store.read import Store
 from adverse.types import Image
 
@@ -39,8 +36,6 @@ LEAST_VISUAL_CHANGE = 0.01
 """The same where visual change was measured."""
 NEAR = 0.2
 """From this overlap on a detection points at a person, though it is no match."""
-PREDICTED = (("gaussian_blur", "defocus"), ("alpha_blend", "haze"))
-"""A simple mutation, and the contextual one that is predicted from it."""
 
 
 def sut_failures(store: Store, detections: SutDetections, required: pa.Table) -> list[dict[str, Any]]:
@@ -249,38 +244,3 @@ def typical_frame(store: Store) -> str:
         return store.frames.ids[int(np.flatnonzero(store.frames.test)[0])]
     height = (truth.boxes[:, 3] - truth.boxes[:, 1])[mine]
     return store.frames.ids[int(truth.frame[mine[np.argsort(height, kind="stable")[len(mine) * 3 // 4]]])]
-
-
-def prediction_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield how well contextual mutations are predicted from simple ones, at the first level with both."""
-    for simple, contextual in PREDICTED:
-        for level in dict.fromkeys(str(row["level"]) for row in rows):
-            table = _score_table(rows, level)
-            if table is None or not {simple, contextual} <= set(map(family_of, table.settings)):
-                continue
-            try:
-                predictions = predict_contextual(table, simple=simple, contextual=contextual)
-            except AdverseError:
-                continue
-            for sut, prediction in predictions.suts.items():
-                yield {
-                    "sut": sut,
-                    "level": level,
-                    "simple": simple,
-                    "contextual": contextual,
-                    "r2": prediction.r2,
-                    "squared_correlation": prediction.squared_correlation,
-                }
-            break
-
-
-def _score_table(rows: Sequence[Mapping[str, Any]], level: str) -> ScoreTable | None:
-    """Return the areas of a level as a table that predictions can be made from; None if one is missing."""
-    rows = [row for row in rows if row["level"] == level and row["setting"] not in (ANY, ANY_MILD)]
-    suts = tuple(dict.fromkeys(str(row["sut"]) for row in rows))
-    settings = tuple(dict.fromkeys(str(row["setting"]) for row in rows))
-    values = {(row["setting"], row["sut"]): row["area"] for row in rows}
-    scores = [[values.get((setting, sut)) for sut in suts] for setting in settings]
-    if any(value is None for line in scores for value in line) or any(not value for value in scores[0]):
-        return None
-    return ScoreTable((BASELINE, *settings[1:]), suts, np.array(scores, np.float64), where=f"level {level}")

@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
-from adverse.analysis.failures import failure_rows, prediction_rows
+from adverse.analysis.failures import failure_rows
 from adverse.analysis.loop import stop_rule
+from adverse.analysis.predictions import predictions, run_scores
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes
 from adverse.analysis.tasks import METRICS, score_task
 from adverse.curves.bootstrap import Resamples
+from adverse.curves.predict import ScoreTable
 from adverse.curves.ranking import Ranking, changes, rank
 from adverse.errors import DataError, PluginError, StoreError, StudyError
 from adverse.levels.context import run_context
@@ -107,6 +109,11 @@ def read_summary(store: Store) -> Summary:
     return Summary(json.loads(path.read_text()))
 
 
+def read_run_scores(store: Store) -> ScoreTable:
+    """Read the ADR of a run, for predictions of one mutation from another."""
+    return run_scores(store.run, read_summary(store).data.get("adr", ()))
+
+
 def no_results(store: Store) -> StoreError:
     """Return the error for a run that was not analysed yet."""
     return StoreError(
@@ -169,7 +176,7 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
                 replace(result, curves=None, outcomes=None, shared=None, required=None, stops=None)
             )
     troubles, retries = store.troubles(), store.retries()
-    lists = _lists(done, magnitude_rows(store, context.localized_m, known))
+    lists = _lists(done, magnitude_rows(store, known))
     ranked = _ranked(done, store.run.baseline.id)
     if resamples is not None and len(done) > 1:
         lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
@@ -177,7 +184,7 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
     lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
     summary["failures"] = failure_rows(store, failures)
-    summary["predictions"] = list(prediction_rows(summary["rows"]))
+    summary |= predictions(store.run, lists["adr"])
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
     files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}

@@ -1,10 +1,10 @@
 """How strong a contextual mutation really is on people: the simple magnitude that applies at their depth.
 
-Defocus is blur by depth and haze is blending by depth, so at a person's depth each comes to a blur radius or
+Defocus is blur by depth and haze is blending by depth, so at a pixel's depth each comes to a blur radius or
 an alpha; what it comes to a mutation declares itself (`@mutation(simple=...)`). The histogram of these over
-all true boxes stands beside the weights of `adverse predict`, which says which simple settings predict the
-contextual one (Pezzementi et al. 2018, IV-B and figure 8). The depth of a person is that of the box as the
-Localizer sees it or, where the run has none, of the annotated place.
+the pixels of all true boxes stands beside the weights of the predictions, which say which simple settings
+predict the contextual one (Pezzementi et al. 2018, IV-B and figure 8). Depth inside the boxes is that which
+the mutation had; a record keeps quantiles of it, each of which stands for an equal share of the box's pixels.
 
 Beside it stands what people see of each setting, where the study had it measured: median and range over
 frames.
@@ -16,7 +16,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adverse.plugins import Registry
 from adverse.store.read import Store
@@ -24,43 +23,41 @@ from adverse.store.read import Store
 BINS = 20
 
 
-def magnitude_rows(
-    store: Store, localized_m: NDArray[np.float64], registry: Registry
-) -> list[dict[str, Any]]:
-    """Return the histogram over the people of the test images for every contextual setting that ran."""
+def magnitude_rows(store: Store, registry: Registry) -> list[dict[str, Any]]:
+    """Return the histogram over the pixels of people in test images, for every contextual setting."""
     simple = {plugin.name: plugin.simple for plugin in registry.all("mutation")}
     truth, frames = store.truth, store.frames
-    people = frames.test[truth.frame] & ~truth.ignore
-    depth = np.where(np.isfinite(localized_m), localized_m, _annotated_depths_m(store))[people]
-    known = depth[depth > 0]
-    log = frames.log[truth.frame[people]][depth > 0]
+    contextual = [
+        setting
+        for setting in store.run.mutations
+        if len(setting.steps) == 1 and simple.get(setting.steps[0].mutation) is not None
+    ]
+    depth_m, pixels = store.truth_depth_quantiles_m(setting.id for setting in contextual)
+    people = np.flatnonzero(frames.test[truth.frame] & ~truth.ignore & (pixels > 0))
     rows: list[dict[str, Any]] = []
-    for setting in store.run.mutations:
-        magnitude = simple.get(setting.steps[0].mutation)
-        if len(setting.steps) > 1 or magnitude is None or not len(known):
+    for setting in contextual:
+        magnitude = simple[setting.steps[0].mutation]
+        if magnitude is None:
             continue
-        values = magnitude.at(known, **setting.steps[0].options)
-        top = magnitude.highest or max(float(values.max()), 1e-9)
-        counts, edges = np.histogram(values, bins=BINS, range=(0.0, top))
+        values = magnitude.at(depth_m[people].astype(np.float64), **setting.steps[0].options)
+        known = np.isfinite(values)
+        if not known.any():
+            continue
+        weight = np.repeat(pixels[people] / depth_m.shape[1], depth_m.shape[1]).reshape(values.shape)
+        top = magnitude.highest or max(float(values[known].max()), 1e-9)
+        counts, edges = np.histogram(values[known], bins=BINS, range=(0.0, top), weights=weight[known])
         heads = {
             "setting": setting.id,
             "magnitude": magnitude.option,
-            "logs": len(np.unique(log)),
-            "of": len(known),
+            "logs": len(np.unique(frames.log[truth.frame[people]])),
+            "people": len(people),
+            "pixels": int(pixels[people].sum()),
         }
         rows += [
-            {**heads, "from": float(low), "to": float(high), "people": int(n), "share": int(n) / len(known)}
-            for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
+            {**heads, "from": float(low), "to": float(high), "share": float(part)}
+            for low, high, part in zip(edges[:-1], edges[1:], counts / weight[known].sum(), strict=True)
         ]
     return rows
-
-
-def _annotated_depths_m(store: Store) -> NDArray[np.float64]:
-    """Return how far ahead of the camera annotated places are; NaN where there is no place or no pose."""
-    truth = store.truth
-    pose = store.frames.poses[truth.frame]
-    away: NDArray[np.float64] = np.einsum("ni,ni->n", truth.positions_m - pose[:, :3, 3], pose[:, :3, 2])
-    return away
 
 
 RECORDED = "visual_change_"

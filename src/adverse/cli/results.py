@@ -244,7 +244,9 @@ def bench_table(
 ScoresPath = Annotated[
     Path,
     typer.Argument(
-        metavar="SCORES.csv", help="First column: setting id; one column for each SUT; a row named baseline."
+        metavar="SCORES",
+        help="The folder of an analysed run, of which ADR is taken; or a CSV file. First column: setting id; "
+        "one column for each SUT; a row named baseline.",
     ),
 ]
 Simple = Annotated[str, typer.Option(help="The mutation to predict from, such as gaussian_blur.")]
@@ -258,13 +260,17 @@ def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: 
     less none.
 
     \b
-    Example:
+    Examples:
+        adverse predict runs/orchard --simple gaussian_blur --contextual defocus
         adverse predict scores.csv --simple gaussian_blur --contextual defocus
     """
+    from adverse.analysis.results import read_run_scores
     from adverse.curves.predict import predict_contextual, read_table
     from adverse.report.run_tables import prediction_table
+    from adverse.store.read import finished
 
-    prediction = predict_contextual(read_table(table), simple=simple, contextual=contextual)
+    scores = read_run_scores(finished(table)) if table.is_dir() else read_table(table)
+    prediction = predict_contextual(scores, simple=simple, contextual=contextual)
     if as_json:
         typer.echo(json.dumps(prediction.plain(), indent=1))
         return

@@ -29,6 +29,8 @@ Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="The run folder. [default: runs/NAME beside the study]")
 ]
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
+LEVELS_ABREAST = 5
+"""Columns of a table of levels that fit a terminal of 80 characters."""
 NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Skip the data files.")]
 
 
@@ -168,6 +170,11 @@ def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | 
     tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))
+    if tables.side_by_side:
+        for table in tables.side_by_side.abreast(LEVELS_ABREAST):
+            console.print(table.terminal())
+    if tables.adr:
+        console.print(tables.adr.terminal(shares=True))
     for table in terminal_tables(summary, tables.plain):
         console.print(table.terminal())
     for line in remarks(summary):

@@ -3,7 +3,9 @@
 Defocus is blur that depends on depth, haze is blending that does. If what a SUT loses under blur tells what
 it will lose under defocus, depth need not be known to test for it. Each contextual setting gets a model of
 its own: the score is a sum, with weights >= 0, of the scores under the simple mutation's settings, all
-relative to the SUT's baseline. The weights are fitted on all SUTs but one and tried on that one.
+relative to the SUT's baseline. The un-mutated score, 1 in these terms, is the simple mutation at strength 0
+and has a weight like the others: where depth leaves a person untouched it is what applies. The weights are
+fitted on all SUTs but one and tried on that one.
 
 A table of scores from a CSV file: one row per setting, one of them the baseline; one column per SUT.
 """
@@ -181,7 +183,7 @@ class Prediction:
     `r2` is 1 - (squared errors) / (squared deviations from this SUT's own mean) over all contextual
     settings: 1 is perfect, 0 no better than the mean, below 0 worse. `squared_correlation` forgives a wrong
     offset or scale. Both are None where the observed scores do not vary (and the second also where the
-    predicted do not). `weights` (C, number of simple settings) were fitted without this SUT.
+    predicted do not). `weights` (C, P) of the simple settings were fitted without this SUT.
     """
 
     observed: NDArray[np.float64]
@@ -193,17 +195,22 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The predictions for every SUT, and the settings they are about."""
+    """The predictions for every SUT, and the settings they are about.
+
+    `simple` (P) begins with the baseline, which is strength 0; `weights` (C, P) were fitted on all SUTs.
+    """
 
     simple: tuple[str, ...]
     contextual: tuple[str, ...]
     suts: Mapping[str, Prediction]
+    weights: NDArray[np.float64]
 
     def plain(self) -> dict[str, Any]:
         """Return everything as plain lists and numbers, for JSON."""
         return {
             "simple": list(self.simple),
             "contextual": list(self.contextual),
+            "weights": self.weights.tolist(),
             "suts": {
                 sut: {
                     "r2": one.r2,
@@ -219,7 +226,8 @@ class Predictions:
 
 def predict_contextual(table: ScoreTable, *, simple: str, contextual: str) -> Predictions:
     """Predict the settings of one family from those of another, leaving one SUT out at a time."""
-    sources, targets = _family(table, simple, "simple"), _family(table, contextual, "contextual")
+    sources = (BASELINE, *_family(table, simple, "simple"))
+    targets = _family(table, contextual, "contextual")
     if len(table.suts) < LEAST_SUTS:
         raise DataError(
             "too few SUTs to leave one out",
@@ -230,14 +238,22 @@ def predict_contextual(table: ScoreTable, *, simple: str, contextual: str) -> Pr
         )
     known, wanted = table.relative(sources), table.relative(targets)
     return Predictions(
-        sources, targets, {sut: _left_out(known, wanted, index) for index, sut in enumerate(table.suts)}
+        sources,
+        targets,
+        {sut: _left_out(known, wanted, index) for index, sut in enumerate(table.suts)},
+        _fitted(known, wanted),
     )
+
+
+def _fitted(known: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights >= 0 (C, P) that come closest to `wanted` (SUTs, C) from `known` (SUTs, P)."""
+    return np.array([nnls(known, wanted[:, target])[0] for target in range(wanted.shape[1])])
 
 
 def _left_out(known: NDArray[np.float64], wanted: NDArray[np.float64], sut: int) -> Prediction:
     """Predict row `sut` of `wanted` (SUTs, C) from that of `known` (SUTs, P), learning from all others."""
     others = np.arange(len(known)) != sut
-    weights = np.array([nnls(known[others], wanted[others, target])[0] for target in range(wanted.shape[1])])
+    weights = _fitted(known[others], wanted[others])
     predicted = weights @ known[sut]
     observed = wanted[sut]
     deviation = observed - observed.mean()

@@ -19,7 +19,14 @@ from adverse.store.tables import Frames, TruthTable
 ROC_A, ROC_B = "ROC_A", "ROC_B"
 
 
-@level(title="single images", variants=(ROC_A, ROC_B), exact=True)
+@level(
+    title="single images",
+    sentence="This level judges boxes on single images; ROC_B has false alarms only where nobody is.",
+    variants=(ROC_A, ROC_B),
+    safety="targets found",
+    efficiency="false alarms avoided",
+    exact=True,
+)
 def image(given: LevelInput) -> dict[str, Events]:
     """Evaluate the detections alone, per image: ROC_A and ROC_B."""
     return image_events(given.matched, given.truth, given.frames, given.thresholds, given.counted)

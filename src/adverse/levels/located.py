@@ -26,9 +26,11 @@ RIGHT_WITHIN_M = 1.0
 
 @level(
     title="people as places on the ground",
-    sentence="This level judges places on the ground within reach of the robot, not boxes. ",
+    sentence="This level judges places on the ground within reach of the robot, not boxes.",
     needs=("depth", "pose", "camera"),
     variants=(ANNOTATED, LOCALIZED),
+    safety="targets in reach found",
+    efficiency="false alarms avoided",
     exact=True,
 )
 def located(given: LevelInput) -> dict[str, Events]:

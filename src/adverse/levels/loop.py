@@ -35,11 +35,13 @@ somebody's safety radius on; where it brakes, that is the speed at which it cros
 
 @level(
     title="what the robot does",
-    sentence="This level judges whole logs: whether the robot stops in time, and what it loses. ",
+    sentence="This level judges whole logs: whether the robot stops in time, and what it loses.",
     needs=("depth", "pose", "camera", "robot", "motion"),
     variants=(ANNOTATED, LOCALIZED),
     per_log=("stops in time", "does NOT stop in time"),
     cost="time",
+    safety="stops in time",
+    efficiency="time not lost",
     drives=True,
 )
 def loop(given: LevelInput) -> dict[str, Outcomes]:

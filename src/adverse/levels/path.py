@@ -28,10 +28,12 @@ LENIENT_M = 5.0
 
 @level(
     title="people in the robot's way",
-    sentence="This level judges whole images: whether what is in the robot's way is seen in time. ",
+    sentence="This level judges whole images: whether what is in the robot's way is seen in time.",
     needs=("depth", "pose", "camera", "robot"),
     variants=(ANNOTATED, LOCALIZED),
     hits="images see what is in the way",
+    safety="images that see what is in the way",
+    efficiency="false alarms avoided",
     exact=True,
 )
 def path(given: LevelInput) -> dict[str, Events]:

@@ -159,13 +159,17 @@ def level(
     cost: Cost = "alarms",
     exact: bool = False,
     drives: bool = False,
+    safety: str = "",
+    efficiency: str = "",
     name: str | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a function `f(LevelInput) -> Outcomes` (or Events, or a dict of them by variant) as a level.
 
     `title` and `sentence` are its words, `needs` some of `LEVEL_NEEDS`; the rest is said by `LevelMark`.
     """
-    mark_of_level = LevelMark(title, sentence, variants, hits, per_log, cost, exact, drives)
+    mark_of_level = LevelMark(
+        title, sentence, variants, hits, per_log, cost, exact, drives, safety, efficiency
+    )
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
         called = name or plain.__name__

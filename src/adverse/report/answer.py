@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from adverse.analysis.choices import Best, best_sut
 from adverse.analysis.results import Summary
-from adverse.analysis.score import ANY, ANY_MILD
-from adverse.curves.ranking import LIKELY, equal, percent
+from adverse.curves.ranking import LIKELY, percent
 from adverse.report.intervals import summary_interval
-from adverse.report.run_tables import NO_ORDER
+from adverse.report.run_tables import CONDITIONS, NO_ORDER
 from adverse.report.stops import tolerance_words
 from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
@@ -17,26 +17,6 @@ from adverse.text import SCORE_WORDS, shown
 CONTEXTUAL = ("haze", "defocus")
 SURE = 0.95
 """The probability of being best from which a choice is called the best; below, probably the best."""
-CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst case of all mutations"}
-
-
-NO_RESAMPLES = "the study asks for no resamples of its logs"
-
-
-class Best(NamedTuple):
-    """The SUT with the largest area, and the probability that it is the best; None, and why, if unknown."""
-
-    sut: str
-    chance: float | None
-    why: str
-    equals: tuple[str, ...]
-    """All SUTs with that area."""
-    of: int
-    """How many SUTs there are."""
-    few: str
-    """Words about few logs, empty if there are enough."""
-    apart: bool
-    """Whether the intervals of its differences from the others leave out 0, as far as there are any."""
 
 
 def answers(summary: Summary) -> list[str]:
@@ -70,7 +50,7 @@ def untested(summary: Summary, run: Run) -> list[str]:
 def _of_level(summary: Summary, level: str) -> str:
     rows = {(row["sut"], row["setting"]): row for row in summary.rows if row["level"] == level}
     baseline = next(iter(rows))[1]
-    best = _best(summary, level, baseline)
+    best = best_sut(summary, level, baseline)
     if best is None:
         return ""
     sut = best.sut
@@ -81,14 +61,24 @@ def _of_level(summary: Summary, level: str) -> str:
     place = f"At level {level} ({words})" if words else f"At level {level}"
     text = f"{place} {_verdict(best, _value(row, 'area'))}."
     if len(best.equals) > 1:
-        return text
+        return f"{text}{_left_of_equals(rows, best)}"
     for condition, words in CONDITIONS.items():
         worst = rows.get((sut, condition))
         if worst is None or worst["robustness"] is None:
             continue
         text += f" {words.capitalize()} leaves {_share(worst)} of it"
-        other = _best(summary, level, condition)
+        other = best_sut(summary, level, condition)
         text += f"; {_then(other)}." if other is not None and sut not in other.equals else "."
+    return text
+
+
+def _left_of_equals(rows: Mapping[tuple[str, str], Mapping[str, Any]], best: Best) -> str:
+    """Say what the worst cases leave each of several SUTs that are equal un-mutated."""
+    text = ""
+    for condition, words in CONDITIONS.items():
+        known = [(sut, rows.get((sut, condition))) for sut in best.equals]
+        parts = [f"{shown(sut)} {_share(row)}" for sut, row in known if row and row["robustness"] is not None]
+        text += f" {words.capitalize()} leaves {', '.join(parts)} of it." if parts else ""
     return text
 
 
@@ -132,29 +122,6 @@ def _of_task(summary: Summary) -> Iterator[str]:
             continue
         worst = min(mine, key=lambda other: other["share"])
         yield f"{text}; at worst, under {shown(worst['setting'])}, {worst['share']:.0%} of that is left."
-
-
-def _best(summary: Summary, level: str, condition: str) -> Best | None:
-    """Return the SUT with the largest area under a condition; None where no area is defined."""
-    rows = {row["sut"]: row for row in summary.rows if (row["level"], row["setting"]) == (level, condition)}
-    areas = {str(sut): float(row["area"]) for sut, row in rows.items() if row["area"] is not None}
-    if not areas:
-        return None
-    first = max(areas, key=lambda sut: areas[sut])
-    chance, why = None, NO_RESAMPLES
-    for ranking in summary.data.get("rankings", ()):
-        if (ranking["level"], ranking["condition"]) == (level, condition) and ranking["places"]:
-            first, chance = ranking["places"][0]["sut"], ranking["places"][0]["best"]
-            why = ranking["why"]
-    equals = tuple(sut for sut in areas if equal(areas[sut], areas[first]))
-    interval = rows[first].get("area_interval") or {}
-    few = f", from {interval['why']}" if interval.get("status") == "few logs" else ""
-    apart = rows[first]["group"] != "baseline" or all(
-        (row["difference_interval"]["low"] or 0.0) > 0
-        for row in summary.data.get("differences", ())
-        if (row["level"], row["first"]) == (level, first)
-    )
-    return Best(first, chance, why, equals, len(rows), few, apart)
 
 
 def _value(row: Mapping[str, Any], name: str) -> str:

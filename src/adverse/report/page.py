@@ -18,11 +18,14 @@ from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
+from adverse.report.prediction_figures import prediction_figures
 from adverse.report.remarks import quality
 from adverse.report.requirements import verdict_answers, verdict_tables
 from adverse.report.run_tables import (
+    adr_table,
     hazard_table,
     level_tables,
+    levels_table,
     metric_tables,
     prediction_tables,
     ranking_table,
@@ -30,7 +33,7 @@ from adverse.report.run_tables import (
 )
 from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.table import Table
-from adverse.report.tradeoffs import figures
+from adverse.report.tradeoffs import figures, level_words
 from adverse.requirements.verdicts import Verdict, read_verdicts
 from adverse.store.folder import BENCHMARK, read_seals
 from adverse.store.read import Store, finished
@@ -82,7 +85,9 @@ class PageTables:
 
     coverage: HazardCoverage
     verdicts: Mapping[str, Sequence[Verdict]]
+    side_by_side: Table | None
     levels: Sequence[Table]
+    adr: Table | None
     plain: Sequence[Table]
     rankings: Table | None
     visual_change: Table | None
@@ -95,7 +100,7 @@ class PageTables:
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
-        optional = (self.rankings, self.visual_change)
+        optional = (self.side_by_side, self.adr, self.rankings, self.visual_change)
         return [
             *self.levels,
             *self.plain,
@@ -115,7 +120,9 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
     return PageTables(
         coverage,
         verdicts,
+        levels_table(summary),
         [*level_tables(summary), *metric_tables(summary)],
+        adr_table(summary),
         plain_tables(summary),
         ranking_table(summary),
         visual_change_table(summary),
@@ -155,13 +162,17 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         class_suts=store.suts,
         remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
         changes=list(summary.data.get("ranking_changes", ())),
+        side_by_side=tables.side_by_side,
         levels=tables.levels,
+        level_words={table.name: level_words(summary, table.name) for table in tables.levels},
+        adr=tables.adr,
         plain=tables.plain,
         operating_words=operating_words(summary) if tables.plain else "",
         rankings=tables.rankings,
         all_ranked=all(ranking["probability"] is not None for ranking in summary.data.get("rankings", ())),
         predictions=tables.predictions,
-        figures=list(figures(store)) if detection else [],
+        prediction_figures=list(prediction_figures(store, summary)) if detection else [],
+        figures=list(figures(store, summary)) if detection else [],
         marked=MARKED,
         failures=pictured,
         run_folder=store.folder.path,

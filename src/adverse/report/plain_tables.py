@@ -35,22 +35,23 @@ def plain_tables(summary: Summary) -> list[Table]:
     return [_table(summary, sut, [row for row in rows if row["sut"] == sut]) for sut in suts]
 
 
-def terminal_tables(summary: Summary, tables: Sequence[Table]) -> Sequence[Table]:
+def terminal_tables(summary: Summary, plain: Sequence[Table]) -> list[Table]:
     """Return what fits the terminal: all metrics of a single SUT, of several recall and false positives.
 
-    `tables` are those of `plain_tables`.
+    `plain` are the tables of each SUT.
     """
     rows = summary.data.get("plain_metrics", ())
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
     if len(suts) <= 1:
-        return tables
+        return list(plain)
     columns = (Column("mutation", align="left"), *(Column(sut) for sut in suts))
     lines, groups = _lines(rows, lambda by_sut: [_brief(by_sut.get(sut)) for sut in suts])
     title = f"recall, and false positives per image, {operating_words(summary)}"
     more = "precision, F1 and AP: results/plain_metrics.csv and the report"
     width = min(LONGEST_ID, max(len(str(line[0].value)) for line in lines)) + BORDERS
     count = max(1, (WIDTH - width) // CELL_WIDTH)
-    return list(Table("plain metrics", title, columns, lines, (), groups, caption=more).abreast(count))
+    table = Table("plain metrics", title, columns, lines, (), groups, caption=more)
+    return list(table.abreast(count))
 
 
 def plain_answer(summary: Summary) -> list[str]:

@@ -8,18 +8,21 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.curves.detection_rates import REFERENCES
 from adverse.curves.interval import interval_cells
 from adverse.curves.predict import Predictions
 from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
-from adverse.report.table import Cell, Row, Table, columns
+from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.text import SCORE_WORDS, shown
 
 NO_ORDER = "no order can be told"
 GROUP_WORDS = {"baseline": "", "mild": "mild", "severe": "severe", "worst": "worst case"}
-COUNTED = ("logs", "frames", "truths", "negative_frames", "quarantined", "faults")
+COUNTED = ("logs", "frames", "people", "truths", "negative_frames", "quarantined", "faults")
+HARDLY_LESS = 0.9
+"""A curve that ends with more efficiency than this trades none of it for safety."""
 NAMED_SETTINGS = 2
 """Settings that are named beside a hazard; the rest are counted, and named when looked at closely."""
 
@@ -38,9 +41,55 @@ def level_tables(summary: Summary) -> list[Table]:
             [row for row in summary.rows if row["level"] == level],
             "robust_area",
             "robustness",
+            caption=_ends_words(summary, level),
         )
         for level in levels
     ]
+
+
+def _ends_words(summary: Summary, level: str) -> str:
+    """Say whose un-mutated curve keeps its efficiency to the end: its area is its highest safety."""
+    flat = [
+        str(row["sut"])
+        for row in summary.rows
+        if (row["level"], row["group"]) == (level, "baseline")
+        and (row.get("least_efficiency") or 0.0) > HARDLY_LESS
+    ]
+    if not flat:
+        return ""
+    return (
+        f"{', '.join(flat)}: no sensitivity costs efficiency here, so the area is the safety at the most "
+        "sensitive end; what a threshold in use gives may be much less"
+    )
+
+
+CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst case of all mutations"}
+
+
+def levels_table(summary: Summary) -> Table | None:
+    """Return SUTs x levels: areas un-mutated and in the worst cases; None where there are no levels."""
+    if summary.data["task"] != "detection" or not summary.rows:
+        return None
+    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows))
+    suts = list(dict.fromkeys(str(row["sut"]) for row in summary.rows))
+    rows = {(row["sut"], row["level"], row["setting"]): row for row in summary.rows}
+    baseline = str(summary.rows[0]["setting"])
+    lines: list[tuple[Cell, ...]] = []
+    groups: dict[int, str] = {}
+    records: list[dict[str, Any]] = []
+    for condition, words in {baseline: "un-mutated", **CONDITIONS}.items():
+        groups[len(lines)] = words
+        for sut in suts:
+            mine = [rows.get((sut, level, condition)) for level in levels]
+            lines.append((Cell(sut), *(_figure(row, "robust_area", "robustness") for row in mine)))
+            areas = {level: row and row["robust_area"] for level, row in zip(levels, mine, strict=True)}
+            records.append({"condition": condition, "sut": sut, **areas})
+    title = "all levels: area un-mutated, and in the worst case of clean and mutated"
+    headings = (
+        Column("SUT", align="left"),
+        *(Column(level.replace("/", " "), ".3f") for level in levels),
+    )
+    return Table("levels", title, headings, tuple(lines), tuple(records), groups)
 
 
 def metric_tables(summary: Summary) -> list[Table]:
@@ -58,6 +107,16 @@ def metric_tables(summary: Summary) -> list[Table]:
     ]
 
 
+def adr_table(summary: Summary) -> Table | None:
+    """Return mutations x SUTs with the average detection rate; None where there is none."""
+    rows = summary.data.get("adr")
+    if not rows:
+        return None
+    title = f"ADR: average detection rate at {ADR_RATES}, {SURVIVES}"
+    return _matrix("ADR", title, rows, "adr", "share")
+
+
+ADR_RATES = f"{len(REFERENCES)} rates of false positives per image, {REFERENCES[0]:g} to {REFERENCES[-1]:g}"
 WORST_CASE = "area in the worst case of clean and mutated"
 SURVIVES = "and share of the baseline that survives"
 
@@ -163,7 +222,7 @@ def prediction_tables(summary: Summary) -> Iterator[Table]:
     predictions = summary.data.get("predictions", ())
     for contextual in dict.fromkeys(row["contextual"] for row in predictions):
         records = tuple(row for row in predictions if row["contextual"] == contextual)
-        title = f"{contextual} from {records[0]['simple']}, at level {records[0]['level']}"
+        title = f"ADR under {contextual} from that under {records[0]['simple']}"
         yield _fit_table(f"predict {contextual}", title, records)
 
 
@@ -187,7 +246,9 @@ def _between(places: Sequence[Row], number: int) -> str:
     return " = " if equal(places[number]["value"], places[number - 1]["value"]) else " > "
 
 
-def _matrix(name: str, title: str, rows: Sequence[Row], value: str, share: str) -> Table:
+def _matrix(
+    name: str, title: str, rows: Sequence[Row], value: str, share: str, *, caption: str = ""
+) -> Table:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
     lines: list[tuple[Cell, ...]] = []
     groups: dict[int, str] = {}
@@ -201,7 +262,7 @@ def _matrix(name: str, title: str, rows: Sequence[Row], value: str, share: str) 
             lines.append((Cell(setting, tone="" if words in ("mild", "severe") else "strong"), *cells))
     records = tuple(_flat(row) for row in rows)
     headings = columns("mutation", *suts, format=".3f")
-    return Table(name, title, headings, tuple(lines), records, groups)
+    return Table(name, title, headings, tuple(lines), records, groups, caption=caption)
 
 
 def _group(row: Row) -> str:

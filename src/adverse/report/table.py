@@ -132,7 +132,8 @@ class Table:
         """Return a table element, of a class if `kind` is given."""
         parts = [f'<table class="{kind}">' if kind else "<table>"]
         if titled:
-            parts.append(f"<caption>{_html(self.title)}</caption>")
+            note = f"<br><small>{_html(self.caption)}</small>" if self.caption else ""
+            parts.append(f"<caption>{_html(self.title)}{note}</caption>")
         heads = (_html_heading(column) for column in self.columns)
         parts.append(f"<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>")
         for number, row in enumerate(self.rows):

@@ -1,25 +1,30 @@
-"""Trade-off curves: safety over efficiency and both over sensitivity, the baseline and the worst cases."""
+"""Trade-off curves as charts: all SUTs on one ROC, the worst cases of each, and what a mutation leaves of it.
+
+The first is as figures 4 and 5 of Pezzementi et al. 2018, the last as the Robustness ROC of Pezzementi et al.
+2021: baseline, mutation and the worse of both at every threshold, whose area is what tables show.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from adverse.analysis.choices import worst_settings
+from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.analysis.thresholds import MARKED, ROUNDING
-from adverse.report.chart import Axis, Chart, Line, Panel, PanelSize
+from adverse.analysis.thresholds import MARKED
+from adverse.analysis.tradeoffs import RunCurves, TradeOff, read_curves, robust_curve
+from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Panel, PanelSize
 from adverse.report.table import Cell, Row, Table, columns
 from adverse.store.read import Store
 from adverse.text import shown
 
 Array = NDArray[np.float64]
-POINT = ("threshold", "sensitivity", "safety", "efficiency")
-"""The columns of a curve's points."""
 STYLES = (
     ("#0072b2", "", 2.4),
     ("#e69f00", "7 4", 2.0),
@@ -28,49 +33,59 @@ STYLES = (
     ("#cc79a7", "", 1.1),
 )
 """Colour (Okabe and Ito), dashes and width of the lines, in their order."""
+SUT_DASHES = ("", "7 4", "2 3", "9 3 2 3")
+"""With as many SUTs as there are colours, the next ones are dashed."""
+BASELINE_STYLE, MUTATED_STYLE = ("#0072b2", "", 2.2), ("#d55e00", "7 4", 1.8)
+ROBUST_STYLE = ("#009e73", "", 1.4)
 SIZE, LEFT, RIGHT, TOP, BOTTOM = 230, 46, 12, 10, 44
 PANEL_SIZE = PanelSize(LEFT + SIZE + RIGHT, TOP + SIZE + BOTTOM, LEFT, RIGHT, TOP, BOTTOM)
 """A panel is a square of SIZE pixels, with its words around it."""
+TITLED_SIZE = PANEL_SIZE._replace(height=PANEL_SIZE.height + 16, top=TOP + 16)
 FONT_PX = 11
+LONGEST_TITLE = 40
+AXES = (("efficiency", "safety"), ("sensitivity", "safety"), ("sensitivity", "efficiency"))
+"""What the three panels of a SUT draw, along and up."""
 
 
-@dataclass(frozen=True, eq=False)
-class TradeOff:
-    """One line: thresholds, falling, with the sensitivity, safety and efficiency of each, all (K,)."""
+def axis_label(quantity: str, words: Mapping[str, Any]) -> str:
+    """Return what stands along an axis, by the words of a level.
 
-    name: str
-    threshold: Array
-    sensitivity: Array
-    safety: Array
-    efficiency: Array
+    >>> axis_label("safety", {"safety": "stops in time"}), axis_label("safety", {})
+    ('safety: stops in time', 'safety')
+    """
+    more = words.get(quantity)
+    return f"{quantity}: {more}" if more else quantity
 
-    def at(self, sensitivity: float) -> tuple[float, float] | None:
-        """Return (efficiency, safety) at a sensitivity; None where it has none as low as that."""
-        k = self.reached(sensitivity)
-        return None if k is None else (float(self.efficiency[k]), float(self.safety[k]))
 
-    def reached(self, sensitivity: float) -> int | None:
-        """Return the lowest threshold that is no more sensitive; None if there is none."""
-        within = np.flatnonzero(self.sensitivity <= sensitivity * (1 + ROUNDING))
-        return int(within[-1]) if len(within) else None
-
-    def places(self, thresholds: Array) -> NDArray[np.int64]:
-        """Return the points at which the curve is at other thresholds (they must be among its own)."""
-        above = np.searchsorted(-self.threshold, -thresholds, side="right") - 1
-        return np.maximum(above, 0)
+def level_words(summary: Summary, level: str) -> Mapping[str, Any]:
+    """Return how a level (or a row of it, `level/variant`) describes itself."""
+    words: Mapping[str, Any] = summary.data.get("levels", {}).get(level.partition("/")[0], {})
+    return words
 
 
 def curve_panels(
-    curves: Sequence[TradeOff], ends: tuple[float, float], *, marked: Sequence[float] = MARKED
+    curves: Sequence[TradeOff],
+    ends: tuple[float, float],
+    words: Mapping[str, Any],
+    *,
+    marked: Sequence[float] = MARKED,
 ) -> list[Panel]:
-    """Return three panels: the trade-off, then safety and efficiency over sensitivities between `ends`."""
+    """Return three panels (AXES): the trade-off, then safety and efficiency over sensitivities in `ends`."""
     decades = range(int(np.ceil(np.log10(ends[0]))), int(np.log10(ends[1])) + 1)
-    sensitivity = Axis("sensitivity", ends, tuple(10.0**n for n in decades), log=True)
-    safety, efficiency = (Axis(name, (0.0, 1.0), (0.0, 0.5, 1.0)) for name in ("safety", "efficiency"))
-    axes = ((efficiency, safety), (sensitivity, safety), (sensitivity, efficiency))
+    axes = {
+        "sensitivity": Axis("sensitivity", ends, tuple(10.0**n for n in decades), log=True),
+        "safety": _unit_axis("safety", words),
+        "efficiency": _unit_axis("efficiency", words),
+    }
     return [
-        Panel("", x, y, [_line(curve, n, x, y, marked) for n, curve in enumerate(curves)], size=PANEL_SIZE)
-        for x, y in axes
+        Panel(
+            "",
+            axes[x],
+            axes[y],
+            [_line(curve, style_of(n), x, y, axes[x], marked) for n, curve in enumerate(curves)],
+            size=PANEL_SIZE,
+        )
+        for x, y in AXES
     ]
 
 
@@ -79,81 +94,160 @@ def style_of(number: int) -> tuple[str, str, float]:
     return STYLES[number % len(STYLES)]
 
 
-def _line(curve: TradeOff, number: int, x: Axis, y: Axis, marked: Sequence[float]) -> Line:
-    colour, dashes, width = style_of(number)
+def sut_style(number: int) -> tuple[str, str, float]:
+    """Return colour, dashes and width of a SUT on a chart of all of them."""
+    dashes = SUT_DASHES[number // len(COLOURS) % len(SUT_DASHES)]
+    return COLOURS[number % len(COLOURS)], dashes, 1.8
+
+
+def suts_panel(curves: Sequence[TradeOff], words: Mapping[str, Any], title: str) -> Panel:
+    """Return all SUTs under one setting on one ROC; equal shapes are equal sensitivities."""
+    axes = _unit_axis("efficiency", words), _unit_axis("safety", words)
+    lines = [
+        _line(curve, sut_style(number), "efficiency", "safety", axes[0], MARKED)
+        for number, curve in enumerate(curves)
+    ]
+    return Panel(shown(title, longest=LONGEST_TITLE), *axes, lines, size=TITLED_SIZE)
+
+
+def robust_panel(first: TradeOff, second: TradeOff, words: Mapping[str, Any], title: str) -> Panel:
+    """Return two curves of one SUT and their Robustness ROC, with all that it dominates filled."""
+    robust = robust_curve(first, second)
+    axes = _unit_axis("efficiency", words), _unit_axis("safety", words)
+    drawn = ((first, BASELINE_STYLE), (second, MUTATED_STYLE), (robust, ROBUST_STYLE))
+    lines = [_line(curve, style, "efficiency", "safety", axes[0], ()) for curve, style in drawn]
+    across, up = robust.dominated()
+    area = Band("area of the Robustness ROC", across, np.zeros_like(up), up, ROBUST_STYLE[0])
+    return Panel(shown(title, longest=LONGEST_TITLE), *axes, lines, bands=[area], size=TITLED_SIZE)
+
+
+ROBUST_LEGEND = ("Robustness ROC, its area filled", *ROBUST_STYLE[:2])
+
+
+def _unit_axis(quantity: str, words: Mapping[str, Any]) -> Axis:
+    return Axis(axis_label(quantity, words), (0.0, 1.0), (0.0, 0.5, 1.0))
+
+
+def _line(
+    curve: TradeOff, style: tuple[str, str, float], x: str, y: str, along: Axis, marked: Sequence[float]
+) -> Line:
     symbols = tuple(curve.reached(level) for level in marked)
-    across, up = _drawn_at(curve, x), getattr(curve, y.label)
-    return Line(shown(curve.name), across, up, colour, dashes, width, symbols)
-
-
-def _drawn_at(curve: TradeOff, axis: Axis) -> Array:
-    """Return where the points of a curve are on an axis; what is beyond its ends is at the end."""
-    values: Array = getattr(curve, axis.label)
-    return np.clip(values, *axis.ends)
+    across = np.clip(getattr(curve, x), *along.ends)  # what is beyond an end is drawn there
+    return Line(shown(curve.name), across, getattr(curve, y), *style, symbols)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The curves of one SUT at one level, and a legend that says what each line is."""
+    """A chart of one level, and a legend that says what each line is."""
 
     level: str
-    sut: str
+    heading: str
     svg: str
     legend: tuple[tuple[str, str, str], ...]
     """Name, colour and dashes of each line."""
     numbers: Table
+    note: str = ""
+    across: int = 3
+    """Panels beside each other; the page makes room for three."""
 
 
-def figures(store: Store) -> Iterator[Figure]:
-    """Yield for every level and SUT: the baseline, the worst cases, the worst mild and severe mutation."""
-    path = store.result("curves.parquet")
-    if path is None:
-        return
-    table = pq.read_table(path)
-    levels, suts, settings = (_coded(table, name) for name in ("level", "sut", "setting"))
-    numbers = [table[name].to_numpy() for name in POINT]
+@dataclass(frozen=True)
+class LevelFigures:
+    """The charts of one level, and its words."""
+
+    level: str
+    title: str
+    sentence: str
+    figures: tuple[Figure, ...]
+
+
+def figures(store: Store, summary: Summary) -> Iterator[LevelFigures]:
+    """Yield for every level: all SUTs together, then each by itself and under its worst mutations."""
     ends = store.run.sensitivity.lowest, store.run.sensitivity.highest
-    for level, level_name in enumerate(levels.names):
-        for sut, sut_name in enumerate(suts.names):
-            mine = np.flatnonzero((levels.codes == level) & (suts.codes == sut))
-            drawn = {}
-            for code in dict.fromkeys(settings.codes[mine].tolist()):
-                rows = mine[settings.codes[mine] == code]
-                curve = TradeOff(settings.names[code], *(column[rows] for column in numbers))
-                if np.isfinite(curve.safety).all() and np.isfinite(curve.efficiency).all():
-                    drawn[curve.name] = curve
-            curves = list(_chosen(drawn, store.groups))
-            if curves:
-                legend = tuple((shown(curve.name), *style_of(n)[:2]) for n, curve in enumerate(curves))
-                title = f"{sut_name} at level {level_name}"
-                chart = Chart(
-                    title, curve_panels(curves, ends), across=3, standing_alone=False, font_px=FONT_PX
-                )
-                yield Figure(level_name, sut_name, chart.svg(), legend, _marked_table(title, curves))
+    for level, group in groupby(read_curves(store), key=lambda read: read.level):
+        runs = [read for read in group if store.run.baseline.id in read.curves]
+        words = level_words(summary, level)
+        charts = [] if len(runs) < 2 else [_all_suts(store.run.baseline.id, level, runs, words)]
+        for read in runs:
+            worst = worst_settings(summary, level, read.sut)
+            charts.append(_of_sut(store.run.baseline.id, read, worst, ends, words))
+            if robust := _robust(store.run.baseline.id, read, worst, summary, words):
+                charts.append(robust)
+        if charts:
+            yield LevelFigures(level, words.get("title", ""), words.get("sentence", ""), tuple(charts))
 
 
-@dataclass(frozen=True, eq=False)
-class _Coded:
-    """A column of names as numbers (N,), in the order in which names first stand there."""
-
-    names: list[str]
-    codes: NDArray[np.int64]
-
-
-def _coded(table: pa.Table, column: str) -> _Coded:
-    coded = table[column].combine_chunks().dictionary_encode()
-    return _Coded(coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64))
-
-
-def _chosen(drawn: dict[str, TradeOff], settings: dict[str, str]) -> Iterator[TradeOff]:
-    yield from (drawn[name] for name in (next(iter(settings)), ANY_MILD, ANY) if name in drawn)
-    for group in ("mild", "severe"):
-        mine = [drawn[name] for name, of in settings.items() if of == group and name in drawn]
-        if mine:
-            yield min(mine, key=lambda curve: float(np.mean(curve.safety * curve.efficiency)))
+def _all_suts(baseline: str, level: str, runs: Sequence[RunCurves], words: Mapping[str, Any]) -> Figure:
+    """Return all SUTs on one ROC: un-mutated, and in the worst cases."""
+    panels, named = [], []
+    for setting, title in ((baseline, "baseline"), (ANY_MILD, ANY_MILD), (ANY, ANY)):
+        suts = [_renamed(read.curves[setting], read.sut) for read in runs if setting in read.curves]
+        if len(suts) == len(runs):
+            panels.append(suts_panel(suts, words, title))
+            named += [_renamed(curve, f"{curve.name}, {title}") for curve in suts]
+    title = f"all SUTs at level {level}"
+    legend = tuple((shown(read.sut), *sut_style(number)[:2]) for number, read in enumerate(runs))
+    chart = Chart(title, panels, across=3, standing_alone=False, font_px=FONT_PX)
+    return Figure(level, "all SUTs", chart.svg(), legend, _marked_table(title, named))
 
 
-def _marked_table(title: str, curves: list[TradeOff]) -> Table:
+def _of_sut(
+    baseline: str,
+    read: RunCurves,
+    worst: Mapping[str, str],
+    ends: tuple[float, float],
+    words: Mapping[str, Any],
+) -> Figure:
+    wanted = (baseline, ANY_MILD, ANY, *worst.values())
+    curves = [read.curves[name] for name in wanted if name in read.curves]
+    title = f"{read.sut} at level {read.level}"
+    panels = curve_panels(curves, ends, words)
+    chart = Chart(title, panels, across=3, standing_alone=False, font_px=FONT_PX)
+    legend = tuple((shown(curve.name), *style_of(number)[:2]) for number, curve in enumerate(curves))
+    return Figure(read.level, shown(read.sut), chart.svg(), legend, _marked_table(title, curves))
+
+
+def _robust(
+    baseline: str, read: RunCurves, worst: Mapping[str, str], summary: Summary, words: Mapping[str, Any]
+) -> Figure | None:
+    """Return the Robustness ROC of the worst mild and the worst severe mutation, beside each other."""
+    panels, notes, drawn = [], [], [_renamed(read.curves[baseline], "baseline")]
+    for group, setting in worst.items():
+        if setting in read.curves:
+            clean, mutated = read.curves[baseline], read.curves[setting]
+            panels.append(robust_panel(clean, mutated, words, setting))
+            drawn += [mutated, _renamed(robust_curve(clean, mutated), f"Robustness ROC with {setting}")]
+            row = _row(summary, read.level, read.sut, setting)
+            notes.append(f"worst {group}: {shown(setting)} leaves {_areas(row, summary, baseline)}")
+    if not panels:
+        return None
+    title = f"Robustness ROC of {read.sut} at level {read.level}"
+    chart = Chart(title, panels, across=len(panels), standing_alone=False, font_px=FONT_PX)
+    legend = (
+        ("baseline", *BASELINE_STYLE[:2]),
+        ("mutation", *MUTATED_STYLE[:2]),
+        ROBUST_LEGEND,
+    )
+    heading = f"{shown(read.sut)}: Robustness ROC"
+    numbers = _marked_table(title, drawn)
+    return Figure(read.level, heading, chart.svg(), legend, numbers, "; ".join(notes), len(panels))
+
+
+def _row(summary: Summary, level: str, sut: str, setting: str) -> Row:
+    wanted = (level, sut, setting)
+    return next(row for row in summary.rows if (row["level"], row["sut"], row["setting"]) == wanted)
+
+
+def _areas(row: Row, summary: Summary, baseline: str) -> str:
+    clean = _row(summary, row["level"], row["sut"], baseline)
+    return f"{row['robust_area']:.3f} of {clean['area']:.3f}"
+
+
+def _renamed(curve: TradeOff, name: str) -> TradeOff:
+    return TradeOff(name, curve.threshold, curve.sensitivity, curve.safety, curve.efficiency)
+
+
+def _marked_table(title: str, curves: Sequence[TradeOff]) -> Table:
     """Return safety and efficiency of each line at the marked sensitivities, for those who cannot see it."""
     records: tuple[Row, ...] = tuple(
         {"line": curve.name, "sensitivity": level, "efficiency": at[0], "safety": at[1]}

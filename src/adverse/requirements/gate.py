@@ -18,7 +18,16 @@ from adverse.curves.interval import Interval
 from adverse.errors import AdverseError, suggestion
 from adverse.plugins import Registry
 from adverse.requirements.results import recheck
-from adverse.requirements.rules import COUNTS, PERCENT, PLAIN, RATES, REQUIREMENTS, Rule, read_rules
+from adverse.requirements.rules import (
+    BY_SETTING,
+    COUNTS,
+    PERCENT,
+    PLAIN,
+    RATES,
+    REQUIREMENTS,
+    Rule,
+    read_rules,
+)
 from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.read import Store, finished
 
@@ -151,9 +160,9 @@ class RunFigures:
         return self.store.run.baseline.id if setting == BASELINE else setting
 
     def _settings(self, rule: Rule) -> list[str]:
-        """Return the settings that a rule covers; for plain metrics Any means under each of them."""
+        """Return the settings that a rule covers; for ADR and plain metrics Any means each of them."""
         groups = {ANY_MILD: ("baseline", "mild"), ANY: ("baseline", "mild", "severe")}.get(rule.setting or "")
-        if rule.measure in PLAIN and groups is not None:
+        if rule.measure in BY_SETTING and groups is not None:
             return [name for name, group in self.store.groups.items() if group in groups]
         return [self._setting(rule.setting or BASELINE)]
 

@@ -20,10 +20,12 @@ COUNTS = ("faults", "quarantined")
 RATES = ("fault_rate",)
 """From 0 to 1, without an interval."""
 REQUIREMENTS = "requirements"
-HIGHER_IS_BETTER = ("recall", "precision", "f1", "ap50", "ap")
+PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
+"""Plain detection metrics, at the study's operating point."""
+BY_SETTING = ("adr", *PLAIN)
+"""Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
+makes sense."""
 LOWER_IS_BETTER = ("false_positives_per_image",)
-PLAIN = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
-"""Plain detection metrics, at the study's operating point; each has one direction that makes sense."""
 NEEDS: dict[str, tuple[str, ...]] = {
     "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
@@ -31,7 +33,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "mean_area": ("level",),
     "mean_robustness": ("level",),
     "expected_area": ("level",),
-    **dict.fromkeys(("adr", *PLAIN), ("setting",)),
+    **dict.fromkeys(BY_SETTING, ("setting",)),
     **dict.fromkeys(("mean_iou", "pixel_accuracy", "top1", "top5", "share"), ("setting",)),
     **dict.fromkeys((*PERCENT, *COUNTS, *RATES, REQUIREMENTS), ()),
 }
@@ -219,10 +221,10 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
 
 
 def _check_direction(source: YamlFile, number: int, rule: Rule, limit: str) -> None:
-    """Raise where a limit would demand that a plain metric be bad."""
-    if rule.measure not in PLAIN:
+    """Raise where a limit would demand that a metric be bad."""
+    if rule.measure not in BY_SETTING:
         return
-    wanted, better = ("at_least", "higher") if rule.measure in HIGHER_IS_BETTER else ("at_most", "lower")
+    wanted, better = ("at_most", "lower") if rule.measure in LOWER_IS_BETTER else ("at_least", "higher")
     if limit != wanted:
         raise StudyError(
             f"{limit} is the wrong way round for {rule.measure}",

@@ -7,6 +7,7 @@ table, so that nothing downstream depends on how the work was cut or in which or
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from adverse.content import ChangedError
 from adverse.errors import IncompleteError, StoreError
 from adverse.store.folder import FORMAT, RunFolder, read_seals
 from adverse.store.queries import DetectionFiles
-from adverse.store.records import SCHEMA
+from adverse.store.records import DEPTH_QUANTILES, SCHEMA
 from adverse.store.run import Run, differences, run_of
 from adverse.store.seals import broken_seal, state_of, verify, write_derived
 from adverse.store.tables import (
@@ -186,6 +187,35 @@ class Store:
             if int(frame) in by_frame:
                 depths[row] = by_frame[int(frame)][place]
         return depths
+
+    def truth_depth_quantiles_m(
+        self, settings: Iterable[str]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return quantiles of depth inside true boxes (N,Q), and of how many pixels each box has them (N,).
+
+        They are recorded under `settings` that go by depth, all alike, by every SUT that saw the mutated
+        image, so those of the first that has any are read; NaN and 0 where nothing is.
+        """
+        quantiles = np.full((len(self.truth.frame), DEPTH_QUANTILES), np.nan, np.float32)
+        pixels = np.zeros(len(self.truth.frame), np.int64)
+        for setting, sut in itertools.product(settings, self.suts):
+            table = self._detections.select(
+                "d.frame, d.truth_depth_quantiles, d.truth_depth_pixels",
+                self._detections.cells_of(sut=sut, settings=[setting]),
+                "WHERE d.truth_depth_quantiles IS NOT NULL",
+            )
+            if table is None or not table.num_rows:
+                continue
+            count = pc.list_value_length(table["truth_depth_pixels"]).to_numpy()
+            number = pc.list_flatten(table["truth_depth_pixels"]).to_numpy()
+            every = pc.list_flatten(pc.list_flatten(table["truth_depth_quantiles"])).to_numpy()
+            first = np.full(len(self.frames.ids), -1, np.int64)
+            first[positions(table["frame"], self.frames.ids)] = np.cumsum(count) - count
+            rows = np.flatnonzero(first[self.truth.frame] >= 0)
+            at = first[self.truth.frame[rows]] + self.truth.place[rows]
+            quantiles[rows], pixels[rows] = every.reshape(-1, DEPTH_QUANTILES)[at], number[at]
+            break
+        return quantiles, pixels
 
     def answers(
         self,

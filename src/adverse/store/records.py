@@ -24,6 +24,9 @@ Status = Literal["ok", "fault", "quarantined", "unreachable"]
 CONFUSION = pa.struct([("true", pa.string()), ("predicted", pa.string()), ("pixels", pa.int64())])
 """`predicted` is empty for a class that the data set does not have, and where there is no answer."""
 
+DEPTH_QUANTILES = 32
+QUANTILES = pa.list_(pa.list_(pa.float32(), DEPTH_QUANTILES))
+
 SCHEMA = pa.schema(
     [
         ("frame", pa.string()),
@@ -42,6 +45,8 @@ SCHEMA = pa.schema(
         ("retried", pa.string()),  # why the first attempt failed, where a later one gave an answer
         ("repeats", pa.bool_()),  # asked twice: did it give the same answer? null: asked once
         ("truth_depths", pa.list_(pa.float32())),  # metres; of the true boxes, on un-mutated frames
+        ("truth_depth_quantiles", QUANTILES),  # metres; of the pixels in each true box, mutated by depth
+        ("truth_depth_pixels", pa.list_(pa.int32())),  # how many pixels these are of
         ("boxes", pa.list_(pa.list_(pa.float32(), 4))),  # x0 y0 x1 y1 pixels
         ("scores", pa.list_(pa.float32())),
         ("labels", pa.list_(pa.string())),
@@ -53,8 +58,8 @@ SCHEMA = pa.schema(
         ("details", pa.map_(pa.string(), pa.float64())),  # numbers that a mutation reports about what it did
     ]
 )
-PLAIN = SCHEMA.names[:13]
-OF_OTHER_TASKS = SCHEMA.names[17:]
+PLAIN = SCHEMA.names[: SCHEMA.get_field_index("boxes")]
+OF_OTHER_TASKS = SCHEMA.names[SCHEMA.get_field_index("confusion") :]
 
 
 NOTHING = Detections.none()
@@ -79,6 +84,8 @@ class Record:
     retried: str | None = None
     repeats: bool | None = None
     truth_depths: list[float] | None = None
+    truth_depth_quantiles: list[list[float]] | None = None
+    truth_depth_pixels: list[int] | None = None
     depths: NDArray[np.float32] | None = None
     confusion: list[dict[str, str | int]] | None = None
     label_map: bytes | None = None

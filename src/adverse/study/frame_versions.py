@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from adverse.content import digest
 from adverse.depth import Policy, usable
+from adverse.depth.boxes import BoxPixels, box_pixels
 from adverse.errors import AdverseError, one_line
 from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry
+from adverse.store.records import DEPTH_QUANTILES
 from adverse.study.job import StudyJob
 from adverse.study.stages import Avoid, Stage
 from adverse.types import Depth, Frame, Image, Setting
@@ -35,6 +37,8 @@ class FrameVersion:
     notes: str | None = None
     depth_m: Depth | None = None
     """The depth map as stored, when detections are to be located."""
+    mutated_by_m: BoxPixels | None = None
+    """The depth inside the true boxes, where the mutation goes by depth."""
     labels: NDArray[np.uint8] | None = None
     """The true label map, when pixels are evaluated."""
     details: Mapping[str, float] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class FrameVersions:
         self._refused = frame.fault
         self._loaded: _DecodedFrame | None = None
         self._depth_m: Depth | None = None
+        self._box_pixels: BoxPixels | None = None
         self._reference: Reference | None = None
 
     def version(self, setting: Setting) -> FrameVersion:
@@ -89,7 +94,9 @@ class FrameVersions:
         image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
         version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
-        return self._labelled(version, loaded) if self.job.task == "segmentation" else self._located(version)
+        if self.job.task == "segmentation":
+            return self._labelled(version, loaded)
+        return self._located(self._by_depth(version, loaded))
 
     def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:
         """Return what a person sees of the mutation, if the study asks; nothing where it is not defined."""
@@ -126,6 +133,15 @@ class FrameVersions:
             except Exception as error:  # noqa: BLE001
                 return replace(version, image=None, refused=one_line(error))
         return replace(version, depth_m=self._depth_m)
+
+    def _by_depth(self, version: FrameVersion, loaded: _DecodedFrame) -> FrameVersion:
+        """Add the depth inside the true boxes, as the mutation had it, where it goes by depth."""
+        if "depth_m" not in version.setting.needs or self.job.task != "detection":
+            return version
+        depth_m = loaded.depth(self.job.invalid_depth)
+        if self._box_pixels is None and depth_m is not None:
+            self._box_pixels = box_pixels(depth_m, self.frame.truth.boxes, DEPTH_QUANTILES)
+        return replace(version, mutated_by_m=self._box_pixels)
 
     def _load(self) -> _DecodedFrame | None:
         if self._loaded is None and self._refused is None:

@@ -54,7 +54,10 @@ class LoadedSut:
         rows = [row for row, label in enumerate(answer.labels.tolist()) if label in self.names]
         labels = tuple(self.names[int(answer.labels[row])] for row in rows)
         depths, truth_depths = self._depths(version, answer.boxes[rows], labels)
+        pixels = version.mutated_by_m
         return {
+            "truth_depth_quantiles": None if pixels is None else pixels.quantiles_m.tolist(),
+            "truth_depth_pixels": None if pixels is None else pixels.pixels.tolist(),
             "detections": Detections(answer.boxes[rows], answer.scores[rows], answer.labels[rows]),
             "labels": labels,
             "depths": depths,

@@ -421,12 +421,9 @@ def _units(
                     names = (f"{number}={name}" for number, name in sorted(job.pixel_classes.items()))
                     pixels += [deep, *names, str(job.keep_label_maps)]
                 if job.locate:
-                    pixels += [
-                        deep,
-                        job.localizer,
-                        *job.targets,
-                        *(_truth_digest(frame) for frame in frames if s == 0),
-                    ]
+                    pixels += [deep, job.localizer, *job.targets]
+                if (job.locate and s == 0) or "depth_m" in setting.needs:  # depth of the true boxes is kept
+                    pixels += [_truth_digest(frame) for frame in frames]
                 draws = [str(job.seed)] if "rng" in setting.needs else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
@@ -438,8 +435,8 @@ def _units(
                 twice.add(frames[0].id)
             first = False
             name = digest(split, *(frame.id for frame in frames), size=8)
-            bare = frames
-            if not job.locate:  # then workers need no truth
+            bare = frames  # truth is of no use to workers where no depth is read
+            if not (job.locate or any("depth_m" in setting.needs for setting in job.settings)):
                 bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
             read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
             yield WorkUnit(name, bare, tuple(cells), frozenset(twice), read)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,39 @@ def overlap(one: list[float], other: list[float]) -> float:
     high = min(one[1] + one[3], other[1] + other[3]) - max(one[1], other[1])
     shared = max(wide, 0) * max(high, 0)
     return shared / (one[2] * one[3] + other[2] * other[3] - shared)
+
+
+def numbers(svg: str) -> dict[str, dict[str, list[float]]]:
+    """Return the numbers that a chart carries."""
+    return dict(json.loads(html.unescape(svg.partition("<metadata>")[2].partition("</metadata>")[0])))
+
+
+def test_two_settings_have_their_robustness_roc(guest: TestClient, run: Path) -> None:
+    level, sut = "image/ROC_B", finished(run).suts[0]
+    rows = json.loads((run / "results" / "summary.json").read_text())["rows"]
+    for setting in list(finished(run).groups)[1:]:
+        pick = {"sut": sut, "level": level, "left": setting, "right": "identity"}
+        first = guest.get("/explore.json", params=pick).json()["comparisons"][0]
+        (row,) = (r for r in rows if (r["level"], r["sut"], r["setting"]) == (level, sut, setting))
+        assert first["title"].endswith(f"area {row['robust_area']:.3f}")
+        assert [line["name"] for line in first["legend"][:2]] == ["identity", setting]
+        alone = guest.get("/explore.json", params={**pick, "right": setting}).json()["comparisons"][0]
+        assert alone["title"] == first["title"]  # with the baseline, where there is one setting
+    same = guest.get("/explore.json", params={**pick, "left": "identity"}).json()["comparisons"]
+    assert not any("worse of both" in chart["title"] for chart in same)
+
+
+def test_all_suts_are_drawn_under_each_setting(guest: TestClient, run: Path) -> None:
+    level, (left, right) = "image/ROC_A", list(finished(run).groups)[:2]
+    page = guest.get("/explore.json", params={"level": level, "left": left, "right": right}).json()
+    charts = [chart for chart in page["comparisons"] if chart["title"].startswith("all SUTs")]
+    assert len(charts) == 2
+    for chart, setting in zip(charts, (left, right), strict=True):
+        drawn = numbers(chart["svg"])
+        for sut in finished(run).suts:
+            filters = [("sut", "==", sut), ("level", "==", level), ("setting", "==", setting)]
+            points = pq.read_table(run / "results" / "curves.parquet", filters=filters).to_pydict()
+            np.testing.assert_allclose(drawn[sut]["safety: targets found"], points["safety"], rtol=1e-5)
 
 
 @pytest.mark.parametrize("level", ["image/ROC_A", "image/ROC_B"])

@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from adverse.pages.view.curves import curve_panels, drive_panels, log_words, sensitivity_words
+from adverse.analysis.thresholds import MARKED
+from adverse.pages.view.curves import comparisons, curve_panels, drive_panels, log_words, sensitivity_words
 from adverse.pages.view.frames import Pictures, frame_answer, frame_boxes, label_names, label_picture
 from adverse.pages.view.session import ExploredRun, Pick, picked
 from adverse.report.run_tables import level_tables
@@ -70,6 +71,8 @@ class Pages:
             },
             "level_note": run.words_of(pick.level)["sentence"],
             "curves": curve_panels(run, pick),
+            "comparisons": comparisons(run, pick),
+            "marked": MARKED,
             "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
             "drive": self.drive(pick),
         }

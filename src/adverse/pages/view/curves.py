@@ -7,18 +7,31 @@ robot drives the picked log, and where it is at this frame.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from adverse.analysis.loop import Driven, Driver, drive_detections
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.tradeoffs import robust_curve
 from adverse.errors import AdverseError
 from adverse.pages.view.session import ExploredRun, Grid, Pick
 from adverse.report.chart import Chart, Line, Mark, Panel, time_panel
 from adverse.report.intervals import summary_interval
-from adverse.report.tradeoffs import FONT_PX, PANEL_SIZE, style_of
+from adverse.report.tradeoffs import (
+    AXES,
+    BASELINE_STYLE,
+    FONT_PX,
+    MUTATED_STYLE,
+    PANEL_SIZE,
+    ROBUST_LEGEND,
+    robust_panel,
+    style_of,
+    sut_style,
+    suts_panel,
+)
 from adverse.report.tradeoffs import curve_panels as drawn_panels
 from adverse.robot.playback import Trace
 from adverse.robot.vehicle import TOUCHING_M
@@ -40,13 +53,16 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     if not drawn:
         return {"panels": [], "lines": [], "missing": missing, "size": size}
     grid = run.grid(pick.sut)
-    panels = drawn_panels([curve for _, curve in drawn], run.sensitivity_ends, marked=())
+    words = run.words_of(pick.level)
+    panels = drawn_panels([curve for _, curve in drawn], run.sensitivity_ends, words, marked=())
     lines = []
     for number, (name, curve) in enumerate(drawn):
         colour, dashes, _ = style_of(number)
         at = run.places(pick.sut, pick.level)
         picked = {"sensitivity": grid.levels, "safety": curve.safety[at], "efficiency": curve.efficiency[at]}
-        spots = np.array([panel.place(picked[panel.x.label], picked[panel.y.label]) for panel in panels])
+        spots = np.array(
+            [panel.place(picked[x], picked[y]) for panel, (x, y) in zip(panels, AXES, strict=True)]
+        )
         lines.append(
             {
                 "name": name,
@@ -78,6 +94,40 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     }
 
 
+def comparisons(run: ExploredRun, pick: Pick) -> list[dict[str, Any]]:
+    """Return what two settings leave of the SUT's curve, and all SUTs under each, as SVG with legends."""
+    words = run.words_of(pick.level)
+    curves = run.curves(pick.sut, pick.level)
+    charts = []
+    sides = list(pick.sides.values())
+    pair = sides if len(sides) > 1 else [run.baseline, *sides]
+    if len(set(pair)) > 1 and set(pair) <= set(curves):
+        pair.sort(key=lambda name: name != run.baseline)
+        first, second = (curves[name] for name in pair)
+        worst = robust_curve(first, second).area()
+        title = f"{shown(pick.sut)}: the worse of both at every threshold, area {worst:.3f}"
+        legend = [(pair[0], *BASELINE_STYLE[:2]), (pair[1], *MUTATED_STYLE[:2]), ROBUST_LEGEND]
+        charts.append(_comparison(title, robust_panel(first, second, words, ""), legend))
+    for setting in sides:
+        suts = {sut: run.curves(sut, pick.level).get(setting) for sut in run.suts}
+        drawn = [replace(curve, name=sut) for sut, curve in suts.items() if curve is not None]
+        if len(drawn) > 1:
+            legend = [(curve.name, *sut_style(number)[:2]) for number, curve in enumerate(drawn)]
+            title = f"all SUTs under {shown(setting)}"
+            charts.append(_comparison(title, suts_panel(drawn, words, ""), legend))
+    return charts
+
+
+def _comparison(title: str, panel: Panel, legend: list[tuple[str, str, str]]) -> dict[str, Any]:
+    chart = Chart(title, [replace(panel, size=PANEL_SIZE)], standing_alone=False, font_px=FONT_PX)
+    names = ("name", "colour", "dashes")
+    return {
+        "title": title,
+        "svg": chart.svg(),
+        "legend": [dict(zip(names, entry, strict=True)) for entry in legend],
+    }
+
+
 def sensitivity_words(grid: Grid) -> list[str]:
     """Say for each sensitivity what it means for this SUT."""
     words = []
@@ -105,7 +155,7 @@ def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str
     return steps
 
 
-def _outcome_words(level: dict[str, Any], outcome: dict[str, Any], hits: int, cost: float) -> str:
+def _outcome_words(level: Mapping[str, Any], outcome: dict[str, Any], hits: int, cost: float) -> str:
     parts = []
     truths, exposure = outcome["truths"], outcome["exposure"]
     if truths:

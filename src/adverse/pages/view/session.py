@@ -23,11 +23,12 @@ from starlette.exceptions import HTTPException
 
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.tradeoffs import POINT, TradeOff
 from adverse.errors import StoreError
 from adverse.levels.context import Context, PlacedDetections, run_context
 from adverse.levels.match import MatchedDetections, match_detections
 from adverse.report.pictures import Looker
-from adverse.report.tradeoffs import POINT, TradeOff
+from adverse.report.tradeoffs import level_words
 from adverse.store.read import finished
 
 ANSWERS = 32
@@ -133,10 +134,9 @@ class ExploredRun:
     def _seen(self, sut: str, setting: str, log: str) -> PlacedDetections:
         return self.context(log).place(self.judged(sut, setting, log).answers)
 
-    def words_of(self, level: str) -> dict[str, Any]:
+    def words_of(self, level: str) -> Mapping[str, Any]:
         """Return how a level (or a row of it, `level/variant`) describes itself."""
-        words: dict[str, Any] = self.summary.data["levels"][level.partition("/")[0]]
-        return words
+        return level_words(self.summary, level)
 
     @cached_property
     def located(self) -> bool:
@@ -170,11 +170,7 @@ class ExploredRun:
 
     def curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         """Return the curves of a SUT at a level that the data could answer, by setting."""
-        return {
-            setting: curve
-            for setting, curve in self.all_curves(sut, level).items()
-            if np.isfinite([curve.safety, curve.efficiency]).all()
-        }
+        return {setting: curve for setting, curve in self.all_curves(sut, level).items() if curve.defined}
 
     def _all_curves(self, sut: str, level: str) -> dict[str, TradeOff]:
         columns = self._columns(sut, level)
