@@ -112,5 +112,27 @@ def test_magnitudes_need_no_level_with_depth(store: Store) -> None:
     assert store.run.levels == ("image",)
 
 
+def test_magnitudes_follow_the_true_boxes_when_they_change(tmp_path: Path) -> None:
+    write_drives(tmp_path / "data")
+    study = {
+        "name": "changed",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "mutations": [NAMES[2]],
+        "robustness": {"bootstrap": 0},
+    }
+    adverse.run(study, tmp_path / "run", detectors={"a": unsure})
+    before = (tmp_path / "run" / "results" / "magnitudes.csv").read_text()
+    truth = json.loads((tmp_path / "data" / "truth.json").read_text())
+    for annotation in truth["annotations"]:
+        annotation["bbox"][2] *= 3
+    (tmp_path / "data" / "truth.json").write_text(json.dumps(truth))
+    for name in ("run", "fresh"):
+        adverse.run(study, tmp_path / name, detectors={"a": unsure})
+    resumed, fresh = (
+        (tmp_path / name / "results" / "magnitudes.csv").read_text() for name in ("run", "fresh")
+    )
+    assert resumed == fresh != before
+
+
 def test_a_folder_that_is_no_run_is_one_clear_error(tmp_path: Path) -> None:
     adverse_here("predict", tmp_path, "--simple", "a", "--contextual", "b").expect(2, "run")

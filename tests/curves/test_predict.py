@@ -129,7 +129,7 @@ def test_the_command_prints_for_people_and_scripts() -> None:
     with resources.as_file(resources.files("adverse.curves") / "data" / "riot_2018_table_iv.csv") as path:
         options = ("--simple", "gaussian_blur", "--contextual", "defocus")
         text = adverse_here("predict", path, *options)
-        text.expect(0, "MS-CNN", "0.994")
+        text.expect(0, "12 settings", "6 settings and the", "MS-CNN", "0.994")
         said = adverse_here("predict", path, *options, "--json")
     data = json.loads(said.text)
     assert data["suts"]["MS-CNN"]["r2"] == pytest.approx(0.994, abs=5e-4)

@@ -268,12 +268,14 @@ def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: 
     from adverse.curves.predict import predict_contextual, read_table
     from adverse.report.run_tables import prediction_table
     from adverse.store.read import finished
+    from adverse.text import counted
 
     scores = read_run_scores(finished(table)) if table.is_dir() else read_table(table)
     prediction = predict_contextual(scores, simple=simple, contextual=contextual)
     if as_json:
         typer.echo(json.dumps(prediction.plain(), indent=1))
         return
-    counts = {name: len(getattr(prediction, name)) for name in ("contextual", "simple")}
-    title = f"{contextual} ({counts['contextual']} settings) from {simple} ({counts['simple']} settings)"
+    targets = counted(len(prediction.contextual), "setting")
+    sources = counted(len(prediction.simple) - 1, "setting")
+    title = f"{contextual} ({targets}) from {simple} ({sources} and the baseline)"
     Console().print(prediction_table(prediction, f"predict {contextual}", title).terminal())
