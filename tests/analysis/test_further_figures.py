@@ -84,6 +84,45 @@ def test_adr_is_that_of_the_exact_curve(store: Store, summary: dict[str, Any]) -
     assert len({row["adr"] for row in summary["adr"]}) > 1
 
 
+def test_the_share_of_adr_is_over_the_same_frames(tmp_path: Path) -> None:
+    """Frames without depth are left out under haze, so the baseline is read without them, too."""
+    write_drives(tmp_path / "data")
+    gone = [f"meeting/{frame:03d}" for frame in range(0, FRAMES, 3)]
+    for name in gone:
+        (tmp_path / "data" / name.replace("/", "/depth/")).with_suffix(".npy").write_bytes(b"no depth")
+    study = {
+        "name": "lost",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "mutations": ["haze(beta=0.02)"],
+        "robustness": {"bootstrap": 0},
+        "quarantine_budget": 0.9,
+    }
+    adverse.run(study, tmp_path / "run", detectors={"unsure": unsure})
+    store = finished(tmp_path / "run")
+    one = sut_detections(store, "unsure")
+    kept = np.array(
+        [test and name not in gone for name, test in zip(store.frames.ids, store.frames.test, strict=True)]
+    )
+    scores = np.unique(np.concatenate([found.answers.scores for found in one.settings.values()]))[::-1]
+
+    def points(setting: str, counted: NDArray[np.bool_]) -> list[Any]:
+        alone = (np.array([s], np.float32) for s in scores)
+        found = (image_outcomes(one.settings[setting], store.truth, store.frames, t, counted) for t in alone)
+        return [outcomes[ROC_A] for outcomes in found]
+
+    rates = [o.false_rate()[0] for o in points("identity", one.counted("identity"))]
+    before, after = (
+        adr([o.safety()[0] for o in points(name, kept)], rates) for name in ("identity", "haze(beta=0.02)")
+    )
+    summary = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())
+    clean, hazy = summary["adr"]
+    assert (hazy["people"], hazy["quarantined"]) == (FRAMES - len(gone), len(gone))
+    assert hazy["adr"] == pytest.approx(after)
+    assert hazy["share"] == pytest.approx(after / before)
+    assert clean["share"] == 1
+    assert clean["adr"] != pytest.approx(before)
+
+
 def test_the_mean_counts_each_family_once(summary: dict[str, Any]) -> None:
     for row in summary["means"]:
         mine = {r["setting"]: r for r in summary["rows"] if r["level"] == row["level"]}
