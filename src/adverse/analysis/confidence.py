@@ -64,19 +64,20 @@ def ratios(outcomes: Outcomes, fpr_max: float) -> Ratios:
 
 def confidence(
     curves: Mapping[Key, Ratios],
-    worst: Mapping[Key, Sequence[str]],
+    compared: Mapping[Key, tuple[Ratios, ...]],
     baseline: str,
     resamples: Resamples,
     *,
     weights: Mapping[str, float],
     conditions: Mapping[str, float],
-    at_0: Mapping[Key, Ratios],
+    at_0: Mapping[Key, tuple[Ratios, ...]],
 ) -> Confidence:
     """Return how sure every figure of a SUT is.
 
-    `curves` are the settings that ran; `worst` the worst cases (Any, AnyMild) with the settings each covers;
-    `weights` those of the mutations in their mean; `conditions` the probability of each setting, if given;
-    `at_0` the same as `curves` at tolerance 0, for the levels that have one.
+    `curves` are the settings that ran; `compared`, for each of them and for the worst cases (Any, AnyMild),
+    the curves whose worst it is, over the same frames, the baseline first; `weights` those of the mutations
+    in their mean; `conditions` the probability of each setting, if given; `at_0` the curves at tolerance 0,
+    of a setting alone and of worst cases, for the levels that have one.
     """
     areas: dict[Key, Interval] = {}
     robust_areas: dict[Key, Interval] = {}
@@ -86,15 +87,8 @@ def confidence(
     expected: dict[str, Interval] = {}
     others: dict[Key, Interval] = {}
     for level in dict.fromkeys(level for level, _ in curves):
-        plain = Area((curves[level, baseline],))
-        covers = {setting: [baseline, setting] for one, setting in curves if one == level}
-        covers |= {name: list(covered) for (one, name), covered in worst.items() if one == level}
-        wanted: dict[str, Quantity] = {}
-        for name, covered in covers.items():
-            every = Area(tuple(curves[level, setting] for setting in covered))
-            wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
-            wanted[f"worst {name}"] = every
-            wanted[f"share {name}"] = Share(every, plain)
+        names = [name for one, name in compared if one == level]
+        wanted = _figures(level, names, curves, compared, at_0)
         if weights and all((level, setting) in curves for setting in weights):
             for name in ("area", "share"):
                 parts = tuple(_mean_part(wanted[f"{name} {setting}"]) for setting in weights)
@@ -102,39 +96,43 @@ def confidence(
         if conditions and all((level, setting) in curves for setting in conditions):
             mixed = tuple(curves[level, setting] for setting in conditions)
             wanted["expected"] = Expected(mixed, tuple(conditions.values()))
-        wanted |= _areas_at_0(at_0, level, covers)
         found = estimate(wanted, resamples)
-        for name in covers:
+        for name in names:
             sample = found[f"area {name}"]
             areas[level, name] = interval(sample)
             robust_areas[level, name] = interval(found[f"worst {name}"])
             shares[level, name] = interval(found[f"share {name}"])
             doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
             draws[level, name] = Draws(sample.value, sample.values, doubt)
-        del shares[level, baseline]  # its share of itself is 1 by definition
+        shares.pop((level, baseline), None)  # its share of itself is 1 by definition
         for name, told in (("area", "area"), ("share", "robustness")):
             if f"mean {name}" in found:
                 means[level, told] = interval(found[f"mean {name}"])
         if "expected" in found:
             expected[level] = interval(found["expected"])
-        others |= {
-            (level, name): interval(found[f"at 0 {name}"]) for name in covers if (level, baseline) in at_0
-        }
+        others |= {key: interval(found[f"at 0 {key[1]}"]) for key in at_0 if key[0] == level}
     plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
     return Confidence(areas, robust_areas, shares, draws, means, expected, others, plain_curves)
 
 
-def _areas_at_0(
-    at_0: Mapping[Key, Ratios], level: str, covers: Mapping[str, Sequence[str]]
+def _figures(
+    level: str,
+    names: Sequence[str],
+    curves: Mapping[Key, Ratios],
+    compared: Mapping[Key, tuple[Ratios, ...]],
+    at_0: Mapping[Key, tuple[Ratios, ...]],
 ) -> dict[str, Quantity]:
-    """Return the areas at tolerance 0, of settings and of worst cases; nothing where a level has none."""
-    if not any(known == level for known, _ in at_0):
-        return {}
-    parts = {name: [name] if (level, name) in at_0 else covered for name, covered in covers.items()}
-    return {
-        f"at 0 {name}": Area(tuple(at_0[level, setting] for setting in settings))
-        for name, settings in parts.items()
-    }
+    """Return what a level has of every setting and worst case; what they share is the same object."""
+    wholes: dict[Ratios, Area] = {}
+    wanted: dict[str, Quantity] = {}
+    for name in names:
+        every, first = Area(compared[level, name]), compared[level, name][0]
+        wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
+        wanted[f"worst {name}"] = every
+        wanted[f"share {name}"] = Share(every, wholes.setdefault(first, Area((first,))))
+        if (level, name) in at_0:
+            wanted[f"at 0 {name}"] = Area(at_0[level, name])
+    return wanted
 
 
 def _mean_part(quantity: Quantity) -> Area | Share:

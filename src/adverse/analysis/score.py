@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,13 +63,15 @@ class Row:
 class ScoredCurve:
     """A row with its curve, the thresholds of that, and the outcomes per log behind it.
 
-    No outcomes for worst cases over settings; no curve where it is not defined.
+    No outcomes for worst cases over settings; no curve where it is not defined. `compared` are the outcomes
+    whose worst case the row holds, all over the same frames, the baseline first.
     """
 
     row: Row
     sensitivity: Sensitivity
     curve: Points | None
     outcomes: Outcomes | None
+    compared: tuple[Outcomes, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +92,31 @@ def score_sut(
     return SutScores(detections.sut, detections.sensitivity, detections.source, rows)
 
 
+AtLevels = Mapping[str, Events | Outcomes]
+
+
 @dataclass(frozen=True, eq=False)
 class _Evaluated:
-    """One setting at all levels, also without its faults, and the baseline on the same frames."""
+    """One setting at all levels: on its own frames, without faults, and beside the baseline."""
 
     setting: str
     group: str
-    outcomes: Mapping[str, Events | Outcomes]
-    unfaulted: Mapping[str, Events | Outcomes]
-    baseline: Mapping[str, Events | Outcomes]
+    outcomes: AtLevels
+    unfaulted: AtLevels
+    compared: tuple[AtLevels, ...]
     counted: NDArray[np.bool_]
     quarantined: int
     faults: int
     tested: int
+
+
+@dataclass(frozen=True, eq=False)
+class _WorstCase:
+    """Several settings, the baseline first, at all levels on the frames that could be used under each."""
+
+    name: str
+    compared: tuple[AtLevels, ...]
+    counted: NDArray[np.bool_]
 
 
 class _Scoring:
@@ -126,136 +140,146 @@ class _Scoring:
         self.positive = positive_logs(store.truth, store.frames)
         self.failed = not any((found.answers.status == OK).any() for found in detections.settings.values())
         self._placed: tuple[str, PlacedDetections] | None = None
-        self._baselines: dict[bytes, dict[str, Events | Outcomes]] = {}
+        self._evaluated_at: dict[tuple[str, bytes], AtLevels] = {}
 
     def rows(self) -> Iterator[ScoredCurve]:
         evaluated = [self._evaluated(setting, group) for setting, group in self.store.groups.items()]
+        worst = [self._worst_case(name, groups) for name, groups in WORST.items()]
         for level in evaluated[0].outcomes:
-            chosen = self._chosen(level, evaluated)
-            scored = [self._scored(level, one, chosen) for one in evaluated]
+            counts = _Counts(level, self._chosen(level, evaluated, worst), unknown=self.failed)
+            sensitivity = self.sensitivity
+            if counts.chosen is not None:
+                sensitivity = self.sensitivity.at(self.every[counts.chosen])
+            scored = [self._scored(one, counts, sensitivity) for one in evaluated]
             yield from scored
-            for name, groups in WORST.items():
-                yield self._worst(level, name, scored, groups)
+            for case in worst:
+                yield self._worst(case, scored, counts, sensitivity)
 
     def _evaluated(self, setting: str, group: str) -> _Evaluated:
         answers = self.detections.settings[setting].answers
         tested = answers.status[self.store.frames.test[answers.frame]]
         counted = self.detections.counted(setting)
-        faults = int((tested == FAULT).sum())
-        outcomes = self._outcomes(setting, counted)
-        fault_free = counted & self.detections.fault_free(setting)
+        both = counted & self.detections.counted(self.baseline)
         return _Evaluated(
             setting,
             group,
-            outcomes,
-            self._outcomes(setting, fault_free) if faults else outcomes,
-            self._baseline(counted & self.detections.counted(self.baseline)),
+            self._outcomes(setting, counted),
+            self._outcomes(setting, counted & self.detections.fault_free(setting)),
+            (self._outcomes(self.baseline, both), self._outcomes(setting, both)),
             counted,
             quarantined=int((tested == QUARANTINED).sum()),
-            faults=faults,
+            faults=int((tested == FAULT).sum()),
             tested=len(tested),
         )
 
-    def _chosen(self, level: str, evaluated: Sequence[_Evaluated]) -> NDArray[np.int64] | None:
+    def _worst_case(self, name: str, groups: Collection[str]) -> _WorstCase:
+        settings = [setting for setting, group in self.store.groups.items() if group in groups]
+        common = np.logical_and.reduce([self.detections.counted(setting) for setting in settings])
+        return _WorstCase(name, tuple(self._outcomes(setting, common) for setting in settings), common)
+
+    def _chosen(
+        self, level: str, evaluated: Sequence[_Evaluated], worst: Sequence[_WorstCase]
+    ) -> NDArray[np.int64] | None:
         """Return which of all thresholds the curves of a level need; None where it has the shared ones."""
-        pairs = [(one.baseline[level], one.outcomes[level]) for one in evaluated]
-        own = [(mutated,) for _, mutated in pairs]
-        worst = [
-            tuple(one.outcomes[level] for one in evaluated if one.group in groups)
-            for groups in WORST.values()
+        groups = [
+            *((one.outcomes,) for one in evaluated),
+            *(one.compared for one in evaluated),
+            *((case.compared[0],) for case in worst),
+            *(case.compared for case in worst),
         ]
-        compared = [_events(group) for group in (*own, *pairs, *worst)]
-        if any(group is None for group in compared):
+        compared = [events for group in groups if (events := _events([part[level] for part in group]))]
+        if len(compared) < len(groups):
             return None
-        compared += _at_0([group for group in compared if group is not None])
         shared = len(self.every) - np.searchsorted(self.every[::-1], self.shared, side="left") - 1
         return chosen_thresholds(
             len(self.every),
-            [group for group in compared if group is not None],
+            [*compared, *_at_0(compared)],
             self.fpr_max,
             keep=np.unique(np.maximum(shared, 0)),
         )
 
-    def _scored(self, level: str, one: _Evaluated, chosen: NDArray[np.int64] | None) -> ScoredCurve:
-        sensitivity = self.sensitivity if chosen is None else self.sensitivity.at(self.every[chosen])
-        outcome, unfaulted, plain = (
-            _counted(part[level], chosen) for part in (one.outcomes, one.unfaulted, one.baseline)
-        )
-        if self.failed:  # nothing is known of a SUT that never answered
-            outcome, unfaulted, plain = (_unknown(part) for part in (outcome, unfaulted, plain))
+    def _scored(self, one: _Evaluated, counts: _Counts, sensitivity: Sensitivity) -> ScoredCurve:
+        outcome, unfaulted = counts.of(one.outcomes), counts.of(one.unfaulted)
+        compared = tuple(counts.of(part) for part in one.compared)
         curve = self._curve(outcome, sensitivity)
         value = _area(curve)
         status: Status = "insufficient" if value is None else "ok"
         if one.quarantined > self.budget * one.tested:
             status = "incomplete"
-        base = self._curve(plain, sensitivity)
-        robust = _worst_area([base, curve])
+        curves = [self._curve(part, sensitivity) for part in compared]
+        robust = _worst_area(curves)
         row = Row(
             self.sut,
-            level,
+            counts.level,
             one.setting,
             one.group,
             value,
-            _share(robust, _area(base)),
+            _share(robust, _area(curves[0])),
             status,
             robust_area=robust,
             area_at_0=self._area_at_0(sensitivity, outcome),
-            robust_area_at_0=self._area_at_0(sensitivity, plain, outcome),
+            robust_area_at_0=self._area_at_0(sensitivity, *compared),
             least_safety=_least(curve.safety),
             least_efficiency=_least(curve.efficiency),
             area_without_faults=_area(self._curve(unfaulted, sensitivity)),
-            logs=int(np.count_nonzero(outcome.exposure + outcome.truths)),
-            frames=int(one.counted.sum()),
-            truths=int(outcome.truths.sum()),
-            negative_frames=int((one.counted & ~self.positive[self.store.frames.log]).sum()),
+            **self._rests_on(outcome, one.counted),
             quarantined=one.quarantined,
             faults=one.faults,
-            logs_left_out=dict(outcome.left_out),
         )
-        return ScoredCurve(row, sensitivity, curve, outcome)
+        return ScoredCurve(row, sensitivity, curve, outcome, compared)
 
     def _worst(
-        self, level: str, name: str, scored: Sequence[ScoredCurve], groups: Collection[str]
+        self, case: _WorstCase, scored: Sequence[ScoredCurve], counts: _Counts, sensitivity: Sensitivity
     ) -> ScoredCurve:
-        chosen = [one for one in scored if one.row.group in groups]
-        group = "mild" if name == ANY_MILD else "any"
-        statuses = {one.row.status for one in chosen}
+        members = [one.row for one in scored if one.row.group in WORST[case.name]]
+        group = "mild" if case.name == ANY_MILD else "any"
+        statuses = {row.status for row in members}
         status: Status = next((s for s in ("insufficient", "incomplete") if s in statuses), "ok")
-        curves = [one.curve for one in chosen if one.curve is not None]
-        sensitivity = scored[0].sensitivity
-        if any(one.row.area is None for one in chosen):
-            row = Row(self.sut, level, name, group, None, None, status)
+        compared = tuple(counts.of(part) for part in case.compared)
+        curves = [self._curve(part, sensitivity) for part in compared]
+        value = _worst_area(curves)
+        if value is None or any(row.area is None for row in members):
+            row = Row(self.sut, counts.level, case.name, group, None, None, status)
             return ScoredCurve(row, sensitivity, None, None)
         worst = _worst_curve(curves)
-        value = _area(worst)
-        outcomes = [one.outcomes for one in chosen if one.outcomes is not None]
-        at_0 = self._area_at_0(sensitivity, *outcomes)
-        row = replace(
-            scored[0].row,  # its counts: logs, frames, truths
-            setting=name,
-            group=group,
-            area=value,
-            robustness=_share(value, scored[0].row.area),
-            status=status,
+        at_0 = self._area_at_0(sensitivity, *compared)
+        row = Row(
+            self.sut,
+            counts.level,
+            case.name,
+            group,
+            value,
+            _share(value, _area(curves[0])),
+            status,
             robust_area=value,
-            least_safety=_least(worst.safety),
-            least_efficiency=_least(worst.efficiency),
             area_at_0=at_0,
             robust_area_at_0=at_0,
-            area_without_faults=None,
-            quarantined=max(one.row.quarantined for one in chosen),
-            faults=sum(one.row.faults for one in chosen),
+            least_safety=_least(worst.safety),
+            least_efficiency=_least(worst.efficiency),
+            **self._rests_on(compared[0], case.counted),
+            quarantined=int((self.store.frames.test & ~case.counted).sum()),
+            faults=sum(row.faults for row in members),
         )
-        return ScoredCurve(row, sensitivity, worst, None)
+        return ScoredCurve(row, sensitivity, worst, None, compared)
 
-    def _baseline(self, counted: NDArray[np.bool_]) -> dict[str, Events | Outcomes]:
-        """Return the baseline on the frames that count, for all settings that share them."""
-        key = counted.tobytes()
-        if key not in self._baselines:
-            self._baselines[key] = self._outcomes(self.baseline, counted)
-        return self._baselines[key]
+    def _rests_on(self, outcomes: Outcomes, counted: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return how much there is behind a figure."""
+        return {
+            "logs": int(np.count_nonzero(outcomes.exposure + outcomes.truths)),
+            "frames": int(counted.sum()),
+            "truths": int(outcomes.truths.sum()),
+            "negative_frames": int((counted & ~self.positive[self.store.frames.log]).sum()),
+            "logs_left_out": dict(outcomes.left_out),
+        }
 
-    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> dict[str, Events | Outcomes]:
+    def _outcomes(self, setting: str, counted: NDArray[np.bool_]) -> AtLevels:
+        """Return all levels on the frames that count, worked out once for all that share them."""
+        key = (setting, counted.tobytes())
+        if key not in self._evaluated_at:
+            self._evaluated_at[key] = self._evaluate(setting, counted)
+        return self._evaluated_at[key]
+
+    def _evaluate(self, setting: str, counted: NDArray[np.bool_]) -> AtLevels:
         """Evaluate all levels on the frames that count: at every threshold, or at the shared ones."""
         found: dict[str, Events | Outcomes] = {}
         matched = self.detections.settings[setting]
@@ -283,10 +307,10 @@ class _Scoring:
         return Points(sensitivity.levels, outcomes.safety(), outcomes.efficiency(self.fpr_max))
 
 
-def _events(group: Sequence[Events | Outcomes]) -> tuple[Events, ...] | None:
-    """Return what can be evaluated at every threshold; None where any of it cannot."""
+def _events(group: Sequence[Events | Outcomes]) -> tuple[Events, ...]:
+    """Return what can be evaluated at every threshold; nothing where any of it cannot."""
     events = tuple(one for one in group if isinstance(one, Events))
-    return events if len(events) == len(group) else None
+    return events if len(events) == len(group) else ()
 
 
 def _at_0(compared: Sequence[Sequence[Events]]) -> list[tuple[Events, ...]]:
@@ -296,12 +320,28 @@ def _at_0(compared: Sequence[Sequence[Events]]) -> list[tuple[Events, ...]]:
     return [tuple(strict[id(one)] for one in group) for group in compared if strict]
 
 
-def _counted(part: Events | Outcomes, chosen: NDArray[np.int64] | None) -> Outcomes:
-    if isinstance(part, Outcomes):
-        return part
-    if chosen is None:
-        raise TypeError("events need thresholds to be counted at")
-    return part.at(chosen).outcomes(len(chosen))
+class _Counts:
+    """Outcomes of one level at the thresholds that were chosen for it (None: they have the shared ones)."""
+
+    def __init__(self, level: str, chosen: NDArray[np.int64] | None, *, unknown: bool) -> None:
+        self.level = level
+        self.chosen = chosen
+        self.unknown = unknown
+        """Whether nothing is known of the SUT, as it never answered."""
+        self._outcomes: dict[int, Outcomes] = {}
+
+    def of(self, at_levels: AtLevels) -> Outcomes:
+        """Return the outcomes of this level; the same object for the same events."""
+        part = at_levels[self.level]
+        if id(part) not in self._outcomes:
+            counted = part if isinstance(part, Outcomes) else self._count(part)
+            self._outcomes[id(part)] = _unknown(counted) if self.unknown else counted
+        return self._outcomes[id(part)]
+
+    def _count(self, events: Events) -> Outcomes:
+        if self.chosen is None:
+            raise TypeError("events need thresholds to be counted at")
+        return events.at(self.chosen).outcomes(len(self.chosen))
 
 
 def _unknown(outcomes: Outcomes) -> Outcomes:
@@ -344,4 +384,4 @@ def _share(part: float | None, whole: float | None) -> float | None:
     if part is None or whole is None or whole == 0:
         return None
     share = part / whole
-    return share if math.isfinite(share) else None
+    return min(share, 1.0) if math.isfinite(share) else None

@@ -16,12 +16,12 @@ from adverse.analysis.loop import loop_rows, rate_rows, stops_table
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
 from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
-from adverse.analysis.score import WORST, Status, SutScores, score_sut
+from adverse.analysis.score import Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios
 from adverse.levels.context import Context
-from adverse.levels.outcomes import AT_0
+from adverse.levels.outcomes import AT_0, Outcomes
 from adverse.plugins import Plugin
 from adverse.store.read import Store
 
@@ -118,23 +118,31 @@ def _confidence(
     store: Store, scores: SutScores, resamples: Resamples, conditions: Mapping[str, float]
 ) -> Confidence:
     fpr_max = store.run.fpr_max
+    made: dict[tuple[int, bool], Ratios] = {}
+
+    def counts(outcomes: Outcomes, *, strict: bool = False) -> Ratios:
+        """Return the same object for the same outcomes, so that what figures share is worked out once."""
+        key = (id(outcomes), strict)
+        if key not in made:
+            made[key] = ratios(outcomes.with_hits(AT_0) if strict else outcomes, fpr_max)
+        return made[key]
+
     curves: dict[tuple[str, str], Ratios] = {}
-    at_0: dict[tuple[str, str], Ratios] = {}
-    worst: dict[tuple[str, str], list[str]] = {}
+    compared: dict[tuple[str, str], tuple[Ratios, ...]] = {}
+    at_0: dict[tuple[str, str], tuple[Ratios, ...]] = {}
     for scored in scores.scored:
-        row = scored.row
-        if row.area is None:
+        row, key = scored.row, (scored.row.level, scored.row.setting)
+        if row.area is None or row.robust_area is None:
             continue
         if scored.outcomes is not None:
-            curves[row.level, row.setting] = ratios(scored.outcomes, fpr_max)
-            if AT_0 in scored.outcomes.beside:
-                at_0[row.level, row.setting] = ratios(scored.outcomes.with_hits(AT_0), fpr_max)
-        else:
-            covered = [name for name, group in store.groups.items() if group in WORST[row.setting]]
-            worst[row.level, row.setting] = covered
+            curves[key] = counts(scored.outcomes)
+        compared[key] = tuple(counts(part) for part in scored.compared)
+        own = scored.compared if scored.outcomes is None else (scored.outcomes,)
+        if all(AT_0 in part.beside for part in own):
+            at_0[key] = tuple(counts(part, strict=True) for part in own)
     return confidence(
         curves,
-        worst,
+        compared,
         store.run.baseline.id,
         resamples,
         weights=mean_weights(store.run.mutations),

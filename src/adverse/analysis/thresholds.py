@@ -61,6 +61,8 @@ def chosen_thresholds(
     safety, efficiency = (
         np.array([np.min([curve[axis] for curve in group], axis=0) for group in wanted]) for axis in (0, 1)
     )
+    order = sorted(range(len(safety)), key=lambda q: (safety[q].tobytes(), efficiency[q].tobytes()))
+    safety, efficiency = safety[order], efficiency[order]  # whatever the order of settings
     fixed = np.searchsorted(candidates, np.unique(np.concatenate([np.array([0, size - 1]), keep])))
     return candidates[_needed(safety, efficiency, fixed, slack)]
 

@@ -104,14 +104,15 @@ class Weighting:
 
     def _area(self, curves: tuple[Ratios, ...]) -> Valued:
         found = [self._curve(curve) for curve in curves]
-        safety, worst_s = _lowest([one.safety.ratio for one in found])
-        efficiency, worst_e = _lowest([one.efficiency for one in found])
+        safety = _lowest([one.safety.ratio for one in found])
+        efficiency = _lowest([one.efficiency for one in found])
         clipped, scale = _from_ratio(curves[0])
-        value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency, clipped)
+        slopes = _kernels().area_and_slopes(safety.values, efficiency.values, clipped)
+        value, by_safety, by_efficiency = slopes
         influence = np.zeros(self.weights.shape)
-        for index, one in enumerate(found):
-            _add(influence, by_safety, 1.0, worst_s, index, one.safety)
-            _add(influence, by_efficiency, scale, worst_e, index, one.cost)
+        for one in found:
+            _add(influence, by_safety, 1.0, one.safety.ratio, safety, one.safety)
+            _add(influence, by_efficiency, scale, one.efficiency, efficiency, one.cost)
         return _valued(value, influence)
 
     def _expected(self, quantity: Expected) -> Valued:
@@ -120,17 +121,20 @@ class Weighting:
         safety, efficiency = quantity.curve([one.safety.ratio for one in found], ratios)
         clipped, scale = _from_ratio(quantity.curves[0])
         value, by_safety, by_efficiency = _kernels().area_and_slopes(safety, efficiency, clipped)
-        influence, everywhere = np.zeros(self.weights.shape), np.zeros(safety.shape, np.int64)
+        influence = np.zeros(self.weights.shape)
         for chance, one in zip(quantity.probabilities, found, strict=True):
-            _add(influence, by_safety, chance, everywhere, 0, one.safety)
-            _add(influence, by_efficiency, chance * scale, everywhere, 0, one.cost)
+            for slopes, factor, part in (
+                (by_safety, chance, one.safety),
+                (by_efficiency, chance * scale, one.cost),
+            ):
+                _add(influence, slopes, factor, part.ratio, _lowest([part.ratio]), part)
         return _valued(value, influence)
 
     def _recall(self, curve: Ratios) -> Valued:
         safety = self._ratio(curve.num_s, curve.den_s, np.shape(curve.num_s)[1])
         slopes = np.full(safety.ratio.shape, 1 / safety.ratio.shape[1])
         influence = np.zeros(self.weights.shape)
-        _add(influence, slopes, 1.0, np.zeros(slopes.shape, np.int64), 0, safety)
+        _add(influence, slopes, 1.0, safety.ratio, _lowest([safety.ratio]), safety)
         return _valued(safety.ratio.mean(axis=1), influence)
 
     def _curve(self, curve: Ratios) -> _Curve:
@@ -177,16 +181,11 @@ def _from_ratio(curve: Ratios) -> tuple[bool, float]:
 
 
 def _add(
-    influence: Array,
-    slopes: Array,
-    scale: float,
-    which: NDArray[np.int64],
-    index: int,
-    part: _Ratio | _CountRatio,
+    influence: Array, slopes: Array, scale: float, own: Array, lowest: _Lowest, part: _Ratio | _CountRatio
 ) -> None:
     kernels = _kernels()
     add = kernels.add_influence_of_counts if isinstance(part, _CountRatio) else kernels.add_influence
-    add(influence, slopes, scale, which, index, *part)
+    add(influence, slopes, scale, own, *lowest, *part)
 
 
 def _valued(value: Array, influence: Array) -> Valued:
@@ -194,12 +193,18 @@ def _valued(value: Array, influence: Array) -> Valued:
     return Valued(value, influence)
 
 
-def _lowest(found: list[Array]) -> tuple[Array, NDArray[np.int64]]:
-    """Return the minimum over curves at every point, and which curve it is: the first of equals."""
-    lowest, which = found[0].copy(), np.zeros(found[0].shape, np.int64)
-    for index, other in enumerate(found[1:], start=1):
-        _kernels().lower(lowest, which, other, index)
-    return lowest, which
+class _Lowest(NamedTuple):
+    """The minimum over curves at every point (C, K), and how many of them are that low."""
+
+    values: Array
+    equals: NDArray[np.int64]
+
+
+def _lowest(curves: list[Array]) -> _Lowest:
+    lowest, equals = curves[0].copy(), np.ones(curves[0].shape, np.int64)
+    for other in curves[1:]:
+        _kernels().lower(lowest, equals, other)
+    return _Lowest(lowest, equals)
 
 
 def _kernels() -> Any:

@@ -46,13 +46,15 @@ def weighted_counts(  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[untyped-decorator, unused-ignore]
-def lower(lowest: Any, which: Any, other: Any, index: int) -> None:  # pragma: no cover - compiled
-    """Take in one more curve (C, K): the minimum so far, and which curve it is, the first of equals."""
+def lower(lowest: Any, equals: Any, other: Any) -> None:  # pragma: no cover - compiled
+    """Take in one more curve (C, K): the minimum so far, and how many curves are that low."""
     for c in range(lowest.shape[0]):
         for k in range(lowest.shape[1]):
             if other[c, k] < lowest[c, k]:
                 lowest[c, k] = other[c, k]
-                which[c, k] = index
+                equals[c, k] = 1
+            elif other[c, k] == lowest[c, k]:
+                equals[c, k] += 1
             elif np.isnan(other[c, k]):
                 lowest[c, k] = np.nan
 
@@ -112,15 +114,18 @@ def add_influence(  # pragma: no cover - compiled
     influence: Any,
     slopes: Any,
     scale: float,
-    which: Any,
-    index: int,
+    own: Any,
+    lowest: Any,
+    equals: Any,
     ratio: Any,
     below: Any,
     logs: Any,
     numerators: Any,
     denominators: Any,
 ) -> None:
-    """Add to influences (C, L) what the ratios of one curve contribute, where it is the curve that counts.
+    """Add to influences (C, L) what the ratios of one curve contribute, where it is the lowest of several.
+
+    Curves that are equally low (`equals` (C, K) of them) share the slope: their order does not matter.
 
     The ratio (C, K) is a sum of numerators over `below` (C, K or 1), a sum of denominators; both are by
     sensitivity (K or 1) and by log (M), log m being `logs[m]`. `slopes` (C, K) times `scale` are derivatives
@@ -134,8 +139,8 @@ def add_influence(  # pragma: no cover - compiled
         up[:] = 0.0
         down[:] = 0.0
         for k in range(size):
-            if which[c, k] == index and slopes[c, k] != 0.0:
-                slope = scale * slopes[c, k] / below[c, k if many else 0]
+            if slopes[c, k] != 0.0 and own[c, k] == lowest[c, k]:
+                slope = scale * slopes[c, k] / equals[c, k] / below[c, k if many else 0]
                 up[k if len(up) > 1 else 0] += slope
                 down[k if len(down) > 1 else 0] -= slope * ratio[c, k]
         gain[:] = 0.0
@@ -160,8 +165,9 @@ def add_influence_of_counts(  # pragma: no cover - compiled
     influence: Any,
     slopes: Any,
     scale: float,
-    which: Any,
-    index: int,
+    own: Any,
+    lowest: Any,
+    equals: Any,
     ratio: Any,
     below: Any,
     logs: Any,
@@ -175,8 +181,8 @@ def add_influence_of_counts(  # pragma: no cover - compiled
     for c in range(len(slopes)):
         down, later = 0.0, 0.0
         for k in range(size - 1, -1, -1):  # what a count that starts at k adds, at k and ever after
-            if which[c, k] == index and slopes[c, k] != 0.0:
-                slope = scale * slopes[c, k] / below[c, 0]
+            if slopes[c, k] != 0.0 and own[c, k] == lowest[c, k]:
+                slope = scale * slopes[c, k] / equals[c, k] / below[c, 0]
                 down -= slope * ratio[c, k]
                 later += slope
             up[k] = later

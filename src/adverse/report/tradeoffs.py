@@ -131,9 +131,44 @@ def _unit_axis(quantity: str, words: Mapping[str, Any]) -> Axis:
 def _line(
     curve: TradeOff, style: tuple[str, str, float], x: str, y: str, along: Axis, marked: Sequence[float]
 ) -> Line:
-    symbols = tuple(curve.reached(level) for level in marked)
     across = np.clip(getattr(curve, x), *along.ends)  # what is beyond an end is drawn there
-    return Line(shown(curve.name), across, getattr(curve, y), *style, symbols)
+    places = [curve.reached(level) for level in marked]
+    steps = Steps(across, getattr(curve, y))
+    if x == "sensitivity":
+        symbols = tuple(steps.mark(k, level) for k, level in zip(places, marked, strict=True))
+    else:
+        symbols = tuple(None if k is None else steps.place(k) for k in places)
+    return Line(shown(curve.name), steps.x, steps.y, *style, symbols)
+
+
+class Steps:
+    """A curve as a staircase: a value holds until the next point, and nothing between two is credited.
+
+    >>> steps = Steps(np.array([0.1, 0.2]), np.array([0.5, 1.0]))
+    >>> steps.x, steps.y, steps.place(1)
+    ([0.1, 0.2, 0.2], [0.5, 0.5, 1.0], 2)
+    >>> steps.mark(0, 0.15), steps.x
+    (1, [0.1, 0.15, 0.2, 0.2])
+    """
+
+    def __init__(self, x: Array, y: Array) -> None:
+        self.x = [float(x[0]), *np.repeat(x[1:], 2).tolist()] if len(x) else []
+        self.y = [*np.repeat(y[:-1], 2).tolist(), float(y[-1])] if len(y) else []
+        self._added: list[int] = []
+
+    def place(self, k: int) -> int:
+        """Return where point k of the curve is among the corners."""
+        return 2 * k + sum(added < k for added in self._added)
+
+    def mark(self, k: int | None, x: float) -> int | None:
+        """Add a corner to the step from point k on, marks from left to right; None where there is no step."""
+        if k is None:
+            return None
+        at = self.place(k) + 1 + self._added.count(k)
+        self.x.insert(at, x)
+        self.y.insert(at, self.y[at - 1])
+        self._added.append(k)
+        return at
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def test_all_suts_are_drawn_under_each_setting(guest: TestClient, run: Path) -> 
         for sut in finished(run).suts:
             filters = [("sut", "==", sut), ("level", "==", level), ("setting", "==", setting)]
             points = pq.read_table(run / "results" / "curves.parquet", filters=filters).to_pydict()
-            np.testing.assert_allclose(drawn[sut]["safety: targets found"], points["safety"], rtol=1e-5)
+            np.testing.assert_allclose(drawn[sut]["safety: targets found"][::2], points["safety"], rtol=1e-5)
 
 
 @pytest.mark.parametrize("level", ["image/ROC_A", "image/ROC_B"])

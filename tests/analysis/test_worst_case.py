@@ -1,0 +1,71 @@
+"""Worst cases compare what was seen on the same frames, and do not depend on the order of mutations."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import adverse
+from adverse.analysis.thresholds import chosen_thresholds
+from adverse.curves import Area, Ratios, Share, draw, intervals
+from analysis.test_context import ROBOT, write_drives
+from analysis.test_thresholds import made_up, unsure
+from curves.simulated import outcomes
+
+
+def test_the_worst_of_one_mutation_is_that_mutation(tmp_path: Path) -> None:
+    """Also where some of its frames could not be used: the baseline is taken on the others then."""
+    write_drives(tmp_path / "data")
+    for path in sorted((tmp_path / "data").rglob("depth/*.npy"))[::4]:
+        depth = np.load(path)
+        depth[0, 0] = np.nan
+        np.save(path, depth)
+    study = {
+        "name": "worst",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "mutations": ["haze(visibility_m=50)"],
+        "levels": ["image", "located", "path", "loop"],
+        "robot": ROBOT,
+        "quarantine_budget": 0.5,
+        "robustness": {"bootstrap": 50},
+    }
+    rows = adverse.run(study, tmp_path / "run", detectors={"unsure": unsure}).rows
+    for level in dict.fromkeys(row["level"] for row in rows):
+        by_setting = {row["setting"]: row for row in rows if row["level"] == level}
+        hazy, clean = by_setting["haze(visibility_m=50)"], by_setting["identity"]
+        assert 0 < hazy["frames"] < clean["frames"]
+        for figure in ("robust_area", "robustness", "logs", "frames", "truths", "quarantined"):
+            assert by_setting["Any"][figure] == hazy[figure], (level, figure)
+        assert by_setting["Any"]["robust_area_interval"] == hazy["robust_area_interval"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_curves_does_not_matter(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = outcomes(rng), outcomes(rng)
+    third = Ratios(np.minimum(first.num_s, second.num_s), first.den_s, first.num_e, first.den_e)  # many ties
+    logs = len(first.den_s)
+    resamples = draw([f"log {n}" for n in range(logs)], ["+" if n < 6 else "-" for n in range(logs)], seed=1)
+    found = [
+        intervals({"area": Area(order), "share": Share(Area((first, *order)), Area((first,)))}, resamples)
+        for order in itertools.permutations((first, second, third))
+    ]
+    for other in found[1:]:
+        for name, interval in found[0].items():
+            assert (interval.low, interval.high) == pytest.approx(
+                (other[name].low, other[name].high), abs=1e-9
+            )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_of_settings_does_not_choose_thresholds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    events = [made_up(rng, 250) for _ in range(4)]
+    compared = [*((one,) for one in events), *itertools.pairwise(events), tuple(events)]
+    chosen = chosen_thresholds(250, compared, 0.1, keep=np.array([7]), slack=0.005)
+    for order in ([6, 1, 0, 3, 7, 4, 2, 5], [7, 6, 5, 4, 3, 2, 1, 0]):
+        again = chosen_thresholds(250, [compared[n] for n in order], 0.1, keep=np.array([7]), slack=0.005)
+        np.testing.assert_array_equal(again, chosen)
