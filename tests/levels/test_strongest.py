@@ -8,18 +8,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adverse.levels.match import strongest_first
+from adverse.levels.match import MANY, strongest_first
 
 
 def key(value: float) -> tuple[bool, float]:
     return (True, 0.0) if np.isnan(value) else (False, value)
 
 
-@given(st.integers(0, 10**6))
+@given(st.integers(0, 10**6), st.sampled_from([7, 2 * MANY]))
 @settings(deadline=None)
-def test_equals_a_plain_sort(seed: int) -> None:
+def test_equals_a_plain_sort(seed: int, most: int) -> None:
     rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 7, 5)
+    counts = rng.integers(0, most, 5)
     offsets = np.concatenate([[0], np.cumsum(counts)])
     scores = (rng.integers(0, 3, counts.sum()) / 2).astype(np.float32)
     ties = rng.integers(0, 3, (counts.sum(), 2)).astype(np.float64)

@@ -265,7 +265,7 @@ def _left_out(known: NDArray[np.float64], wanted: NDArray[np.float64], sut: int)
 def _squared_correlation(deviation: NDArray[np.float64], predicted: NDArray[np.float64]) -> float | None:
     other = predicted - predicted.mean()
     scale = float(deviation @ deviation) * float(other @ other)
-    return float(deviation @ other) ** 2 / scale if scale > 0 else None
+    return min(float(deviation @ other) ** 2 / scale, 1.0) if scale > 0 else None
 
 
 def _family(table: ScoreTable, family: str, role: str) -> tuple[str, ...]:

@@ -28,8 +28,15 @@ def strongest_first(
     >>> strongest_first(np.array([0, 3]), np.float32([1, 2, 1]), np.array([[5.0], [0], [4]]))
     array([1, 2, 0])
     """
+    if len(scores) and np.diff(offsets).max() > MANY:
+        row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        return np.lexsort((*ties.T[::-1], -scores, row))
     order: NDArray[np.int64] = _strongest_first(offsets, scores, np.ascontiguousarray(ties))
     return order
+
+
+MANY = 200
+"""Detections of a frame from which sorting all of them beats inserting one by one."""
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
