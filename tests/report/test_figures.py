@@ -17,7 +17,7 @@ from adverse.analysis.choices import worst_settings
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.tradeoffs import read_curves
 from adverse.report.prediction_figures import prediction_figures
-from adverse.report.run_tables import CONDITIONS, levels_table
+from adverse.report.run_tables import WORST_CASES, levels_table
 from adverse.report.tradeoffs import Figure, LevelFigures, figures, sut_style
 from adverse.store.read import Store, finished
 
@@ -123,7 +123,7 @@ def test_levels_stand_side_by_side(store: Store, summary: Summary) -> None:
             wanted = [known[condition, sut, level] for level in levels]
             shown = [row["status"] if row["area"] is None else f"{row['area']:.3f}" for row in wanted]
             assert [text.rstrip("*?") for text in next(texts)] == [sut, *shown]
-    assert list(table.groups.values()) == ["un-mutated", *CONDITIONS.values()]
+    assert list(table.groups.values()) == ["un-mutated", *WORST_CASES.values()]
 
 
 @pytest.fixture

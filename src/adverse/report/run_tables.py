@@ -63,6 +63,7 @@ def _ends_words(summary: Summary, level: str) -> str:
     )
 
 
+WORST_CASES = {ANY_MILD: "worst mild case", ANY: "worst case"}
 CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst case of all mutations"}
 
 
@@ -77,7 +78,7 @@ def levels_table(summary: Summary) -> Table | None:
     lines: list[tuple[Cell, ...]] = []
     groups: dict[int, str] = {}
     records: list[dict[str, Any]] = []
-    for condition, words in {baseline: "un-mutated", **CONDITIONS}.items():
+    for condition, words in {baseline: "un-mutated", **WORST_CASES}.items():
         groups[len(lines)] = words
         for sut in suts:
             mine = [rows.get((sut, level, condition)) for level in levels]
