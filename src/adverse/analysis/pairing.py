@@ -26,7 +26,6 @@ from adverse.store.read import Store, finished
 MUST_AGREE = {
     "targets": "the classes that count",
     "fpr_max": "the highest rate of false positives",
-    "localizer": "how the depth of boxes was read",
     "robot": "the robot",
     "sensitivity": "the sensitivity levels",
 }
@@ -224,6 +223,9 @@ def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> l
         for change in second.changes_since(first)
         if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
     ]
+    read = {store.run.localizer for store in (first, second)} - {None}
+    if len(read) > 1:
+        words.append(f"the depth of boxes was read in different ways: {' and '.join(sorted(map(str, read)))}")
     if first.run.provenance.version != second.run.provenance.version:
         words.append("the version of adverse changed")
     regrouped = [name for name, group in settings.items() if group is None]

@@ -62,6 +62,8 @@ class CocoAnnotation(BaseModel):
     ignore: int | bool = 0
     area: Any = None
     position_m: Any = None
+    track_id: _Id | None = None
+    """Who it is, over the images of a log."""
 
 
 class CocoFile(BaseModel):
@@ -77,6 +79,10 @@ class ImageTruth(NamedTuple):
 
     truth: Truth
     fault: str | None
+
+
+def _identity(annotation: CocoAnnotation) -> int:
+    return annotation.id if annotation.track_id is None else annotation.track_id
 
 
 def read_coco(path: Path) -> CocoFile:
@@ -131,7 +137,7 @@ def truth_by_image(
             boxes=np.array(boxes, np.float64).reshape(-1, 4),
             labels=np.array([labels[annotation.category_id] for annotation in mine], np.int64),
             ignore=np.array([bool(a.iscrowd or a.ignore) for a in mine], np.bool_),
-            ids=np.array([annotation.id for annotation in mine], np.int64),
+            ids=np.array([_identity(annotation) for annotation in mine], np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if located else None,
             area=np.array([_numbers([annotation.area], 1)[0] for annotation in mine], np.float64),
             crowd=np.array([bool(annotation.iscrowd) for annotation in mine], np.bool_),

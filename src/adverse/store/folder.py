@@ -33,7 +33,7 @@ from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.owned_folder import OwnedFolder, digest_of
 
-FORMAT = 4
+FORMAT = 5
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
     ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"

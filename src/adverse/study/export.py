@@ -227,9 +227,11 @@ def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) 
     numbers = {frame.id: number for number, frame in enumerate(frames, start=1)}
     keyed = all(isinstance(frame.image_id, int) for frame in frames)
     ids = {frame.id: frame.image_id if keyed else numbers[frame.id] for frame in frames}
+    known = [int(number) for frame in frames for number in frame.truth.ids]
+    tracks = len(set(known)) < len(known)  # numbers of people, not of annotations
     annotations = [
         {
-            "id": int(frame.truth.ids[row]),
+            **({"track_id": int(frame.truth.ids[row])} if tracks else {"id": int(frame.truth.ids[row])}),
             "image_id": ids[frame.id],
             "category_id": int(frame.truth.labels[row]) + 1,
             "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
@@ -239,6 +241,8 @@ def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) 
         for frame in frames
         for row, (x0, y0, x1, y1) in enumerate(frame.truth.boxes)
     ]
+    if tracks:
+        annotations = [{"id": number, **entry} for number, entry in enumerate(annotations, start=1)]
     return {
         "images": [{"id": ids[frame.id], "file_name": f"{frame.id}{suffix}"} for frame in frames],
         "annotations": annotations,

@@ -174,6 +174,7 @@ def _annotation(thing: Instance, centre_m: tuple[float, float, float]) -> dict[s
         "ignore": int(small),
         "iscrowd": 0,
         "instance": classes.instance_value(thing.label, thing.id),
+        "track_id": classes.instance_value(thing.label, thing.id),
         "position_m": list(centre_m),
     }
 
