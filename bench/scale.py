@@ -17,7 +17,7 @@ from pathlib import Path
 
 from synthetic_run import Size, write_run
 
-LIMIT_S, LIMIT_GB = 300.0, 6.0
+LIMIT_S, LIMIT_GB = 240.0, 4.0
 
 
 def main() -> None:

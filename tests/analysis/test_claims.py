@@ -91,36 +91,3 @@ def test_equals_that_are_some_use_are_no_order_either(tmp_path: Path) -> None:
 )
 def test_what_can_be_told_is_told(tmp_path: Path, adapters: list[str], words: str) -> None:
     assert words in claims(results(tmp_path, adapters, ["brightness(scale=0)"]))
-
-
-FAIL_ALWAYS = """
-from adverse import sut
-
-class Broken:
-    classes = ("person",)
-    def detect(self, images):
-        raise RuntimeError("out of order")
-
-@sut
-def broken():
-    \"\"\"Fail on every image.\"\"\"
-    return Broken()
-"""
-
-
-def test_nothing_is_known_of_a_sut_that_never_answered(tmp_path: Path) -> None:
-    write_images(tmp_path)
-    (tmp_path / "broken.py").write_text(FAIL_ALWAYS)
-    study = {
-        "name": "broken",
-        "plugins": ["broken.py"],
-        "data": {"format": "coco", "root": "data", "annotations": "truth.json"},
-        "suts": [{"name": "a", "adapter": "broken"}],
-        "mutations": ["brightness(scale=0.5)"],
-    }
-    folder = tmp_path / "run"
-    run_study(study_from(study, tmp_path), folder, InlineEngine(), watch=Quiet(), stop=Stop())
-    rows = analyze(folder).rows
-    assert {(row["area"], row["robust_area"], row["status"]) for row in rows} == {
-        (None, None, "insufficient")
-    }

@@ -243,13 +243,33 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     _known("mutation", chosen, list(store.groups))
     _known("log", log, sorted({store.frames.logs[i] for i in store.frames.log[store.frames.test]}))
     context = run_context(store, [store.frames.logs.index(log)])
-    answers = store.answers(sut, settings=dict.fromkeys((store.run.baseline.id, chosen)))
-    baseline = match_detections(answers[store.run.baseline.id], store.truth)
-    shared, _ = sensitivity_of(store, baseline)
+    shared = shared_sensitivity(store, sut)
     k = nearest(shared.levels, sensitivity)
     driver = Driver(sut, chosen, float(shared.levels[k]), float(shared.thresholds[k]))
-    matched = match_detections(answers[chosen], store.truth)
+    rows = np.flatnonzero(store.frames.log == store.frames.logs.index(log))
+    frames = [store.frames.ids[row] for row in rows.tolist()]
+    matched = match_detections(store.answers(sut, settings=[chosen], frames=frames)[chosen], store.truth)
     return drive_detections(context, matched, driver, log)
+
+
+class SharedSensitivity(NamedTuple):
+    """The shared sensitivities, and the thresholds of a SUT at them."""
+
+    levels: NDArray[np.float64]
+    thresholds: NDArray[np.float64]
+
+
+def shared_sensitivity(store: Store, sut: str) -> SharedSensitivity:
+    """Return the shared sensitivities of a SUT: from the results or, where there are none, worked out."""
+    path = store.result("sensitivity.parquet")
+    if path is not None:
+        table = pq.read_table(path, filters=[("sut", "==", sut)])
+        return SharedSensitivity(table["sensitivity"].to_numpy(), table["threshold"].to_numpy())
+    baseline = store.run.baseline.id
+    shared, _ = sensitivity_of(
+        store, match_detections(store.answers(sut, settings=[baseline])[baseline], store.truth)
+    )
+    return SharedSensitivity(shared.levels, shared.thresholds.astype(np.float64))
 
 
 def drive_detections(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +18,7 @@ from adverse.levels.context import Context, PlacedDetections, evaluate, level_in
 from adverse.levels.outcomes import AT_0, Events, Outcomes, Sensitivity, positive_logs
 from adverse.plugins import Plugin
 from adverse.store.read import Store
-from adverse.store.tables import FAULT, OK, QUARANTINED
+from adverse.store.tables import FAULT, QUARANTINED
 
 Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"
@@ -138,7 +138,6 @@ class _Scoring:
         self.baseline = detections.baseline
         self.context = context
         self.positive = positive_logs(store.truth, store.frames)
-        self.failed = not any((found.answers.status == OK).any() for found in detections.settings.values())
         self._placed: tuple[str, PlacedDetections] | None = None
         self._evaluated_at: dict[tuple[str, bytes], AtLevels] = {}
 
@@ -146,7 +145,7 @@ class _Scoring:
         evaluated = [self._evaluated(setting, group) for setting, group in self.store.groups.items()]
         worst = [self._worst_case(name, groups) for name, groups in WORST.items()]
         for level in evaluated[0].outcomes:
-            counts = _Counts(level, self._chosen(level, evaluated, worst), unknown=self.failed)
+            counts = _Counts(level, self._chosen(level, evaluated, worst))
             sensitivity = self.sensitivity
             if counts.chosen is not None:
                 sensitivity = self.sensitivity.at(self.every[counts.chosen])
@@ -323,38 +322,22 @@ def _at_0(compared: Sequence[Sequence[Events]]) -> list[tuple[Events, ...]]:
 class _Counts:
     """Outcomes of one level at the thresholds that were chosen for it (None: they have the shared ones)."""
 
-    def __init__(self, level: str, chosen: NDArray[np.int64] | None, *, unknown: bool) -> None:
+    def __init__(self, level: str, chosen: NDArray[np.int64] | None) -> None:
         self.level = level
         self.chosen = chosen
-        self.unknown = unknown
-        """Whether nothing is known of the SUT, as it never answered."""
         self._outcomes: dict[int, Outcomes] = {}
 
     def of(self, at_levels: AtLevels) -> Outcomes:
         """Return the outcomes of this level; the same object for the same events."""
         part = at_levels[self.level]
         if id(part) not in self._outcomes:
-            counted = part if isinstance(part, Outcomes) else self._count(part)
-            self._outcomes[id(part)] = _unknown(counted) if self.unknown else counted
+            self._outcomes[id(part)] = part if isinstance(part, Outcomes) else self._count(part)
         return self._outcomes[id(part)]
 
     def _count(self, events: Events) -> Outcomes:
         if self.chosen is None:
             raise TypeError("events need thresholds to be counted at")
         return events.at(self.chosen).outcomes(len(self.chosen))
-
-
-def _unknown(outcomes: Outcomes) -> Outcomes:
-    """Return outcomes of the same logs that say nothing."""
-    return replace(
-        outcomes,
-        hits=np.zeros_like(outcomes.hits),
-        truths=np.zeros_like(outcomes.truths),
-        cost=np.zeros_like(outcomes.cost),
-        exposure=np.zeros_like(outcomes.exposure),
-        beside={},
-        measured={},
-    )
 
 
 def _area(curve: Points) -> float | None:

@@ -64,6 +64,7 @@ class Weighting:
         self.order = order
         """The logs of all arrays are taken in this order, that of the columns of the weights."""
         self._curves: dict[Ratios, _Curve] = {}
+        self._trials: dict[bytes, Array] = {}
         self._values: dict[Quantity, Valued] = {}
 
     def standard_errors(self, influence: Array, stratum: NDArray[np.int64]) -> Array:
@@ -163,8 +164,12 @@ class Weighting:
     def _count_ratio(
         self, logs: NDArray[np.int64], starts: NDArray[np.int64], counts: Array, trials: Array, size: int
     ) -> _CountRatio:
-        every = np.arange(len(trials))
-        over = _kernels().weighted_sums(self.weights, every, trials[:, None])
+        key = trials.tobytes()
+        if key not in self._trials:  # the same for all settings, as a rule
+            self._trials[key] = _kernels().weighted_sums(
+                self.weights, np.arange(len(trials)), trials[:, None]
+            )
+        over = self._trials[key]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = _kernels().weighted_counts(self.weights, logs, starts, counts, size) / over
         return _CountRatio(ratio, over, logs, starts, counts, trials)

@@ -179,16 +179,19 @@ def add_influence_of_counts(  # pragma: no cover - compiled
     size = slopes.shape[1]
     up = np.empty(size)
     for c in range(len(slopes)):
-        down, later = 0.0, 0.0
+        down, later, last = 0.0, 0.0, -1
         for k in range(size - 1, -1, -1):  # what a count that starts at k adds, at k and ever after
             if slopes[c, k] != 0.0 and own[c, k] == lowest[c, k]:
+                last = max(last, k)
                 slope = scale * slopes[c, k] / equals[c, k] / below[c, 0]
                 down -= slope * ratio[c, k]
                 later += slope
             up[k] = later
         row = influence[c]
-        if later != 0.0:
-            for n in range(len(logs)):
+        if last >= 0:
+            for n in range(len(logs)):  # they come by start
+                if starts[n] > last:
+                    break
                 row[logs[n]] += up[starts[n]] * counts[n]
         if down != 0.0:
             for m in range(len(trials)):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import AdverseError, PluginError, one_line
 from adverse.levels.match import MatchedDetections
-from adverse.levels.outcomes import Events, Outcomes
+from adverse.levels.outcomes import Events, Outcomes, first_level
 from adverse.levels.places import (
     LogPaths,
     Places,
@@ -136,6 +136,11 @@ class LevelInput:
     def truth(self) -> TruthTable:
         """The true objects."""
         return self.context.truth
+
+    @cached_property
+    def first_levels(self) -> NDArray[np.int64]:
+        """The first threshold at which each detection counts; the number of thresholds if at none."""
+        return first_level(self.answers.scores, self.thresholds)
 
     @cached_property
     def placed(self) -> PlacedDetections:

@@ -29,7 +29,7 @@ ROC_A, ROC_B = "ROC_A", "ROC_B"
 )
 def image(given: LevelInput) -> dict[str, Events]:
     """Evaluate the detections alone, per image: ROC_A and ROC_B."""
-    return image_events(given.matched, given.truth, given.frames, given.thresholds, given.counted)
+    return image_events(given.matched, given.truth, given.frames, given.first_levels, given.counted)
 
 
 def image_outcomes(
@@ -40,7 +40,8 @@ def image_outcomes(
     counted: NDArray[np.bool_],
 ) -> dict[str, Outcomes]:
     """Return the outcomes of ROC_A and ROC_B over the frames that count (a mask over all frames)."""
-    events = image_events(matched, truth, frames, thresholds, counted)
+    first = first_level(matched.answers.scores, thresholds)
+    events = image_events(matched, truth, frames, first, counted)
     return {variant: part.outcomes(len(thresholds)) for variant, part in events.items()}
 
 
@@ -48,14 +49,16 @@ def image_events(
     matched: MatchedDetections,
     truth: TruthTable,
     frames: Frames,
-    thresholds: NDArray[np.float32],
+    level: NDArray[np.int64],
     counted: NDArray[np.bool_],
 ) -> dict[str, Events]:
-    """Return the hits and false alarms of ROC_A and ROC_B, and the level each begins at."""
+    """Return the hits and false alarms of ROC_A and ROC_B, and the level each begins at.
+
+    `level` (N,) is the first level at which each detection counts.
+    """
     groups = len(frames.logs)
     log_of = frames.log
     frame = matched.frame
-    level = first_level(matched.answers.scores, thresholds)
     on = counted[frame]
 
     positive = positive_logs(truth, frames)

@@ -42,7 +42,7 @@ def located(given: LevelInput) -> dict[str, Events]:
             given.truth,
             true.places,
             given.frames,
-            given.thresholds,
+            given.first_levels,
             given.counted,
         )
         for kind, true in given.true_places.items()
@@ -59,7 +59,8 @@ def located_outcomes(
     counted: NDArray[np.bool_],
 ) -> Outcomes:
     """Return the outcomes over the frames that count (a mask over all frames)."""
-    events = located_events(answers, detected, truth, true, frames, thresholds, counted)
+    first = first_level(answers.scores, thresholds)
+    events = located_events(answers, detected, truth, true, frames, first, counted)
     return events.outcomes(len(thresholds))
 
 
@@ -69,12 +70,14 @@ def located_events(
     truth: TruthTable,
     true: Places,
     frames: Frames,
-    thresholds: NDArray[np.float32],
+    level: NDArray[np.int64],
     counted: NDArray[np.bool_],
 ) -> Events:
-    """Return the hits and false alarms, and the level each begins at."""
+    """Return the hits and false alarms, and the level each begins at.
+
+    `level` (N,) is the first level at which each detection counts.
+    """
     groups = len(frames.logs)
-    level = first_level(answers.scores, thresholds)
     near = (detected.range_m <= RANGE_M) & counted[detected.frame]
     meant = (true.range_m <= RANGE_M) & counted[truth.frame] & ~truth.ignore
     hit = _right(answers, detected, truth, true, meant) & counted[detected.frame]
