@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.levels.match import MatchedDetections, false_scores, match_detections
@@ -53,6 +54,29 @@ def sensitivity_of(store: Store, baseline: MatchedDetections) -> tuple[Sensitivi
     levels = grid(shared.levels, shared.lowest, shared.highest)
     false, images, source = validation_scores(store, baseline)
     return standardize(false, images, levels), source
+
+
+class SharedSensitivity(NamedTuple):
+    """The shared sensitivities, the score from which a SUT's detection counts at each, and which are resolved."""
+
+    levels: NDArray[np.float64]
+    thresholds: NDArray[np.float32]
+    resolved: NDArray[np.bool_]
+
+
+def shared_sensitivity(store: Store, sut: str) -> SharedSensitivity:
+    """Return the shared sensitivities of a SUT: from the results or, where there are none, worked out."""
+    path = store.result("sensitivity.parquet")
+    if path is not None:
+        table = pq.read_table(path, filters=[("sut", "==", sut)])
+        levels, thresholds, resolved = (
+            table[name].to_numpy() for name in ("sensitivity", "threshold", "resolved")
+        )
+        return SharedSensitivity(levels, thresholds.astype(np.float32), resolved)
+    baseline = store.run.baseline.id
+    answers = store.answers(sut, settings=[baseline])[baseline]
+    shared, _ = sensitivity_of(store, match_detections(answers, store.truth))
+    return SharedSensitivity(shared.levels, shared.thresholds, shared.resolved)
 
 
 def validation_scores(store: Store, baseline: MatchedDetections) -> tuple[NDArray[np.float32], int, Source]:

@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.analysis.detections import sensitivity_of
+from adverse.analysis.detections import shared_sensitivity
 from adverse.analysis.score import ScoredCurve
+from adverse.analysis.thresholds import MARKED
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.levels.context import Context, PlacedDetections, level_input, run_context
@@ -37,8 +38,6 @@ from adverse.store.read import Store
 
 EXAMPLE_SENSITIVITY = 0.01
 """Expected false positives per image at which the logs that a report shows are driven."""
-SHOWN = (0.001, EXAMPLE_SENSITIVITY, 0.1)
-"""Expected false positives per image at which rates and distributions are told in the summary."""
 QUANTILES = {"min": 0.0, "p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
 STOPS_SCHEMA = pa.schema(
     [
@@ -56,7 +55,7 @@ def loop_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
     """
     rows = []
     for one, outcomes, sensitivity in _driven(scored):
-        for k in dict.fromkeys(nearest(sensitivity, shown) for shown in SHOWN):
+        for k in dict.fromkeys(nearest(sensitivity, shown) for shown in MARKED):
             found: dict[str, Any] = {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting}
             found |= {"status": one.row.status, **_rates(outcomes, sensitivity, k)}
             said = outcomes.truths > 0
@@ -250,26 +249,6 @@ def drive_log(store: Store, *, log: str, sut: str, sensitivity: float, setting: 
     frames = [store.frames.ids[row] for row in rows.tolist()]
     matched = match_detections(store.answers(sut, settings=[chosen], frames=frames)[chosen], store.truth)
     return drive_detections(context, matched, driver, log)
-
-
-class SharedSensitivity(NamedTuple):
-    """The shared sensitivities, and the thresholds of a SUT at them."""
-
-    levels: NDArray[np.float64]
-    thresholds: NDArray[np.float64]
-
-
-def shared_sensitivity(store: Store, sut: str) -> SharedSensitivity:
-    """Return the shared sensitivities of a SUT: from the results or, where there are none, worked out."""
-    path = store.result("sensitivity.parquet")
-    if path is not None:
-        table = pq.read_table(path, filters=[("sut", "==", sut)])
-        return SharedSensitivity(table["sensitivity"].to_numpy(), table["threshold"].to_numpy())
-    baseline = store.run.baseline.id
-    shared, _ = sensitivity_of(
-        store, match_detections(store.answers(sut, settings=[baseline])[baseline], store.truth)
-    )
-    return SharedSensitivity(shared.levels, shared.thresholds.astype(np.float64))
 
 
 def drive_detections(

@@ -106,14 +106,14 @@ def _cut_scores(summary: Summary) -> list[str]:
 def _curve_ends(summary: Summary) -> list[str]:
     """Say which un-mutated curves end before they reach 0: nothing is known of what lies beyond."""
     lines = []
-    for sut in summary.data["counts"]:
-        rows = [row for row in summary.rows if row["sut"] == sut and row["group"] == "baseline"]
-        for axis in ("efficiency", "safety"):
-            ends = [f"{row['level']} at {row[f'least_{axis}']:.2f}" for row in rows if axis in unreached(row)]
-            if ends:
-                lines.append(
-                    f"{sut}: no threshold brings {axis} down to 0 at {', '.join(ends)}: the curve ends there"
-                )
+    for axis in ("efficiency", "safety"):
+        ends: dict[tuple[str, str], list[str]] = {}
+        for row in summary.rows:
+            if row["group"] == "baseline" and axis in unreached(row):
+                ends.setdefault((row["sut"], f"{row[f'least_{axis}']:.2f}"), []).append(row["level"])
+        parts = [f"{sut} at {least} ({', '.join(levels)})" for (sut, least), levels in ends.items()]
+        if parts:
+            lines.append(f"curves that end before {axis} reaches 0: {'; '.join(parts)}")
     return lines
 
 

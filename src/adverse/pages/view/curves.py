@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from adverse.analysis.detections import SharedSensitivity
 from adverse.analysis.loop import Driven, Driver, drive_detections
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tradeoffs import robust_curve
 from adverse.errors import AdverseError
-from adverse.pages.view.session import ExploredRun, Grid, Pick
+from adverse.pages.view.session import ExploredRun, Pick
 from adverse.report.chart import Chart, Line, Mark, Panel, time_panel
 from adverse.report.intervals import summary_interval
 from adverse.report.tradeoffs import (
@@ -128,7 +129,7 @@ def _comparison(title: str, panel: Panel, legend: list[tuple[str, str, str]]) ->
     }
 
 
-def sensitivity_words(grid: Grid) -> list[str]:
+def sensitivity_words(grid: SharedSensitivity) -> list[str]:
     """Say for each sensitivity what it means for this SUT."""
     words = []
     for level, threshold, resolved in zip(grid.levels, grid.thresholds, grid.resolved, strict=True):

@@ -23,12 +23,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.analysis.detections import SharedSensitivity
 from adverse.analysis.tasks import segmentation_scores
 from adverse.errors import AdverseError
 from adverse.levels.context import PlacedDetections, TruePlaces
 from adverse.levels.match import FALSE, HIT, MatchedDetections
 from adverse.levels.outcomes import first_level
-from adverse.pages.view.session import ExploredRun, Grid, Pick
+from adverse.pages.view.session import ExploredRun, Pick
 from adverse.text import counted, shown, without_paths
 
 KINDS = {HIT: "hit", FALSE: "false"}
@@ -71,14 +72,14 @@ def _detection(
     return box | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
 
 
-def _counts(grid: Grid, since: int) -> dict[str, Any]:
+def _counts(grid: SharedSensitivity, since: int) -> dict[str, Any]:
     """Return the place of the first sensitivity at which a box counts, and that in words."""
     words = f"{grid.levels[since]:.3g}" if since < len(grid.levels) else NEVER
     return {"since": since, "since_words": words}
 
 
 def _true(
-    run: ExploredRun, places: TruePlaces | None, hit: dict[int, int], frame: int, grid: Grid
+    run: ExploredRun, places: TruePlaces | None, hit: dict[int, int], frame: int, grid: SharedSensitivity
 ) -> list[dict[str, Any]]:
     """Return the true objects; `hit` is the place of the sensitivity from which each is found."""
     truth = run.store.truth
@@ -94,7 +95,9 @@ def _true(
     return true
 
 
-def _steps(detections: list[dict[str, Any]], true: list[dict[str, Any]], grid: Grid) -> list[tuple[int, str]]:
+def _steps(
+    detections: list[dict[str, Any]], true: list[dict[str, Any]], grid: SharedSensitivity
+) -> list[tuple[int, str]]:
     people = [box["since"] for box in true if box["kind"] == "true"]
     false = [box["since"] for box in detections if box["kind"] == "false"]
     steps = []

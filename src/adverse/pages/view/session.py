@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from starlette.exceptions import HTTPException
 
+from adverse.analysis.detections import SharedSensitivity, shared_sensitivity
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tradeoffs import POINT, TradeOff
@@ -42,15 +43,6 @@ class LoggedFrames:
     name: str
     number: int
     rows: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """The sensitivities of the run and, for one SUT, the score from which a detection counts at each."""
-
-    levels: NDArray[np.float64]
-    thresholds: NDArray[np.float32]
-    resolved: NDArray[np.bool_]
 
 
 class ExploredRun:
@@ -153,15 +145,9 @@ class ExploredRun:
         shared = self.store.run.sensitivity
         return shared.lowest, shared.highest
 
-    def _grid(self, sut: str) -> Grid:
-        path = self._result("sensitivity")
-        with _readable(path):
-            table = pq.read_table(path, filters=[("sut", "==", sut)])
-        return Grid(
-            table["sensitivity"].to_numpy(),
-            table["threshold"].to_numpy().astype(np.float32),
-            table["resolved"].to_numpy(zero_copy_only=False).astype(np.bool_),
-        )
+    def _grid(self, sut: str) -> SharedSensitivity:
+        with _readable(self._result("sensitivity")):
+            return shared_sensitivity(self.store, sut)
 
     def places(self, sut: str, level: str) -> NDArray[np.int64]:
         """Return where the shared sensitivities are among the points of the curves of a SUT at a level."""
