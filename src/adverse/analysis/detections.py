@@ -57,7 +57,7 @@ def sensitivity_of(store: Store, baseline: MatchedDetections) -> tuple[Sensitivi
 
 
 class SharedSensitivity(NamedTuple):
-    """The shared sensitivities, the score from which a SUT's detection counts at each, and which are resolved."""
+    """The shared sensitivities, the score from which a detection counts at each, and which are resolved."""
 
     levels: NDArray[np.float64]
     thresholds: NDArray[np.float32]
