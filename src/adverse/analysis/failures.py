@@ -34,6 +34,8 @@ LEAST_CHANGE = 1.0
 """Grey levels; a change below this is as good as none."""
 LEAST_VISUAL_CHANGE = 0.01
 """The same where visual change was measured."""
+SURELY = 0.5
+"""A score, or a share of all people with lower ones, from which a person was surely found."""
 NEAR = 0.2
 """From this overlap on a detection points at a person, though it is no match."""
 
@@ -46,7 +48,8 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
     `surer_than` is the share of all people found un-mutated whose scores were lower, `threshold` the score
     from which detections count at `fpr_max` (None: all do), `log_frame` the frame's place in its log.
     `overlap_after` is the most that such a detection overlaps the person (IoU): above 0 something is seen
-    there, but the box is too far off. People at whom nothing points any more come first.
+    there, but the box is too far off. People at whom nothing points any more come first. `distance_m` is
+    that from the camera, None where positions or poses are not known.
     """
     frames, truth, fpr_max = store.frames, store.truth, store.run.fpr_max
     rates = [required[name].to_numpy() for name in ("before", "after")]
@@ -62,6 +65,7 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
     threshold = threshold_at(store, detections, fpr_max).plain()["score"]
     log_frame = _places_in_logs(store)
     overlap = _overlaps_after(store, detections, names["setting"], person, threshold)
+    distance = np.linalg.norm(truth.positions_m[person] - frames.poses[truth.frame[person], :3, 3], axis=1)
     rank = np.lexsort((person, -surer, -orders, overlap >= NEAR))
     rank = rank[_first_of_each([setting[rank], log[rank], who[rank]], 1)]
     rank = rank[_first_of_each([setting[rank], log[rank]], PER_LOG)]
@@ -72,15 +76,21 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
             "log_frame": int(log_frame[truth.frame[person[row]]]),
             "person": int(who[row]),
             "before": float(before[row]),
-            "after": float(after[row]) if math.isfinite(after[row]) else None,
+            "after": _known(after[row]),
             "orders": float(orders[row]),
             "score_before": float(scores[row]),
             "surer_than": float(surer[row]),
             "threshold": threshold,
             "overlap_after": float(overlap[row]),
+            "distance_m": _known(distance[row]),
+            "height_px": float(truth.boxes[person[row], 3] - truth.boxes[person[row], 1]),
         }
         for row in rank.tolist()
     ]
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
 
 
 def _truth_rows(store: Store, table: pa.Table) -> NDArray[np.int64]:
@@ -207,6 +217,19 @@ def _rank(row: Mapping[str, Any]) -> tuple[bool, bool, float, float, str, int]:
     fall = row["orders"] if change is None else row["orders"] / max(change, LEAST_VISUAL_CHANGE)
     severe = change is None and row["group"] != "mild"
     return row["overlap_after"] >= NEAR, severe, -fall, -row["surer_than"], row["frame"], row["object"]
+
+
+def most_telling(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the failure that needs no explanation: the largest person of those who were surely found.
+
+    At whom no detection points any more, under a mild mutation where there is such; None without failures.
+    """
+
+    def plainness(row: Mapping[str, Any]) -> tuple[bool, bool, bool, float]:
+        surely = row["score_before"] >= SURELY or row["surer_than"] >= SURELY
+        return row["overlap_after"] < NEAR, surely, row["group"] == "mild", row["height_px"]
+
+    return max(rows, key=plainness, default=None)
 
 
 def by_visible_change(rows: Sequence[Mapping[str, Any]], moved: Sequence[float]) -> list[int]:

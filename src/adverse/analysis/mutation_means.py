@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from adverse.analysis.confidence import Confidence, plain_interval
-from adverse.analysis.score import ScoredCurve
+from adverse.analysis.score import ScoredCurve, family_name
 from adverse.curves.curve import area
 from adverse.curves.robustness import expected_curve, mean_over_mutations
 from adverse.store.run import Run
-from adverse.types import Setting
 
 WORST_STATUS = ("insufficient", "incomplete", "ok")
 
 
-def families(settings: Iterable[Setting]) -> dict[str, list[str]]:
-    """Return the ids of settings by the mutations they are made of, whatever their strength."""
-    found: dict[str, list[str]] = {}
-    for setting in settings:
-        found.setdefault(setting.family, []).append(setting.id)
-    return found
-
-
-def mean_weights(mutations: Iterable[Setting]) -> dict[str, float]:
+def mean_weights(run: Run) -> dict[str, float]:
     """Return the weight of each setting in a mean over families of means over settings."""
-    known = families(mutations)
+    known = run.families
     return {setting: 1 / (len(known) * len(mine)) for mine in known.values() for setting in mine}
 
 
@@ -36,7 +27,7 @@ def mean_rows(run: Run, scored: Sequence[ScoredCurve], sure: Confidence | None) 
     if not run.mutations:
         return []
     rows = []
-    known = families(run.mutations)
+    known = run.families
     for level, by_setting in _by_level(scored).items():
         row = _heads(by_setting, list(by_setting), level)
         for name in ("area", "robustness"):
@@ -92,3 +83,22 @@ def _heads(by_setting: Mapping[str, ScoredCurve], used: Sequence[str], level: st
         "frames": min(row.frames for row in rows),
         "people": min(row.truths for row in rows),
     }
+
+
+def family_rows(
+    run: Run, scored: Sequence[ScoredCurve], rows: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return for each level and mutation the worst case over all of its strengths, with its worst setting.
+
+    `rows` are those of `scored`, with their intervals: settings, and the worst cases over families.
+    """
+    found = []
+    by_key = {(row["level"], row["setting"]): row for row in rows}
+    for level in _by_level(scored):
+        for family, settings in run.families.items():
+            mine = [by_key[level, setting] for setting in settings]
+            row = mine[0] if len(mine) == 1 else by_key[level, family_name(family)]
+            known = [one for one in mine if one["robust_area"] is not None]
+            worst = min(known, key=lambda one: float(one["robust_area"]))["setting"] if known else None
+            found.append({**row, "family": family, "settings": len(settings), "worst_setting": worst})
+    return found

@@ -22,7 +22,7 @@ from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes
-from adverse.analysis.tasks import METRICS, score_task
+from adverse.analysis.tasks import METRICS, score_task, task_family_rows
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.predict import ScoreTable
 from adverse.curves.ranking import Ranking, changes, rank
@@ -36,6 +36,7 @@ from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import drop_derived
 
 IN_SUMMARY = (
+    "families",
     "means",
     "expected",
     "adr",
@@ -49,6 +50,7 @@ IN_SUMMARY = (
 """Further tables that summary.json holds too."""
 OPTIONAL = (
     "expected.csv",
+    "families.csv",
     "loop.csv",
     "loop_rates.csv",
     "magnitudes.csv",
@@ -234,11 +236,13 @@ def _results(
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
     troubles, retries = store.troubles(), store.retries()
+    rows = [row.plain() for row in score_task(store)]
     summary = {
         "study": store.run.name,
         "task": store.task,
         "metric": METRICS[store.task],
-        "rows": [row.plain() for row in score_task(store)],
+        "rows": rows,
+        "families": task_family_rows(store.run, rows),
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "notes": {**store.run.data.notes, **store.notes()},
         "warnings": list(store.run.warnings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ Status = Literal["ok", "incomplete", "insufficient"]
 ANY, ANY_MILD = "Any", "AnyMild"
 WORST = {ANY_MILD: ("baseline", "mild"), ANY: ("baseline", "mild", "severe")}
 """The worst cases, and the groups of settings that each covers."""
+FAMILY = "family"
+"""The group of rows over all strengths of one mutation."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,16 @@ class ScoredCurve:
 
 @dataclass(frozen=True, eq=False)
 class SutScores:
-    """All figures of one SUT, and the sensitivity they are read at."""
+    """All figures of one SUT, and the sensitivity they are read at.
+
+    `families` are the worst cases over all strengths of a mutation, where it has more than one.
+    """
 
     sut: str
     sensitivity: Sensitivity
     source: Source
     scored: tuple[ScoredCurve, ...]
+    families: tuple[ScoredCurve, ...]
 
 
 def score_sut(
@@ -89,7 +95,18 @@ def score_sut(
 ) -> SutScores:
     """Score every setting of a SUT at its thresholds."""
     rows = tuple(_Scoring(store, detections, context, levels).rows())
-    return SutScores(detections.sut, detections.sensitivity, detections.source, rows)
+    scored = tuple(one for one in rows if one.row.group != FAMILY)
+    families = tuple(one for one in rows if one.row.group == FAMILY)
+    return SutScores(detections.sut, detections.sensitivity, detections.source, scored, families)
+
+
+def family_name(family: str) -> str:
+    """Return what the worst case over a family is called in place of a setting; no setting is called so.
+
+    >>> family_name("haze")
+    'Any haze'
+    """
+    return f"{ANY} {family}"
 
 
 AtLevels = Mapping[str, Events | Outcomes]
@@ -115,6 +132,8 @@ class _WorstCase:
     """Several settings, the baseline first, at all levels on the frames that could be used under each."""
 
     name: str
+    group: str
+    settings: tuple[str, ...]
     compared: tuple[AtLevels, ...]
     counted: NDArray[np.bool_]
 
@@ -143,7 +162,7 @@ class _Scoring:
 
     def rows(self) -> Iterator[ScoredCurve]:
         evaluated = [self._evaluated(setting, group) for setting, group in self.store.groups.items()]
-        worst = [self._worst_case(name, groups) for name, groups in WORST.items()]
+        worst = list(self._worst_cases())
         for level in evaluated[0].outcomes:
             counts = _Counts(level, self._chosen(level, evaluated, worst))
             sensitivity = self.sensitivity
@@ -171,10 +190,19 @@ class _Scoring:
             tested=len(tested),
         )
 
-    def _worst_case(self, name: str, groups: Collection[str]) -> _WorstCase:
-        settings = [setting for setting, group in self.store.groups.items() if group in groups]
+    def _worst_cases(self) -> Iterator[_WorstCase]:
+        groups = self.store.groups
+        for name, covered in WORST.items():
+            settings = [setting for setting, group in groups.items() if group in covered]
+            yield self._worst_case(name, "mild" if name == ANY_MILD else "any", settings)
+        for family, settings in self.store.run.families.items():
+            if len(settings) > 1:
+                yield self._worst_case(family_name(family), FAMILY, [self.baseline, *settings])
+
+    def _worst_case(self, name: str, group: str, settings: Sequence[str]) -> _WorstCase:
         common = np.logical_and.reduce([self.detections.counted(setting) for setting in settings])
-        return _WorstCase(name, tuple(self._outcomes(setting, common) for setting in settings), common)
+        compared = tuple(self._outcomes(setting, common) for setting in settings)
+        return _WorstCase(name, group, tuple(settings), compared, common)
 
     def _chosen(
         self, level: str, evaluated: Sequence[_Evaluated], worst: Sequence[_WorstCase]
@@ -230,15 +258,14 @@ class _Scoring:
     def _worst(
         self, case: _WorstCase, scored: Sequence[ScoredCurve], counts: _Counts, sensitivity: Sensitivity
     ) -> ScoredCurve:
-        members = [one.row for one in scored if one.row.group in WORST[case.name]]
-        group = "mild" if case.name == ANY_MILD else "any"
+        members = [one.row for one in scored if one.row.setting in case.settings]
         statuses = {row.status for row in members}
         status: Status = next((s for s in ("insufficient", "incomplete") if s in statuses), "ok")
         compared = tuple(counts.of(part) for part in case.compared)
         curves = [self._curve(part, sensitivity) for part in compared]
         value = _worst_area(curves)
         if value is None or any(row.area is None for row in members):
-            row = Row(self.sut, counts.level, case.name, group, None, None, status)
+            row = Row(self.sut, counts.level, case.name, case.group, None, None, status)
             return ScoredCurve(row, sensitivity, None, None)
         worst = _worst_curve(curves)
         at_0 = self._area_at_0(sensitivity, *compared)
@@ -246,7 +273,7 @@ class _Scoring:
             self.sut,
             counts.level,
             case.name,
-            group,
+            case.group,
             value,
             _share(value, _area(curves[0])),
             status,

@@ -14,7 +14,7 @@ from adverse.analysis.detections import sut_detections
 from adverse.analysis.failures import sut_failures
 from adverse.analysis.loop import loop_rows, rate_rows, stops_table
 from adverse.analysis.metrics import metric_rows
-from adverse.analysis.mutation_means import expected_rows, mean_rows, mean_weights
+from adverse.analysis.mutation_means import expected_rows, family_rows, mean_rows, mean_weights
 from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
 from adverse.analysis.score import Status, SutScores, score_sut
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
@@ -60,7 +60,10 @@ def analyze_sut(
     sure = None if resamples is None else _confidence(store, scores, resamples, conditions)
     statuses = _statuses(scores)
     costs, people = required_of(store, detections, statuses)
+    rows = [_row(asdict(scored.row), sure) for scored in scores.scored]
+    families = [_row(asdict(scored.row), sure) for scored in scores.families]
     more = {
+        "families": family_rows(store.run, scores.scored, [*rows, *families]),
         "means": mean_rows(store.run, scores.scored, sure),
         "adr": adr_rows(store, detections, statuses, resamples),
         "required": costs,
@@ -75,7 +78,7 @@ def analyze_sut(
         more["expected"] = expected_rows(scores.scored, conditions, fpr_max, sure)
     return SutResults(
         sut,
-        [_row(asdict(scored.row), sure) for scored in scores.scored],
+        rows,
         {
             "from": scores.source,
             "images": scores.sensitivity.images,
@@ -130,7 +133,7 @@ def _confidence(
     curves: dict[tuple[str, str], Ratios] = {}
     compared: dict[tuple[str, str], tuple[Ratios, ...]] = {}
     at_0: dict[tuple[str, str], tuple[Ratios, ...]] = {}
-    for scored in scores.scored:
+    for scored in (*scores.scored, *scores.families):
         row, key = scored.row, (scored.row.level, scored.row.setting)
         if row.area is None or row.robust_area is None:
             continue
@@ -145,7 +148,7 @@ def _confidence(
         compared,
         store.run.baseline.id,
         resamples,
-        weights=mean_weights(store.run.mutations),
+        weights=mean_weights(store.run),
         conditions=conditions,
         at_0=at_0,
     )

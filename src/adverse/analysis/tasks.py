@@ -6,7 +6,8 @@ the score without one, over the same frames.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from adverse.benchmarks.intervals import LeftOut, interval
 from adverse.benchmarks.task_table import DEFAULTS, answers_of, image_scores, task_metric
 from adverse.curves.interval import Interval
 from adverse.store.read import Store
+from adverse.store.run import Run
 from adverse.store.tables import FAULT, QUARANTINED, PixelCounts, RankedClasses
 
 Status = Literal["ok", "incomplete", "insufficient"]
@@ -52,6 +54,19 @@ class TaskRow:
         """Return the row as plain data, intervals as those of detectors."""
         row = {name: value for name, value in asdict(self).items() if name != "intervals"}
         return row | {f"{name}_interval": found.plain() for name, found in self.intervals.items()}
+
+
+def task_family_rows(run: Run, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return for each SUT and mutation the setting that leaves the smallest share of the main score."""
+    found = []
+    for sut in dict.fromkeys(str(row["sut"]) for row in rows):
+        by_setting = {str(row["setting"]): row for row in rows if row["sut"] == sut}
+        for family, settings in run.families.items():
+            mine = [by_setting[setting] for setting in settings]
+            worst = min(mine, key=lambda row: math.inf if row["share"] is None else float(row["share"]))
+            kept = {name: value for name, value in worst.items() if name != "per_class"}
+            found.append({**kept, "family": family, "settings": len(mine), "worst_setting": worst["setting"]})
+    return found
 
 
 Scores = tuple[dict[str, float | None], dict[str, float | None]]

@@ -18,7 +18,9 @@ from adverse.cli.options import Fresh, Trust, Workers
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
+    from adverse.analysis.results import Summary
     from adverse.plugins import Registry
+    from adverse.report.page import PageTables
     from adverse.report.pictures import Looker
     from adverse.study.engines import Stop
     from adverse.study.spec import StudyFile
@@ -31,6 +33,7 @@ Out = Annotated[
 STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop at once\n"
 LEVELS_ABREAST = 5
 """Columns of a table of levels that fit a terminal of 80 characters."""
+Tables = Annotated[bool, typer.Option("--tables", help="Print every table, not only the short one.")]
 NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Skip the data files.")]
 
 
@@ -74,7 +77,13 @@ def plan(study: StudyPath, out: Out = None) -> None:
     raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)
 
 
-def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh = False) -> None:  # noqa: FBT002
+def run(
+    study: StudyPath,
+    out: Out = None,
+    workers: Workers = None,
+    fresh: Fresh = False,  # noqa: FBT002
+    tables: Tables = False,  # noqa: FBT002
+) -> None:
     """Run or resume a study.
 
     Finished work is not repeated. The results are printed and a report is written.
@@ -91,11 +100,13 @@ def run(study: StudyPath, out: Out = None, workers: Workers = None, fresh: Fresh
 
     file = read_study(study)
     raise typer.Exit(
-        run_and_show(file, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh)
+        run_and_show(
+            file, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh, tables=tables
+        )
     )
 
 
-def analyze(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
+def analyze(folder: RunPath, trust: Trust = False, tables: Tables = False) -> None:  # noqa: FBT002
     """Recompute the results of a finished run and print them.
 
     \b
@@ -107,7 +118,7 @@ def analyze(folder: RunPath, trust: Trust = False) -> None:  # noqa: FBT002
 
     looker = Looker(finished(folder, results=False), trust=trust)
     registry = looker.registry if trust else None
-    raise typer.Exit(_analyze_and_show(looker, Console(), registry=registry))
+    raise typer.Exit(_analyze_and_show(looker, Console(), registry=registry, every_table=tables))
 
 
 def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
@@ -130,8 +141,10 @@ def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT00
     typer.echo(f"{checked.files} files match their recorded hashes")
 
 
-def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: bool = False) -> int:
-    """Run a study with progress, print its tables, and return the exit code."""
+def run_and_show(
+    study: StudyFile, out: Path, workers: int | None, *, fresh: bool = False, tables: bool = False
+) -> int:
+    """Run a study with progress, print its results, briefly or as all tables, and return the exit code."""
     from adverse.processes import all_cores
     from adverse.study.engines import Engine, Stop
     from adverse.study.engines.local import InlineEngine, LocalEngine
@@ -156,18 +169,36 @@ def run_and_show(study: StudyFile, out: Path, workers: int | None, *, fresh: boo
     from adverse.store.read import finished
 
     looker = Looker(finished(out, results=False), plan=ran.plan)  # the study's plug-ins ran just now
-    return _analyze_and_show(looker, console, registry=ran.plan.registry)
+    return _analyze_and_show(looker, console, registry=ran.plan.registry, every_table=tables)
 
 
-def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | None) -> int:
+def _analyze_and_show(
+    looker: Looker, console: Console, *, registry: Registry | None, every_table: bool
+) -> int:
     from adverse.analysis.results import analyze_store
+    from adverse.report.brief import brief_lines, brief_table
     from adverse.report.page import page_tables, write_report_of
+
+    store = looker.store
+    folder = store.folder.path
+    summary = analyze_store(store, registry=registry)
+    tables = page_tables(looker, summary)
+    if every_table:
+        _print_tables(console, summary, tables)
+    else:
+        console.print(brief_table(summary, store.run).terminal())
+        for line in brief_lines(summary, store.run):
+            console.say(line)
+    page = write_report_of(looker, summary, tables)
+    console.say(f"results: {folder / 'results' / 'summary.json'}")
+    console.say(f"report:  {page}")
+    return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
+
+
+def _print_tables(console: Console, summary: Summary, tables: PageTables) -> None:
     from adverse.report.plain_tables import terminal_tables
     from adverse.report.remarks import remarks
 
-    folder = looker.store.folder.path
-    summary = analyze_store(looker.store, registry=registry)
-    tables = page_tables(looker, summary)
     for table in tables.levels:
         console.print(table.terminal(shares=True))
     if tables.side_by_side:
@@ -179,10 +210,6 @@ def _analyze_and_show(looker: Looker, console: Console, *, registry: Registry | 
         console.print(table.terminal())
     for line in remarks(summary):
         console.say(line)
-    page = write_report_of(looker, summary, tables)
-    console.say(f"results: {folder / 'results' / 'summary.json'}")
-    console.say(f"report:  {page}")
-    return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 
 @contextlib.contextmanager

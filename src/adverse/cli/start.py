@@ -112,8 +112,8 @@ def demo(out: DemoFolder = Path("demo"), workers: Workers = None, full: Full = F
         with rendering(Console()) as watch:
             rendered("orchard", logs, SIZE, SEED, POSE_NOISE_MM, watch)
     code = run_and_show(read_study(study), run, workers)
-    typer.echo(f"explore it:     adverse view {run}          frame by frame, in a browser")
-    typer.echo(f"change and run: adverse run {study} --out {run}")
+    typer.echo(f"explore: adverse view {run}    every table: adverse analyze {run} --tables")
+    typer.echo(f"change {study}, then: adverse run {study} --out {run}")
     raise typer.Exit(code)
 
 

@@ -79,17 +79,20 @@ class Line:
     width: float = 1.8
     symbols: tuple[int | None, ...] = ()
     """Points that carry a circle, a square and a triangle, in this order; None: no such point."""
+    opacity: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Dots:
-    """Points, each with its radius in pixels."""
+    """Points, each with its radius in pixels; or, of one size, with a symbol that tells them from others."""
 
     name: str
     x: ArrayLike
     y: ArrayLike
     radius: ArrayLike
     colour: str
+    symbol: int | None = None
+    """0: a circle, 1: a square, 2: a triangle; None: a pale circle of its radius."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,13 +146,17 @@ class Panel:
         parts = [*self._axes()]
         parts += [_polygon(band.colour, self._around(band)) for band in self.bands]
         parts += self._marks()
+        symbols: list[str] = []
         for dots in self.dots:
             for (x, y), radius in zip(self.place(dots.x, dots.y), np.asarray(dots.radius), strict=True):
+                if dots.symbol is not None:
+                    symbols += [_symbol(dots.symbol, x, y, dots.colour)] if np.isfinite(x + y) else []
+                    continue
                 look = f'fill="{dots.colour}" fill-opacity="0.6"'
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look}/>')
         for number, line in enumerate(self.lines):
             parts += self._line(line, self.colour(number))
-        return "".join(parts)
+        return "".join([*parts, *symbols])
 
     def legend(self, *, left: bool) -> str:
         """Name what is drawn in one row above the panel, each in its colour."""
@@ -227,6 +234,7 @@ class Panel:
             if len(kept):
                 points = " ".join(f"{x:.1f},{y:.1f}" for x, y in _thinned(spots[kept]))
                 stroke = f'stroke="{colour}" stroke-width="{line.width}"'
+                stroke += f' stroke-opacity="{line.opacity}"' if line.opacity < 1 else ""
                 yield f'<polyline points="{points}" fill="none" {stroke}{dash}/>'
         for shape, k in enumerate(line.symbols):
             if k is not None and finite[k]:

@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from adverse.analysis.failures import NEAR, by_visible_change, pixels_moved, typical_frame
+from adverse.analysis.failures import NEAR, by_visible_change, most_telling, pixels_moved, typical_frame
+from adverse.analysis.headline import setting_words
 from adverse.analysis.results import Summary
 from adverse.errors import AdverseError
 from adverse.report.pictures import Looker, Mark, Picture, close_up, picture
@@ -43,6 +44,7 @@ class Failure:
     """
 
     row: Mapping[str, Any]
+    setting_words: str
     near: bool
     change_words: str
     shots: tuple[Shot, Shot]
@@ -77,6 +79,15 @@ def failures(summary: Summary, looker: Looker) -> list[Failure]:
         for number in sorted(chosen, key=lambda number: rows[number]["sut"])  # so that each SUT is read once
     }
     return [drawn[number] for number in chosen]
+
+
+def telling_failure(summary: Summary, looker: Looker) -> Failure | None:
+    """Return the failure that needs no explanation with its pictures; None where there is none to show."""
+    row = most_telling(summary.data["failures"])
+    baseline = looker.store.run.baseline.id
+    if row is None or (both := _images(looker, row, baseline)) is None:
+        return None
+    return _failure(_Marks(looker.store), row, baseline, both, pixels_moved(*both))
 
 
 def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
@@ -117,7 +128,10 @@ def _failure(
         _shot(image, marks.of(row, setting), said)
         for image, (setting, said) in zip(images, settings, strict=True)
     )
-    return Failure(row, row["overlap_after"] >= NEAR, words, (before, after), explorer_address(row, baseline))
+    setting = next(one for one in marks.store.run.settings if one.id == row["setting"])
+    near = row["overlap_after"] >= NEAR
+    address = explorer_address(row, baseline)
+    return Failure(row, setting_words(setting), near, words, (before, after), address)
 
 
 def _shot(image: Image, marks: list[Mark], words: str) -> Shot:

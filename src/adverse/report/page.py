@@ -14,7 +14,8 @@ from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
 from adverse.report.closed_loop import drives
-from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery
+from adverse.report.first_screen import first_screen
+from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery, telling_failure
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
@@ -142,11 +143,13 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
     detection = summary.data["task"] == "detection"
     no_pictures = looker.why_not()
     pictured = failures(summary, looker) if detection and no_pictures is None else []
+    telling = telling_failure(summary, looker) if detection and no_pictures is None else None
     gallery = list(mutation_gallery(store, looker)) if no_pictures is None else []
     return rendered(
         "report.html",
         title=shown(summary.data["study"]),
         run=store.run,
+        first=first_screen(summary, store.run, verdicts, telling, tables.coverage),
         answers=[*answers(summary), *plain_answer(summary), *verdict_answers(verdicts)],
         untested=[
             *untested(summary, store.run),

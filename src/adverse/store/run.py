@@ -114,6 +114,14 @@ class Run:
         """The settings besides the baseline."""
         return self.settings[1:]
 
+    @property
+    def families(self) -> dict[str, list[str]]:
+        """The ids of mutated settings by the mutations they are made of, whatever their strength."""
+        found: dict[str, list[str]] = {}
+        for setting in self.mutations:
+            found.setdefault(setting.family, []).append(setting.id)
+        return found
+
     def sut(self, name: str) -> RunSut:
         """Return a SUT by its name."""
         for sut in self.suts:

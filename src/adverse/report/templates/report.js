@@ -9,6 +9,13 @@ document.querySelectorAll("[data-switch]").forEach((box) => {
   });
   box.hidden = false;
 });
+document.querySelectorAll("[data-choice]").forEach((menu) => {
+  const parts = document.querySelectorAll(`[data-of="${menu.dataset.choice}"]`);
+  const show = () => parts.forEach((part) => { part.hidden = part.dataset.name !== menu.value; });
+  menu.addEventListener("change", show);
+  menu.closest("label").hidden = false;
+  show();
+});
 window.addEventListener("beforeprint", () => {
   document.querySelectorAll("[data-of]").forEach((part) => { part.hidden = false; });
 });

@@ -1,0 +1,242 @@
+"""What the first screen and the terminal say of a run: what survives, and how often the robot stops.
+
+The other levels and every single setting stand in the tables; here the worst case over each mutation's
+strengths stands for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from adverse.analysis.choices import best_sut
+from adverse.analysis.loop import EXAMPLE_SENSITIVITY
+from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY, ANY_MILD
+from adverse.store.run import Run
+from adverse.types import Setting
+
+MOST_SETTINGS = 10
+"""Up to so many settings stand for themselves; of more, only the worst case of each mutation."""
+MOST_STOPS = 4
+UNITS = {"m": "m", "mm": "mm", "px": "px", "s": "s", "deg": "°", "mps": "m/s", "ev": "EV"}
+"""Units at the end of an option's name, and how they are written."""
+
+
+class Survival(NamedTuple):
+    """What a SUT keeps of its clean figure under a condition; None where it is not defined."""
+
+    value: float | None
+    share: float | None
+    interval: Mapping[str, Any] | None
+    """Of the share."""
+    status: str
+    worst_setting: str | None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A mutation, at one strength or at its worst, and what every SUT keeps under it."""
+
+    name: str
+    words: str
+    settings: int
+    by_sut: Mapping[str, Survival]
+
+    @property
+    def least(self) -> float:
+        """The smallest share that any SUT keeps; infinite where none is defined."""
+        return min((one.share for one in self.by_sut.values() if one.share is not None), default=math.inf)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One level (or the task's score): SUTs by their clean figure, conditions, and their worst cases."""
+
+    level: str
+    clean: Mapping[str, float | None]
+    conditions: tuple[Condition, ...]
+    """The most harmful first."""
+    worst: tuple[Condition, ...]
+    """AnyMild and Any, where there are such."""
+
+
+def headline_levels(summary: Summary) -> list[str]:
+    """Return the levels of a run, the one to begin with first: the last at which the robot does not act yet.
+
+    What a robot does is said in stops, and a path or a stop forgives much of what perception loses.
+    """
+    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
+    known = summary.data.get("levels", {})
+    still = [
+        level for level in levels if "robot" not in known.get(level.partition("/")[0], {}).get("needs", ())
+    ]
+    if not still:
+        return levels
+    first = next(
+        (level for level in still if level.partition("/")[0] == still[-1].partition("/")[0]), still[-1]
+    )
+    return [first, *(level for level in levels if level != first)]
+
+
+def headline(summary: Summary, run: Run, level: str = "") -> Headline:
+    """Return what is left of every SUT at a level; of a run without levels, what is left of its score."""
+    detection = summary.data["task"] == "detection"
+    value, share = ("robust_area", "robustness") if detection else (str(summary.data["metric"]), "share")
+    rows = [row for row in summary.rows if not detection or row["level"] == level]
+    families = [row for row in summary.data.get("families", ()) if not detection or row["level"] == level]
+    single = len(run.mutations) <= MOST_SETTINGS
+    names = {setting.id: setting_words(setting) for setting in run.mutations}
+    if single:
+        shown = [
+            (setting.id, names[setting.id], 1, _of(rows, "setting", setting.id)) for setting in run.mutations
+        ]
+    else:
+        shown = [
+            (
+                family,
+                names[ids[0]] if len(ids) == 1 else plain_words(family),
+                len(ids),
+                _of(families, "family", family),
+            )
+            for family, ids in run.families.items()
+        ]
+    conditions = [
+        Condition(name, words, count, {str(row["sut"]): _survival(row, value, share) for row in mine})
+        for name, words, count, mine in shown
+    ]
+    cases = ((ANY_MILD, "worst mild case"), (ANY, "worst case"))
+    worst = [
+        Condition(name, words, 0, {str(row["sut"]): _survival(row, value, share) for row in mine})
+        for name, words in cases
+        if (mine := _of(rows, "setting", name))
+    ]
+    clean = {
+        str(row["sut"]): row["scores"][value] if not detection else row["area"]
+        for row in rows
+        if row["group"] == "baseline"
+    }
+    return Headline(level, clean, tuple(sorted(conditions, key=lambda one: one.least)), tuple(worst))
+
+
+def _of(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[Mapping[str, Any]]:
+    return [row for row in rows if row[key] == name]
+
+
+def _survival(row: Mapping[str, Any], value: str, share: str) -> Survival:
+    figure = row["scores"][value] if "scores" in row else row[value]
+    worst = row.get("worst_setting", row["setting"])
+    return Survival(figure, row[share], row.get(f"{share}_interval"), str(row["status"]), worst)
+
+
+def setting_words(setting: Setting) -> str:
+    """Return a setting in words, without the names of options that their unit makes plain.
+
+    >>> from adverse.types import Step
+    >>> setting_words(Setting("", (Step("haze", {"visibility_m": 97.8}),), "mild", frozenset()))
+    'haze 97.8 m'
+    >>> options = {"focus_m": 5.0, "kappa": 2.8}
+    >>> setting_words(Setting("", (Step("defocus", options),), "mild", frozenset()))
+    'defocus focus 5 m, kappa 2.8'
+    """
+    return " + ".join(_step_words(step.mutation, step.options) for step in setting.steps)
+
+
+def plain_words(family: str) -> str:
+    """Return the name of a family as one reads it.
+
+    >>> plain_words("gaussian_blur+haze")
+    'gaussian blur + haze'
+    """
+    return family.replace("_", " ").replace("+", " + ")
+
+
+def _step_words(mutation: str, options: Mapping[str, Any]) -> str:
+    parts = []
+    for name, value in options.items():
+        stem, _, unit = name.rpartition("_")
+        known = bool(stem) and unit in UNITS
+        number = (
+            f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+        )
+        text = f"{number} {UNITS[unit]}" if known else number
+        word = (stem if known else name).replace("_", " ")
+        parts.append(text if len(options) == 1 else f"{word} {text}")
+    return f"{plain_words(mutation)} {', '.join(parts)}".strip()
+
+
+class StopLine(NamedTuple):
+    """In how many logs the robot stops in time under a setting, and its latest stop.
+
+    `latest_m` is metres behind the truth's stop, infinite where it never stops in some log.
+    """
+
+    setting: str
+    words: str
+    stopped: int
+    logs: int
+    latest_m: float
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """How often a robot stops in time: clean, and under what costs most stops, a line for each mutation."""
+
+    level: str
+    sut: str
+    sensitivity: float
+    lines: tuple[StopLine, ...]
+    """Un-mutated first."""
+    better: tuple[str, int] | None
+    """Another SUT that stops more often under the last of these, and how often."""
+
+
+def stopping(summary: Summary, run: Run) -> Stopping | None:
+    """Return how the best SUT on clean frames stops; None where no log is driven."""
+    rows = list(summary.data.get("loop", ()))
+    if not rows:
+        return None
+    level = str(rows[-1]["level"])
+    nearest = min(
+        (row["sensitivity"] for row in rows), key=lambda at: abs(math.log(at / EXAMPLE_SENSITIVITY))
+    )
+    rows = [row for row in rows if (row["level"], row["sensitivity"]) == (level, nearest)]
+    clean = [row for row in rows if row["setting"] == run.baseline.id and row["safety"] is not None]
+    if not clean:
+        return None
+    most = max(_stopped(row) for row in clean)
+    equals = [str(row["sut"]) for row in clean if _stopped(row) == most]
+    best = best_sut(summary, level, run.baseline.id)
+    sut = best.sut if best is not None and best.sut in equals else equals[0]
+    mine = {str(row["setting"]): row for row in rows if row["sut"] == sut and row["safety"] is not None}
+    family = {setting.id: setting.family for setting in run.mutations}
+    chosen: dict[str, str] = {}
+    order = {setting.id: number for number, setting in enumerate(run.mutations)}
+    for setting in sorted(mine.keys() & order, key=lambda name: (mine[name]["safety"], -order[name])):
+        chosen.setdefault(family[setting], setting)
+    settings = list(chosen.values())[:MOST_STOPS][::-1]
+    words = {setting.id: setting_words(setting) for setting in run.mutations} | {run.baseline.id: "clean"}
+    lines = tuple(_line(mine[setting], words[setting]) for setting in (run.baseline.id, *settings))
+    last = lines[-1]
+    others = {
+        str(row["sut"]): _stopped(row)
+        for row in rows
+        if row["setting"] == last.setting and row["safety"] is not None
+    }
+    first = max(others, key=lambda name: others[name])
+    return Stopping(
+        level, sut, nearest, lines, (first, others[first]) if others[first] > last.stopped else None
+    )
+
+
+def _line(row: Mapping[str, Any], words: str) -> StopLine:
+    latest = row["lateness_m_max"]
+    return StopLine(
+        str(row["setting"]), words, _stopped(row), int(row["logs"]), math.inf if latest is None else latest
+    )
+
+
+def _stopped(row: Mapping[str, Any]) -> int:
+    return round(row["safety"] * row["logs"])

@@ -1,0 +1,297 @@
+"""The first screen of a report: the verdict, what survives, how the robot stops, one failure, the gaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adverse.analysis.headline import Condition, Headline, Stopping, headline, headline_levels, stopping
+from adverse.analysis.results import Summary
+from adverse.mutations.hazards import HazardCoverage
+from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Panel, PanelSize
+from adverse.report.galleries import Failure
+from adverse.report.intervals import interval_or_reason, interval_text
+from adverse.report.requirements import MARKS, TONES, worst_first
+from adverse.report.table import Cell, Column, Table
+from adverse.requirements.verdicts import Verdict
+from adverse.store.run import Run
+from adverse.text import SCORE_WORDS, counted, shown
+
+CHIPS = 4
+"""Rules, or conditions, that the banner names."""
+MOST_SUTS, MOST_ROWS = 5, 10
+ROW_PX, SUT_PX = 16, 9
+WIDTHS = {"wide": (640, 150), "narrow": (372, 112)}
+"""Width of the chart and of the names in it, on a desk and on a phone."""
+NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
+UNCHECKED = "NO RULES"
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A rule and what came of it, or a condition and what it costs."""
+
+    mark: str
+    words: str
+    detail: str
+    tone: str
+
+
+@dataclass(frozen=True)
+class Banner:
+    """The verdict on the run; without rules, what costs most."""
+
+    outcome: str
+    tone: str
+    chips: tuple[Chip, ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class SurvivalFigure:
+    """What survives at one level, drawn for wide and for narrow screens, with its numbers."""
+
+    level: str
+    words: str
+    drawings: Mapping[str, str]
+    legend: tuple[tuple[str, str, int, str], ...]
+    """Name, colour, symbol and clean figure of each SUT."""
+    left_out: str
+    numbers: Table
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """All that is placed on it."""
+
+    question: str
+    tested: str
+    banner: Banner
+    figures: tuple[SurvivalFigure, ...]
+    stops: Stopping | None
+    stop_words: str
+    failure: Failure | None
+    failure_words: str
+    untested: str
+
+
+def first_screen(
+    summary: Summary,
+    run: Run,
+    verdicts: Mapping[str, Sequence[Verdict]],
+    failure: Failure | None,
+    coverage: HazardCoverage,
+) -> FirstScreen:
+    """Return the first screen of a run."""
+    levels = headline_levels(summary) or [""]
+    heads = [headline(summary, run, level) for level in levels]
+    stops = stopping(summary, run)
+    judged = [verdict for group in verdicts.values() for verdict in group]
+    return FirstScreen(
+        _question(summary, run, driven=stops is not None),
+        _tested(run),
+        _verdict_banner(judged) if judged else _cost_banner(heads[0]),
+        tuple(survival_figure(head, summary) for head in heads if head.conditions),
+        stops,
+        _stop_words(stops) if stops else "",
+        failure,
+        _failure_words(failure) if failure else "",
+        _untested(summary, coverage),
+    )
+
+
+def _question(summary: Summary, run: Run, *, driven: bool) -> str:
+    name, noun = shown(summary.data["study"]), NOUNS[str(summary.data["task"])]
+    if len(run.suts) == 1:
+        return f"{name}: what breaks {shown(run.suts[0].name)}?"
+    return f"{name}: which {noun} may drive?" if driven else f"{name}: which {noun} holds up?"
+
+
+def _tested(run: Run) -> str:
+    parts = (
+        counted(len(run.suts), "system"),
+        counted(len(run.mutations), "condition"),
+        counted(run.data.logs, "log"),
+        f"{run.data.frames.get('test', 0):,} test frames",
+    )
+    return ", ".join(parts)
+
+
+def _verdict_banner(judged: Sequence[Verdict]) -> Banner:
+    order = worst_first(judged)
+    outcome = order[0].outcome
+    chips = tuple(
+        Chip(MARKS[one.outcome], shown(one.name, longest=60), _measured(one), TONES[one.outcome])
+        for one in order[:CHIPS]
+    )
+    return Banner(str(outcome), TONES[outcome], chips, max(0, len(order) - CHIPS))
+
+
+def _measured(verdict: Verdict) -> str:
+    if verdict.measured is None:
+        return shown(verdict.reason, longest=60)
+    text = f"{verdict.measured:.3g}"
+    if verdict.interval is not None and (inner := verdict.interval.text()):
+        text += f" ({inner})"
+    return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}"
+
+
+def _cost_banner(head: Headline) -> Banner:
+    known = [condition for condition in head.conditions if math.isfinite(condition.least)]
+    chips = []
+    for condition in known[:CHIPS]:
+        sut = min(
+            (name for name, one in condition.by_sut.items() if one.share is not None),
+            key=lambda name: condition.by_sut[name].share or 0.0,
+        )
+        chips.append(Chip("", condition.words, f"{shown(sut)} keeps {condition.least:.0%}", ""))
+    return Banner(UNCHECKED, "", tuple(chips), 0)
+
+
+def survival_figure(head: Headline, summary: Summary) -> SurvivalFigure:
+    """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
+    suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
+    drawn, rows = suts[:MOST_SUTS], head.conditions[:MOST_ROWS]
+    left_out = [
+        *([counted(len(suts) - MOST_SUTS, "more system")] if len(suts) > MOST_SUTS else []),
+        *(
+            [counted(len(head.conditions) - MOST_ROWS, "milder condition")]
+            if len(head.conditions) > MOST_ROWS
+            else []
+        ),
+    ]
+    legend = tuple(
+        (
+            shown(sut),
+            COLOURS[number],
+            number % 3,
+            "-" if head.clean[sut] is None else f"{head.clean[sut]:.2f}",
+        )
+        for number, sut in enumerate(drawn)
+    )
+    drawings = {kind: _chart(rows, drawn, width, names).svg() for kind, (width, names) in WIDTHS.items()}
+    words = _measure_words(head, summary)
+    return SurvivalFigure(head.level, words, drawings, legend, " and ".join(left_out), _numbers(head, suts))
+
+
+def _measure_words(head: Headline, summary: Summary) -> str:
+    """Say what is measured, in one sentence without jargon."""
+    if not head.level:
+        return f"{SCORE_WORDS[summary.data['metric']].capitalize()}, as a share of that on clean images."
+    level: Mapping[str, Any] = summary.data.get("levels", {}).get(head.level.partition("/")[0], {})
+    safety, efficiency = (level.get(axis, axis) for axis in ("safety", "efficiency"))
+    return f"Area of safety ({safety}) over efficiency ({efficiency}), as a share of clean."
+
+
+def _chart(rows: Sequence[Condition], suts: Sequence[str], width: int, names_px: int) -> Chart:
+    count = len(rows)
+    size = PanelSize(width, 12 + 24 + count * (ROW_PX + SUT_PX * len(suts)), names_px, 18, 6, 24)
+    places = [float(count - 1 - number) for number in range(count)]
+    longest = names_px // 7
+    y = Axis("", (-0.5, count - 0.5), tuple(places), names=tuple(_row_words(row, longest) for row in rows))
+    ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
+    x = Axis("", (0.0, 1.0), ticks, names=tuple(f"{tick:.0%}" for tick in ticks))
+    lines, dots = [], []
+    spread = 0.3 if len(suts) > 1 else 0.0
+    for number, sut in enumerate(suts):
+        away = spread * (1 - 2 * number / max(len(suts) - 1, 1))
+        shares = [row.by_sut.get(sut) for row in rows]
+        ends = [_ends(one.interval) if one else (math.nan, math.nan) for one in shares]
+        at = np.repeat([place + away for place in places], 3)
+        reach = [end for low, high in ends for end in (low, high, math.nan)]
+        lines.append(
+            Line(f"{shown(sut)}, 95 % interval", reach, at, COLOURS[number], width=2.4, opacity=0.45)
+        )
+        known = [math.nan if one is None or one.share is None else min(one.share, 1.0) for one in shares]
+        dots.append(
+            Dots(
+                shown(sut),
+                known,
+                [place + away for place in places],
+                np.full(count, 4.0),
+                COLOURS[number],
+                number % 3,
+            )
+        )
+    panel = Panel("", x, y, lines, (), dots, size=size)
+    return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
+
+
+def _row_words(row: Condition, longest: int) -> str:
+    return shown(row.words, longest=longest)
+
+
+def _ends(interval: Mapping[str, Any] | None) -> tuple[float, float]:
+    if not interval or interval["low"] is None:
+        return math.nan, math.nan
+    return interval["low"], min(interval["high"], 1.0)
+
+
+def _numbers(head: Headline, suts: Sequence[str]) -> Table:
+    rows, records = [], []
+    for condition in (*head.conditions, *head.worst):
+        cells = [Cell(condition.words)]
+        for sut in suts:
+            one = condition.by_sut.get(sut)
+            if one is None or one.share is None:
+                cells.append(Cell(None, one.status if one else "-", tone="soft"))
+                continue
+            cells.append(
+                Cell(
+                    one.share, f"{one.share:.0%}", details=(_percent_interval(one.interval),), share=one.share
+                )
+            )
+            records.append(
+                {
+                    "level": head.level,
+                    "condition": condition.name,
+                    "settings": condition.settings,
+                    "sut": sut,
+                    "value": one.value,
+                    "share": one.share,
+                    "share_low": (one.interval or {}).get("low"),
+                    "share_high": (one.interval or {}).get("high"),
+                    "worst_setting": one.worst_setting,
+                }
+            )
+        rows.append(tuple(cells))
+    headings = (Column("condition", align="left"), *(Column(sut) for sut in suts))
+    name = f"survives {head.level}".strip()
+    return Table(name, "Share of the clean figure that survives", headings, tuple(rows), tuple(records))
+
+
+def _percent_interval(interval: Mapping[str, Any] | None) -> str:
+    if not interval or interval["low"] is None:
+        return interval_or_reason(interval)
+    return interval_text(interval["low"], interval["high"], ".0%", status=interval["status"])
+
+
+def _stop_words(stops: Stopping) -> str:
+    worst = stops.lines[-1]
+    late = (
+        "never stops in some log"
+        if math.isinf(worst.latest_m)
+        else f"stops up to {worst.latest_m:.1f} m late"
+    )
+    text = f"At {stops.sensitivity:.2g} false alarms per image. With {worst.words} it {late}"
+    return f"{text}; {shown(stops.better[0])} stops in {stops.better[1]}." if stops.better else f"{text}."
+
+
+def _failure_words(failure: Failure) -> str:
+    row = failure.row
+    score = f"found with score {row['score_before']:.2f} on the clean frame"
+    after = "missed at any threshold" if row["after"] is None else "missed at any usable threshold"
+    return f"{score}, {after} in {shown(failure.setting_words)}."
+
+
+def _untested(summary: Summary, coverage: HazardCoverage) -> str:
+    missing = list(summary.data.get("levels_not_evaluated", {}).values())
+    open_hazards = len(coverage.rows) - len(coverage.exercised)
+    parts = [f"{open_hazards} of {len(coverage.rows)} hazards of seeing"] if open_hazards else []
+    if missing:
+        parts.append(", ".join(map(shown, missing)))
+    return "; ".join(parts)
