@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import adverse
-from adverse.analysis.thresholds import chosen_thresholds
+from adverse.analysis.thresholds import SLACK, chosen_thresholds
 from adverse.curves import Area, Ratios, Share, draw, intervals
 from analysis.test_context import ROBOT, write_drives
 from analysis.test_thresholds import made_up, unsure
@@ -40,6 +42,35 @@ def test_the_worst_of_one_mutation_is_that_mutation(tmp_path: Path) -> None:
         for figure in ("robust_area", "robustness", "logs", "frames", "truths", "quarantined"):
             assert by_setting["Any"][figure] == hazy[figure], (level, figure)
         assert by_setting["Any"]["robust_area_interval"] == hazy["robust_area_interval"]
+
+
+def test_the_worst_of_a_family_is_that_of_a_study_with_nothing_else(tmp_path: Path) -> None:
+    write_drives(tmp_path / "data")
+    study = {
+        "name": "families",
+        "data": {"format": "folder", "root": str(tmp_path / "data")},
+        "levels": ["image", "located", "path", "loop"],
+        "robot": ROBOT,
+        "robustness": {"bootstrap": 50},
+    }
+    hazes, blur = ["haze(visibility_m=50)", "haze(visibility_m=20)"], "gaussian_blur(sigma_px=2)"
+
+    def run(name: str, mutations: list[str]) -> dict[str, Any]:
+        adverse.run({**study, "mutations": mutations}, tmp_path / name, detectors={"unsure": unsure})
+        summary: dict[str, Any] = json.loads((tmp_path / name / "results" / "summary.json").read_text())
+        return summary
+
+    both, alone = run("both", [*hazes, blur]), run("alone", hazes)
+    families = {(row["level"], row["family"]): row for row in both["families"]}
+    worst = {row["level"]: row for row in alone["rows"] if row["setting"] == "Any"}
+    single = {row["level"]: row for row in both["rows"] if row["setting"] == blur}
+    assert families.keys() == {(level, family) for level in worst for family in ("haze", "gaussian_blur")}
+    for level, row in worst.items():
+        haze = families[level, "haze"]
+        assert (haze["settings"], haze["worst_setting"] in hazes) == (2, True)
+        for figure in ("robust_area", "robustness"):
+            assert haze[figure] == pytest.approx(row[figure], abs=2 * SLACK), (level, figure)
+        assert families[level, "gaussian_blur"]["robust_area"] == single[level]["robust_area"]
 
 
 @pytest.mark.parametrize("seed", range(4))

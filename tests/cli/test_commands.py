@@ -117,7 +117,9 @@ def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
     assert "48 images to judge, 0 done, 48 to do" in plan.text
     ran = adverse_here("run", study, "--out", run, "--workers", "0")
     assert ran.code == 0, ran.text
-    assert "identity" in ran.text
+    assert "clean" in ran.text
+    assert len(ran.text.splitlines()) <= 30, ran.text
+    assert "identity" in adverse_here("analyze", run, "--tables").text
     rows = json.loads((run / "results" / "summary.json").read_text())["rows"]
     assert {"sut", "level", "setting", "group", "area", "robustness", "status"} <= rows[0].keys()
     before = (run / "results" / "summary.json").read_bytes()
@@ -141,5 +143,5 @@ def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: li
     said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0", *full)
     assert said.code in (0, 3), said.text  # three logs support few figures
     assert "haze" in said.text
-    assert "explore it" in said.text
+    assert "explore: adverse view" in said.text
     assert ("centre" in said.text) == bool(full)

@@ -35,10 +35,29 @@ def visible_levels(page: Page) -> list[str]:
 def test_it_opens_with_the_answer_and_without_a_complaint(opened: tuple[Page, list[str]]) -> None:
     page, complaints = opened
     assert complaints == []
-    answer = page.locator("#answer").bounding_box()
-    assert answer is not None
-    assert answer["y"] < 300
-    assert page.locator("#answer p").count() >= 2
+    for part in (".banner", ".story figure.wide-only", ".untested"):
+        box = page.locator(part).first.bounding_box()
+        assert box is not None, part
+        assert box["y"] + box["height"] <= 800, part
+
+
+def test_the_first_screen_says_it_in_few_words(opened: tuple[Page, list[str]]) -> None:
+    page, _ = opened
+    said = page.eval_on_selector_all(
+        "#answer p", "all => all.filter(e => e.checkVisibility()).map(e => e.innerText).join(' ')"
+    )
+    prose = [word for word in said.split() if any(letter.isalpha() for letter in word)]
+    assert 5 < len(prose) <= 60, said
+
+
+def test_the_chart_of_the_first_screen_has_a_menu_of_levels(opened: tuple[Page, list[str]]) -> None:
+    page, complaints = opened
+    shown = "all => all.filter(e => !e.hidden).map(e => e.dataset.name)"
+    page.locator("[data-choice=survives]").select_option("image/ROC_B")
+    assert page.eval_on_selector_all("[data-of=survives]", shown) == ["image/ROC_B"]
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.locator("[data-name='image/ROC_B'] .narrow-only").first.is_visible()
+    assert complaints == []
 
 
 def test_levels_are_switched_by_keys(opened: tuple[Page, list[str]]) -> None:
@@ -114,7 +133,7 @@ def test_the_first_paint_does_not_wait_for_the_pictures(
     page.evaluate(PAINTED)  # in vain, if painting waited for what has not been sent
     assert page.locator("#table table").first.is_visible()
     assert page.locator("#rankings table").first.is_visible()
-    assert page.locator("image").count() == 0
+    assert page.locator("image").count() == page.locator("#answer image").count()
     go_on.set()
     page.wait_for_load_state("load")
     assert page.locator("#failures image").count() >= 2
