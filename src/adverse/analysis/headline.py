@@ -154,17 +154,16 @@ def plain_words(family: str) -> str:
 
 
 def _step_words(mutation: str, options: Mapping[str, Any]) -> str:
-    parts = []
-    for name, value in options.items():
-        stem, _, unit = name.rpartition("_")
-        known = bool(stem) and unit in UNITS
-        number = (
-            f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-        )
-        text = f"{number} {UNITS[unit]}" if known else number
-        word = (stem if known else name).replace("_", " ")
-        parts.append(text if len(options) == 1 else f"{word} {text}")
-    return f"{plain_words(mutation)} {', '.join(parts)}".strip()
+    words = [_option_words(name, value, named=len(options) > 1) for name, value in options.items()]
+    return f"{plain_words(mutation)} {', '.join(words)}".strip()
+
+
+def _option_words(name: str, value: object, *, named: bool) -> str:
+    stem, _, unit = name.rpartition("_")
+    known = bool(stem) and unit in UNITS
+    number = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    text = f"{number} {UNITS[unit]}" if known else number
+    return f"{(stem if known else name).replace('_', ' ')} {text}" if named else text
 
 
 class StopLine(NamedTuple):
@@ -239,4 +238,54 @@ def _line(row: Mapping[str, Any], words: str) -> StopLine:
 
 
 def _stopped(row: Mapping[str, Any]) -> int:
-    return round(row["safety"] * row["logs"])
+    return int(round(row["safety"] * row["logs"]))
+
+
+@dataclass(frozen=True)
+class StrengthSeries:
+    """The settings of one mutation that differ in one number only, in its order."""
+
+    family: str
+    option: str
+    fixed: str
+    """The other options in words; empty where there are none."""
+    values: tuple[float, ...]
+    settings: tuple[str, ...]
+
+
+def strength_series(run: Run) -> list[StrengthSeries]:
+    """Return the series of a run: of every mutation of one step, each option that was swept.
+
+    Where two options vary, a series is of settings that agree in the other one; if any series of a mutation
+    has three strengths, those with fewer are left out.
+    """
+    found: dict[tuple[str, str, str], dict[float, str]] = {}
+    for setting in run.mutations:
+        if len(setting.steps) != 1:
+            continue
+        step = setting.steps[0]
+        for option, value in step.options.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                rest = {name: other for name, other in step.options.items() if name != option}
+                words = ", ".join(_option_words(name, other, named=True) for name, other in rest.items())
+                found.setdefault((setting.family, option, words), {})[float(value)] = setting.id
+    most: dict[str, int] = {}
+    for (family, _, _), known in found.items():
+        most[family] = max(most.get(family, 0), len(known))
+    return [
+        StrengthSeries(
+            family, option, words, tuple(sorted(known)), tuple(known[value] for value in sorted(known))
+        )
+        for (family, option, words), known in found.items()
+        if len(known) >= max(2, min(3, most[family]))
+    ]
+
+
+def option_words(option: str) -> str:
+    """Return an option as an axis names it.
+
+    >>> option_words("visibility_m"), option_words("alpha")
+    ('visibility, m', 'alpha')
+    """
+    stem, _, unit = option.rpartition("_")
+    return f"{stem.replace('_', ' ')}, {UNITS[unit]}" if stem and unit in UNITS else option.replace("_", " ")

@@ -37,6 +37,9 @@ from adverse.store.seals import drop_derived
 
 IN_SUMMARY = (
     "families",
+    "slices",
+    "outstanding_slices",
+    "detection_range",
     "means",
     "expected",
     "adr",
@@ -49,6 +52,9 @@ IN_SUMMARY = (
 )
 """Further tables that summary.json holds too."""
 OPTIONAL = (
+    "slices.csv",
+    "outstanding_slices.csv",
+    "detection_range.csv",
     "expected.csv",
     "families.csv",
     "loop.csv",

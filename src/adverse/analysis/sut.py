@@ -17,6 +17,7 @@ from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, family_rows, mean_rows, mean_weights
 from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
 from adverse.analysis.score import Status, SutScores, score_sut
+from adverse.analysis.slices import range_rows, slice_rows
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios
@@ -62,7 +63,11 @@ def analyze_sut(
     costs, people = required_of(store, detections, statuses)
     rows = [_row(asdict(scored.row), sure) for scored in scores.scored]
     families = [_row(asdict(scored.row), sure) for scored in scores.families]
+    slices, outstanding = slice_rows(store, detections, statuses)
     more = {
+        "slices": slices,
+        "outstanding_slices": outstanding,
+        "detection_range": range_rows(store, detections, statuses, resamples),
         "families": family_rows(store.run, scores.scored, [*rows, *families]),
         "means": mean_rows(store.run, scores.scored, sure),
         "adr": adr_rows(store, detections, statuses, resamples),

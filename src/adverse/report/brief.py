@@ -9,7 +9,7 @@ from adverse.analysis.headline import Condition, Headline, Survival, headline, h
 from adverse.analysis.results import Summary
 from adverse.report.intervals import interval_text
 from adverse.report.remarks import remarks
-from adverse.report.table import Cell, Column, Table
+from adverse.report.table import Cell, Column, Table, Tone
 from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
 
@@ -62,7 +62,7 @@ def _cell(one: Survival | None, *, intervals: bool) -> Cell:
         ends = (100 * one.interval["low"], 100 * one.interval["high"])
         text += f" ({interval_text(*ends, '.0f', status=one.interval['status'])})"
     marks = "?" if one.status == "incomplete" else ""
-    tone = "bad" if one.share < 0.5 else "doubt" if one.share <= 0.9 else ""
+    tone: Tone = "bad" if one.share < 0.5 else "doubt" if one.share <= 0.9 else ""
     return Cell(one.share, text, marks=marks, tone=tone)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -22,7 +22,7 @@ from adverse.store.tables import Answers
 from adverse.types import Image
 
 FAILURES = 12
-WIDEST_FAILURE = 640
+WIDEST_FAILURE, WIDEST_THUMB = 640, 160
 EXPLORER_PORT = 8765
 """Where the links of the gallery expect the explorer."""
 
@@ -90,14 +90,23 @@ def telling_failure(summary: Summary, looker: Looker) -> Failure | None:
     return _failure(_Marks(looker.store), row, baseline, both, pixels_moved(*both))
 
 
-def mutation_gallery(store: Store, looker: Looker) -> Iterator[tuple[str, Picture]]:
+class MutatedFrame(NamedTuple):
+    """A frame under one setting, also as a small picture that stands below an axis."""
+
+    setting: str
+    picture: Picture
+    thumb: Picture
+
+
+def mutation_gallery(store: Store, looker: Looker) -> Iterator[MutatedFrame]:
     """Yield one frame, with a person if there is one, under every setting."""
     frame = typical_frame(store)
     for setting in store.groups:
         try:
-            yield setting, picture(looker.image(frame, setting))
+            image = looker.image(frame, setting)
         except AdverseError:
             continue
+        yield MutatedFrame(setting, picture(image), picture(image, widest=WIDEST_THUMB))
 
 
 def explorer_address(row: Mapping[str, Any], baseline: str) -> str:

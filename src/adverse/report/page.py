@@ -32,7 +32,9 @@ from adverse.report.run_tables import (
     ranking_table,
     visual_change_table,
 )
+from adverse.report.slices import range_table, slice_sentences, slice_tables
 from adverse.report.stops import stop_figures, stop_tables
+from adverse.report.strength_figures import strength_figures, strength_metrics
 from adverse.report.table import Table
 from adverse.report.tradeoffs import figures, level_words
 from adverse.requirements.verdicts import Verdict, read_verdicts
@@ -98,10 +100,12 @@ class PageTables:
     classes: Sequence[Table]
     requirements: Sequence[Table]
     stops: Mapping[tuple[str, str], Table]
+    slices: Sequence[Table]
+    detection_range: Table | None
 
     def all(self) -> list[Table]:
         """Return all of them, in the order of their files."""
-        optional = (self.side_by_side, self.adr, self.rankings, self.visual_change)
+        optional = (self.side_by_side, self.adr, self.rankings, self.visual_change, self.detection_range)
         return [
             *self.levels,
             *self.plain,
@@ -112,6 +116,7 @@ class PageTables:
             *self.classes,
             *self.requirements,
             *self.stops.values(),
+            *self.slices,
         ]
 
 
@@ -133,6 +138,8 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
         class_tables(summary),
         verdict_tables(verdicts),
         stop_tables(summary),
+        slice_tables(summary, looker.store.run, summary.data.get("slices", ())),
+        range_table(summary, looker.store.run),
     )
 
 
@@ -177,6 +184,11 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         prediction_figures=list(prediction_figures(store, summary)) if detection else [],
         figures=list(figures(store, summary)) if detection else [],
         marked=MARKED,
+        slices=tables.slices,
+        slice_sentences=slice_sentences(summary, store.run),
+        detection_range=tables.detection_range,
+        strengths=strength_figures(summary, store.run, {one.setting: one.thumb for one in gallery}),
+        strength_metrics=list(strength_metrics(summary)),
         failures=pictured,
         run_folder=store.folder.path,
         explorer_port=EXPLORER_PORT,

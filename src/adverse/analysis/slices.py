@@ -1,0 +1,297 @@
+"""Who is lost: recall and losses by distance, size, place and class, and how far a SUT sees.
+
+All of it is read at the SUT's operating point. A person is lost who is found un-mutated and not under the
+mutation; losses are shares of those found. A slice stands out where its people are lost more often than all
+others: the lower end of its share above the upper end of theirs, at a confidence that holds for all slices
+and settings of a SUT together (Holm).
+
+The detection range is the distance up to which every step of `STEP_M` has a recall of `WANTED` at least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.analysis.detection_rates import best_scores
+from adverse.analysis.detections import SutDetections
+from adverse.analysis.plain_metrics import operating_threshold
+from adverse.analysis.score import Status
+from adverse.curves.bootstrap import Resamples
+from adverse.curves.interval import Interval, given, holm, korn_graubard
+from adverse.robot.profile import Robot
+from adverse.store.read import Store
+
+DISTANCES_M = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0, math.inf)
+HEIGHTS_PX = (0.0, 25.0, 50.0, 100.0, 200.0, math.inf)
+PLACES = ("left third", "middle third", "right third")
+MOST_LOGS = 30
+"""With more of them, logs are no slices."""
+WANTED, STEP_M, LEAST_PEOPLE = 0.95, 2.5, 5
+"""Recall that a range is about, and the steps of distance; one with fewer people is taken with the next."""
+RISK = 0.05
+BISECTIONS = 24
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Slice:
+    """Some of the true objects: of which kind, which part of it, and who belongs to it (T,)."""
+
+    by: str
+    part: str
+    members: Mask
+
+
+def slices_of(store: Store) -> list[Slice]:
+    """Return the slices that the data tell; whoever's distance is unknown is in no slice by distance."""
+    truth, frames = store.truth, store.frames
+    height = truth.boxes[:, 3] - truth.boxes[:, 1]
+    found = [
+        *_between("distance", distances_m(store), DISTANCES_M, "m"),
+        *_between("height", height, HEIGHTS_PX, "px"),
+    ]
+    width = frames.cameras[truth.frame, 4]
+    middle = (truth.boxes[:, 0] + truth.boxes[:, 2]) / 2
+    found += [
+        Slice("place", words, (3 * middle >= number * width) & (3 * middle < (number + 1) * width))
+        for number, words in enumerate(PLACES)
+    ]
+    found += [Slice("class", name, truth.labels == number) for number, name in enumerate(store.targets)]
+    if len(frames.logs) <= MOST_LOGS:
+        log = frames.log[truth.frame]
+        found += [Slice("log", name, log == number) for number, name in enumerate(frames.logs)]
+    counts: dict[str, int] = {}
+    used = [one for one in found if one.members.any()]
+    for one in used:
+        counts[one.by] = counts.get(one.by, 0) + 1
+    return [one for one in used if counts[one.by] > 1]
+
+
+def distances_m(store: Store) -> NDArray[np.float64]:
+    """Return how far from the camera each true object is; where that is not annotated, its depth; or NaN."""
+    truth, frames = store.truth, store.frames
+    away = np.linalg.norm(truth.positions_m - frames.poses[truth.frame, :3, 3], axis=1)
+    return np.where(np.isnan(away), store.truth_depths_m(), away)
+
+
+def _between(by: str, values: NDArray[np.float64], edges: tuple[float, ...], unit: str) -> Iterator[Slice]:
+    for low, high in pairwise(edges):
+        words = f"{low:g} {unit} and more" if math.isinf(high) else f"{low:g} to {high:g} {unit}"
+        yield Slice(by, words, (values >= low) & (values < high))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Which true objects (T,) count under a setting, which are found, which were found un-mutated."""
+
+    counted: Mask
+    found: Mask
+    before: Mask
+
+
+def _found(store: Store, detections: SutDetections) -> dict[str, _Found]:
+    truth = store.truth
+    score = operating_threshold(store, detections).score
+    usable = {
+        setting: detections.counted(setting)[truth.frame] & ~truth.ignore for setting in detections.settings
+    }
+    best = {
+        setting: best_scores(matched, len(truth.frame)) for setting, matched in detections.settings.items()
+    }
+    seen = {setting: ~np.isnan(scores) & (scores >= score) for setting, scores in best.items()}
+    baseline = detections.baseline
+    return {
+        setting: _Found(mask, mask & seen[setting], mask & usable[baseline] & seen[baseline])
+        for setting, mask in usable.items()
+    }
+
+
+def slice_rows(
+    store: Store, detections: SutDetections, statuses: Mapping[str, Status]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return recall and losses of every slice under every setting, and the slices that stand out.
+
+    Those that stand out come with the largest difference from all others first.
+    """
+    slices = slices_of(store)
+    log, logs = store.frames.log[store.truth.frame], len(store.frames.logs)
+    rows: list[dict[str, Any]] = []
+    doubts: list[tuple[float, dict[str, Any]]] = []
+
+    def by_log(mask: Mask) -> NDArray[np.int64]:
+        return np.bincount(log[mask], minlength=logs)
+
+    for setting, known in _found(store, detections).items():
+        lost = known.before & ~known.found
+        for one in slices:
+            people = by_log(known.counted & one.members)
+            if not people.any():
+                continue
+            recall = korn_graubard(by_log(known.found & one.members), people)
+            heads = {"sut": detections.sut, "setting": setting, "group": store.groups[setting]}
+            row = {
+                **heads,
+                "slice": one.by,
+                "part": one.part,
+                "status": statuses.get(setting, "ok"),
+                "logs": int(np.count_nonzero(people)),
+                "people": int(people.sum()),
+                "recall": recall.value,
+                "recall_interval": recall.plain(),
+                "found_before": int((known.before & one.members).sum()),
+                "lost": None,
+            }
+            if setting != detections.baseline and row["found_before"]:
+                inside = (by_log(lost & one.members), by_log(known.before & one.members))
+                share = korn_graubard(*inside)
+                row |= {"lost": share.value, "lost_interval": share.plain()}
+                outside = (by_log(lost & ~one.members), by_log(known.before & ~one.members))
+                doubt = _doubt(inside, outside)
+                if doubt is not None:
+                    doubts.append(
+                        (doubt, {**row, "lost_elsewhere": float(outside[0].sum() / outside[1].sum())})
+                    )
+            rows.append(row)
+    named = holm([doubt for doubt, _ in doubts], alpha=RISK)
+    outstanding = [{**row, "p": doubt} for (doubt, row), chosen in zip(doubts, named, strict=True) if chosen]
+    return rows, sorted(outstanding, key=lambda row: row["lost_elsewhere"] - row["lost"])
+
+
+Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def _doubt(inside: Counts, outside: Counts) -> float | None:
+    """Return the least risk at which the interval of one rate lies above that of another.
+
+    1 where it never does; None where either has none.
+    """
+    if not all(np.count_nonzero(trials) > 1 for _, trials in (inside, outside)):
+        return None
+    if inside[0].sum() * outside[1].sum() <= outside[0].sum() * inside[1].sum():
+        return 1.0
+
+    def apart(risk: float) -> bool:
+        low = korn_graubard(*inside, confidence=1 - risk).low
+        high = korn_graubard(*outside, confidence=1 - risk).high
+        return low is not None and high is not None and low > high
+
+    if not apart(0.5):
+        return 1.0
+    least, most = -12.0, math.log10(0.5)  # powers of ten
+    for _ in range(BISECTIONS):
+        middle = (least + most) / 2
+        least, most = (least, middle) if apart(10.0**middle) else (middle, most)
+    return float(10.0**most)
+
+
+def range_rows(
+    store: Store, detections: SutDetections, statuses: Mapping[str, Status], resamples: Resamples | None
+) -> list[dict[str, Any]]:
+    """Return how far a SUT sees under every setting, and how fast the robot may drive then.
+
+    Nothing where no distance is known. None: the nearest people are already found too seldom. `beyond`: all
+    people that there are are found; the range may be larger.
+    """
+    distance = distances_m(store)
+    known_m = np.isfinite(distance) & ~store.truth.ignore
+    if not known_m.any():
+        return []
+    edges = np.arange(0.0, distance[known_m].max() + STEP_M, STEP_M)
+    step = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, len(edges) - 1)
+    log, logs = store.frames.log[store.truth.frame], len(store.frames.logs)
+    rows = []
+    for setting, known in _found(store, detections).items():
+        both = known.counted & known_m
+
+        def by_step(mask: Mask) -> NDArray[np.float64]:
+            counts = np.bincount(log[mask] * len(edges) + step[mask], minlength=logs * len(edges))
+            return counts.reshape(logs, len(edges)).astype(np.float64)
+
+        people, found = by_step(both), by_step(both & known.found)
+        steps = _steps(people.sum(axis=0))
+        reach = _ranges_m(found.sum(axis=0)[None], people.sum(axis=0)[None], steps)[0]
+        interval = _range_interval(found, people, steps, reach, resamples)
+        last = float(steps[-1][1] * STEP_M) if steps else 0.0
+        rows.append(
+            {
+                "sut": detections.sut,
+                "setting": setting,
+                "group": store.groups[setting],
+                "status": statuses.get(setting, "ok"),
+                "logs": int(np.count_nonzero(people.sum(axis=1))),
+                "people": int(people.sum()),
+                "range_m": float(reach),
+                "beyond": bool(reach >= last),
+                **({"range_m_interval": interval.plain()} if interval is not None else {}),
+                "safe_speed_mps": _safe_speed_mps(store, float(reach)),
+            }
+        )
+    return rows
+
+
+def _steps(people: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Return steps of distance (first, last + 1) with enough people each; the last one may have fewer."""
+    steps: list[tuple[int, int]] = []
+    start, count = 0, 0.0
+    for number, more in enumerate(people.tolist()):
+        count += more
+        if count >= LEAST_PEOPLE:
+            steps.append((start, number + 1))
+            start, count = number + 1, 0.0
+    if count and steps:
+        steps[-1] = (steps[-1][0], len(people))
+    return steps or [(0, len(people))]
+
+
+def _ranges_m(
+    found: NDArray[np.float64], people: NDArray[np.float64], steps: list[tuple[int, int]]
+) -> NDArray[np.float64]:
+    """Return the range (B,) from counts by distance (B, D): the end of the last step before one fails."""
+    reach = np.zeros(len(found))
+    going = np.ones(len(found), np.bool_)
+    for first, last in steps:
+        there = people[:, first:last].sum(axis=1)
+        going &= found[:, first:last].sum(axis=1) >= WANTED * there - 1e-9  # nobody there: nobody is missed
+        reach = np.where(going, last * STEP_M, reach)
+    return reach
+
+
+def _range_interval(
+    found: NDArray[np.float64],
+    people: NDArray[np.float64],
+    steps: list[tuple[int, int]],
+    reach: float,
+    resamples: Resamples | None,
+) -> Interval | None:
+    """Return where 95 % of the ranges of resampled logs lie."""
+    logs = int(np.count_nonzero(people.sum(axis=1)))
+    if resamples is None or logs < 2:
+        return None
+    weights = resamples.counts.astype(np.float64)
+    drawn = _ranges_m(weights @ found[resamples.order], weights @ people[resamples.order], steps)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return given(float(reach), float(low), float(high), confidence=0.95, method="bootstrap", logs=logs)
+
+
+def _safe_speed_mps(store: Store, range_m: float) -> float | None:
+    """Return the speed from which the robot still stops before whoever appears at the range.
+
+    It has driven on for the time between two frames and a step of its control when it brakes, and must come
+    to a halt outside of the safety radius. None without a robot.
+    """
+    if not store.run.robot:
+        return None
+    robot = Robot(**store.run.robot)
+    gaps = np.diff(store.frames.time_s)[np.diff(store.frames.log) == 0]
+    gaps = gaps[np.isfinite(gaps) & (gaps > 0)]
+    delay_s = robot.step_s + (float(np.median(gaps)) if len(gaps) else 0.0)
+    room, brake = max(range_m - robot.safety_radius_m, 0.0), -robot.min_acceleration_mps2
+    return brake * (math.sqrt(delay_s**2 + 2 * room / brake) - delay_s)
