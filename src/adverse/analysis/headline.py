@@ -238,7 +238,7 @@ def _line(row: Mapping[str, Any], words: str) -> StopLine:
 
 
 def _stopped(row: Mapping[str, Any]) -> int:
-    return int(round(row["safety"] * row["logs"]))
+    return round(float(row["safety"]) * int(row["logs"]))
 
 
 @dataclass(frozen=True)
