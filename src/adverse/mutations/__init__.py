@@ -13,6 +13,7 @@ from adverse.mutations.defocus import camera_constant, defocus
 from adverse.mutations.digital import channel_dropout, identity, jpeg
 from adverse.mutations.haze import haze
 from adverse.mutations.light import alpha_blend, brightness
+from adverse.mutations.low_light import low_light
 from adverse.mutations.motion import steady_motion_blur as motion_blur
 from adverse.mutations.noise import salt_pepper, signal_noise
 from adverse.mutations.settings import apply
@@ -30,6 +31,7 @@ __all__ = [
     "haze",
     "identity",
     "jpeg",
+    "low_light",
     "motion_blur",
     "salt_pepper",
     "signal_noise",
