@@ -12,6 +12,8 @@ from adverse.mutations.contact_sheets import contact_sheet
 from adverse.mutations.defocus import camera_constant, defocus
 from adverse.mutations.digital import channel_dropout, identity, jpeg
 from adverse.mutations.haze import haze
+from adverse.mutations.lens_drops import lens_drops
+from adverse.mutations.lens_mud import lens_mud
 from adverse.mutations.light import alpha_blend, brightness
 from adverse.mutations.low_light import low_light
 from adverse.mutations.motion import steady_motion_blur as motion_blur
@@ -31,6 +33,8 @@ __all__ = [
     "haze",
     "identity",
     "jpeg",
+    "lens_drops",
+    "lens_mud",
     "low_light",
     "motion_blur",
     "salt_pepper",

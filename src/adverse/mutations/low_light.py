@@ -45,9 +45,10 @@ def low_light(
     """Expose with `stops` stops less light: shot noise, read noise, gain and digitising, in linear light.
 
     White of the image fills the full well of `full_well_e` electrons; 2^-stops of the light is left. The
-    camera makes up for it by gain, up to `gain_stops` (4 are 24 dB): below that the picture is as bright as before and
-    noisy, beyond it also dark. `read_noise_e` is in electrons, `bits` those of the converter. Every value is
-    independent of its neighbours, as before demosaicing. From illuminances, stops = log2(lux before / lux).
+    camera makes up for it by gain, up to `gain_stops` (4 are 24 dB): below that the picture is as bright as
+    before and noisy, beyond it also dark. `read_noise_e` is in electrons, `bits` those of the converter.
+    Every value is independent of its neighbours, as before demosaicing. From illuminances, stops are
+    log2(lux before / lux).
 
     >>> low_light(np.full((1, 3), 100, np.uint8), stops=0, rng=np.random.default_rng(0))
     array([[100, 100, 100]], dtype=uint8)
