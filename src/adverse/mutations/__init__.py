@@ -18,6 +18,7 @@ from adverse.mutations.light import alpha_blend, brightness
 from adverse.mutations.low_light import low_light
 from adverse.mutations.motion import steady_motion_blur as motion_blur
 from adverse.mutations.noise import salt_pepper, signal_noise
+from adverse.mutations.rain import rain
 from adverse.mutations.settings import apply
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "lens_mud",
     "low_light",
     "motion_blur",
+    "rain",
     "salt_pepper",
     "signal_noise",
     "t",
