@@ -66,6 +66,7 @@ def test_every_battery_can_be_read_and_holds_what_the_papers_say() -> None:
         "first-look-depth": 3,
         "reliability-2022": 40,
         "riot-2018": 47,
+        "weather": 15,
     }
     for name in BATTERIES:
         assert len({setting.id for setting in expanded(name)}) == sizes[name]
@@ -176,3 +177,14 @@ def test_in_a_composition_each_part_keeps_its_own_stream() -> None:
     still = ~(speckled[0] | speckled[1])
     assert np.array_equal(one[still], two[still])
     assert 0.2 < (one[still] != 200).any(axis=1).mean() < 0.4
+
+
+def test_severe_settings_of_the_weather() -> None:
+    severe = {setting.id for setting in expanded("weather") if setting.group == "severe"}
+    assert severe == {
+        *("rain(rate_mm_h=25)", "rain(rate_mm_h=100)"),
+        *("lens_drops(coverage=0.15)", "lens_drops(coverage=0.3)"),
+        *("lens_mud(coverage=0.1)", "lens_mud(coverage=0.25)"),
+        *("glare(veiling_ratio=0.2)", "glare(veiling_ratio=0.5)"),
+        *("low_light(stops=6)", "low_light(stops=8)"),
+    }

@@ -11,6 +11,7 @@ from adverse.mutations.blur import gaussian_blur
 from adverse.mutations.contact_sheets import contact_sheet
 from adverse.mutations.defocus import camera_constant, defocus
 from adverse.mutations.digital import channel_dropout, identity, jpeg
+from adverse.mutations.glare import glare
 from adverse.mutations.haze import haze
 from adverse.mutations.lens_drops import lens_drops
 from adverse.mutations.lens_mud import lens_mud
@@ -31,6 +32,7 @@ __all__ = [
     "contact_sheet",
     "defocus",
     "gaussian_blur",
+    "glare",
     "haze",
     "identity",
     "jpeg",
