@@ -60,7 +60,7 @@ def test_pixels_are_those_of_a_study(data: Path, tmp_path: Path) -> None:
 def test_what_lies_on_the_lens_stays_in_place_over_a_log(data: Path, tmp_path: Path) -> None:
     name = "lens_mud(coverage=0.3)"
     exported(data, tmp_path, [name])
-    places = {}
+    places: dict[str, set[bytes]] = {}
     for frame in (frame for log in folder(data).logs for frame in log.frames):
         made = ImageFile(tmp_path / name / f"{frame.id}.png")()
         wanted = mutations.apply(frame.image(), name, seed=5, key=frame.id, log=frame.log_id)

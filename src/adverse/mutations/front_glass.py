@@ -24,7 +24,7 @@ from adverse.mutations import pixels
 from adverse.mutations.blur import smoothed
 from adverse.mutations.compiled import kernel
 from adverse.mutations.linear_light import CODED, LIGHT, STEPS
-from adverse.plugins import NonNegative, Positive
+from adverse.plugins import NonNegative
 from adverse.types import Image
 
 U8 = NDArray[np.uint8]
@@ -38,6 +38,9 @@ LARGEST_CELL_PX = 16
 BATCH = 480
 """Blots drawn at a time."""
 
+BLUR_SIGMAS = 3.0
+"""Half-width of the blur's kernel in standard deviations."""
+
 LEAST_RADIUS = 0.75
 """Of a cell: a blot of this size covers at least one."""
 
@@ -46,8 +49,8 @@ LEAST_RADIUS = 0.75
 class FrontGlass:
     """The glass: its distance, the aperture that it is seen through, and the width of the view."""
 
-    glass_mm: Positive = 40.0
-    aperture_mm: NonNegative = 1.2
+    glass_mm: Annotated[float, Field(ge=1, le=10000)] = 40.0
+    aperture_mm: Annotated[NonNegative, Field(le=100)] = 1.2
     fov_deg: Annotated[float, Field(gt=0, le=170)] = 60.0
 
     def focal_px(self, columns: int) -> float:
@@ -124,7 +127,7 @@ def laid_over(image: Image, grid: Grid, layer: F32) -> Image:
     source = pixels.pixels(image)
     sigma = grid.blur_px / 4 / grid.cell_px  # a disc has a quarter of its diameter
     if sigma > 0.1:
-        layer = np.ascontiguousarray(smoothed(layer, sigma, border=cv2.BORDER_REPLICATE))
+        layer = smoothed(layer, sigma, border=cv2.BORDER_REPLICATE, truncate=BLUR_SIGMAS)
     out = np.empty_like(source)
     lay_over(source, layer.reshape(grid.rows, -1), grid.cell_px, LIGHT, CODED, STEPS, out)
     return out.reshape(image.shape)

@@ -101,9 +101,9 @@ def glare(
     light = stray_light(rows, columns, azimuth_deg, elevation_deg, fov_deg)
     if channels == 1:
         light = light.mean(axis=2)
-    light = cv2.resize(light, (columns, rows), interpolation=cv2.INTER_LINEAR).reshape(rows, -1)
+    fine = cv2.resize(light, (columns, rows), interpolation=cv2.INTER_LINEAR).astype(np.float32, copy=False)
     out = np.empty_like(source)
-    add_light(pixels.rows(source), light, veiling_ratio, LIGHT, CODED, STEPS, pixels.rows(out))
+    add_light(pixels.rows(source), pixels.rows(fine), veiling_ratio, LIGHT, CODED, STEPS, pixels.rows(out))
     return out.reshape(image.shape)
 
 

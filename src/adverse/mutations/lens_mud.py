@@ -39,8 +39,8 @@ THICKNESS_SPREAD = 0.35
 THICKNESSES = 251
 """So many blots differ in thickness before it repeats."""
 
-SPARSE = 4
-"""The light outside is the mean of every fourth pixel across and down."""
+SAMPLED = 32
+"""The light outside is the mean of the image, in so many rows or columns of it."""
 
 
 @mutation(
@@ -87,7 +87,8 @@ def lens_mud(
         return parts.reshape(count, -1).astype(np.float32)
 
     blots = front_glass.covered(grid, coverage, draw, diameter_mm / 2, 1.0)
-    outside = LIGHT[pixels.pixels(image)[::SPARSE, ::SPARSE]].mean(axis=(0, 1))
+    sparse = max(min(image.shape[:2]) // SAMPLED, 1)
+    outside = LIGHT[pixels.pixels(image)[::sparse, ::sparse]].mean(axis=(0, 1))
     gray = outside.size == 1
     passed = np.dot(LUMA, PASSED) * outside if gray else np.multiply(PASSED, np.dot(LUMA, outside))
     thinness = np.exp(THICKNESS_SPREAD * log_rng.standard_normal(THICKNESSES))

@@ -105,7 +105,8 @@ def chances(
         number /= number.sum(axis=1, keepdims=True)
         below = number @ special.ndtr((upper_e - count[:, None]) / max(noise_e, 1e-6))
     below[:, -1] = 1
-    return np.clip(np.diff(below, axis=1, prepend=0), 0, 1)
+    table: NDArray[np.float64] = np.clip(np.diff(below, axis=1, prepend=0), 0, 1)
+    return table
 
 
 def _upper_electrons(gain_stops: float, full_well_e: float, bits: int) -> NDArray[np.float64]:

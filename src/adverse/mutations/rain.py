@@ -45,9 +45,9 @@ FAINTEST = 0.004
 NEAREST_M = 0.2
 """Nothing falls nearer to the lens than this."""
 
-NEAR_FOCAL_PX = 600.0
+NEAR_FOCAL_PX = 800.0
 SLICES = 4
-"""Drops nearer than 1 m (at a focal length of 600 px; with its power 2/3, so that their number in the image
+"""Drops nearer than 1 m (at a focal length of 800 px; with its power 2/3, so that their number in the image
 stays) are drawn anew for every frame. Those further away are many and faint: they are drawn once, on a tile
 for each doubling of the distance, and the tiles are laid elsewhere in every frame."""
 
@@ -69,7 +69,7 @@ PLACES = 4096
 
 PLACES_PER_ROOT_M = (PLACES - 1) / math.sqrt(RAIN_ENDS_M)
 BRIGHTEST = 0.1
-SAMPLED = 64
+SAMPLED = 32
 """The light of the sky is the mean of the brightest tenth of the image, in so many rows or columns of it."""
 
 
@@ -144,8 +144,8 @@ def rain(
     rate_mm_h: Annotated[NonNegative, Field(le=1000), unchanged_at(0)],
     exposure_ms: Annotated[Positive, Field(le=1000)] = 5.0,
     wind_m_s: Annotated[float, Field(ge=-40, le=40)] = 0.0,
-    fov_deg: Annotated[float, Field(gt=0, le=170)] = 60.0,
-    aperture_mm: NonNegative = 1.2,
+    fov_deg: Annotated[float, Field(ge=5, le=170)] = 60.0,
+    aperture_mm: Annotated[NonNegative, Field(le=100)] = 1.2,
     rng: np.random.Generator,
 ) -> Image:
     """Let it rain at `rate_mm_h`: streaks by depth, and the veil of drops too faint to be seen one by one.
@@ -264,7 +264,8 @@ def seen_up_to(camera: Camera, rate_mm_h: float) -> NDArray[np.float64]:
     speed = fall_speed_m_s(diameter_m * 1000)
     furthest = math.pi / 4 * camera.focal_px * diameter_m**2 / (FAINTEST * speed * camera.exposure_s)
     on_tile = number / 3 * TILE[0] * TILE[1] / camera.focal_px**2 @ furthest.clip(0, camera.slices_m[-1]) ** 3
-    return furthest / max(on_tile / MOST_DROPS, 1) ** (1 / 3)
+    drawn: NDArray[np.float64] = furthest / max(on_tile / MOST_DROPS, 1) ** (1 / 3)
+    return drawn
 
 
 def drop_sizes(rate_mm_h: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
