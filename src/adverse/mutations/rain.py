@@ -135,7 +135,7 @@ def fall_speed_m_s(diameter_mm: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @mutation(
     hazards=(Hazard("medium", "particles", "as well as", "rain falls between the scene and the camera"),),
-    strength=Strength("rate_mm_h", 0, 300, power=3),
+    strength=Strength("rate_mm_h", 0, 1000, power=3),
 )
 def rain(
     image: Image,
