@@ -2,8 +2,9 @@
 
 The three take turns, so that a busy machine is busy for all; what is compared is the least time of each. Ours
 is called as a user calls it, `adverse.mutations.apply(image, "c.fog(severity=3)")`; what that costs beyond
-the function itself is measured on an image of 8x8. Writes its table into docs/performance.md, unless only a
-part is measured (`--only fog frost`, `--quick` for the cost of the call alone).
+the function itself is measured on an image of 8x8. The weather with physical parameters is measured against
+`c.snow`, in turns in one process. Writes its tables into docs/performance.md, unless only a part is measured
+(`--only fog frost`, `--quick` for the cost of the call alone); `--weather` writes that table alone.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+import cv2
 import numpy as np
 
 import drawn
 import report
 from adverse import mutations
+from adverse.mutations.batteries import BATTERIES
 from peers import Peer, versions
 
 WANTED = {
@@ -45,6 +48,11 @@ LIKE = (
 """Where albumentations does the same work: the same kernel sizes, factors, qualities."""
 
 WANTED_OVERHEAD_MS = 0.1
+SNOW = "c.snow(severity=3)"
+WEATHER = tuple(text for text, _ in BATTERIES["weather"])
+WEATHER_SIZES = ("320x240", "640x480", "2048x1024")
+WANTED_OF_SNOW = 1.0
+"""Weather may take as long as snow, per pixel."""
 CALLS = 500
 SIZES = ("640x480", "1242x375", "2048x1024")
 SEVERITIES = (1, 3, 5)
@@ -87,6 +95,50 @@ def _difference_ms(by_id: Callable[[], object], itself: Callable[[], object], ca
             call()
             seconds.append(time.perf_counter() - begin)
     return 1e3 * (min(taken[by_id]) - min(taken[itself]))
+
+
+def weather_ms(size: str, rounds: int) -> dict[str, tuple[float, Times]]:
+    """Return milliseconds of CPU: of the first call, and of the others, for snow and each kind of weather."""
+    cv2.setNumThreads(1)
+    columns, rows = map(int, size.split("x"))
+    image, depth = drawn.street(rows, columns)
+    first, taken = {}, defaultdict(list)
+    for turn in range(rounds + 1):
+        for text in (SNOW, *WEATHER):
+            begin = time.process_time()
+            mutations.apply(image, text, key=str(turn), depth_m=depth)
+            spent = 1e3 * (time.process_time() - begin)
+            if turn:
+                taken[text].append(spent)
+            else:
+                first[text] = spent
+    return {text: (first[text], Times(min(ms), statistics.median(ms))) for text, ms in taken.items()}
+
+
+def weather(rounds: int) -> list[str]:
+    """Return the table of the weather."""
+    times = {size: weather_ms(size, rounds) for size in WEATHER_SIZES}
+    rows = []
+    for text in (SNOW, *WEATHER):
+        row, most = [f"`{text}`"], 0.0
+        for size in WEATHER_SIZES:
+            _, (least, median) = times[size][text]
+            share = least / times[size][SNOW][1].least
+            row += [f"{least:.2f} ({median:.2f})", f"{share:.2f}"]
+            most = max(most, share)
+        rows.append(
+            [*row, f"{times[WEATHER_SIZES[1]][text][0]:.0f}", "yes" if most <= WANTED_OF_SNOW else "**no**"]
+        )
+    head = [""]
+    for size in WEATHER_SIZES:
+        head += [f"{size}, ms", "of snow"]
+    return [
+        f"Measured on {report.machine()}. Milliseconds of CPU time on one thread, least (median) of",
+        f"{rounds} calls in turns, and the share of the least time of snow.",
+        "The first call at a size makes tables and, for rain, the far streaks.",
+        "",
+        *report.table([*head, "first call at 640x480, ms", f"at most {WANTED_OF_SNOW:g} of snow"], rows),
+    ]
 
 
 def measure(
@@ -156,8 +208,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--dry", action="store_true", help="print only, leave the docs alone")
     parser.add_argument("--only", nargs="+", choices=list(WANTED), help="these corruptions; implies --dry")
+    parser.add_argument("--weather", action="store_true", help="measure the weather alone")
     parser.add_argument("--quick", action="store_true", help="print only what a call by id costs")
     options = parser.parse_args()
+    if options.weather or not (options.only or options.quick):
+        table = weather(5 * options.rounds)
+        print("\n".join(table))
+        if not options.dry:
+            report.write("performance.md", "speed of the weather", table)
+    if options.weather:
+        return
     cost = overhead_ms()
     overhead = (
         f"A call by id, `adverse.mutations.apply`, costs {cost.plain:.3f} ms beyond the function itself, "

@@ -152,17 +152,18 @@ def test_a_maite_program_runs_on_our_parts(ours: Dataset) -> None:
     assert all(not np.any(batch[0][0]) for batch in shown)
 
 
-def test_an_augmentation_gives_the_pixels_of_a_study(ours: Dataset) -> None:
+@pytest.mark.parametrize("name", [SALT, "lens_mud(coverage=0.3)"])
+def test_an_augmentation_gives_the_pixels_of_a_study(ours: Dataset, name: str) -> None:
     theirs = MaiteDataset(ours)
     data: Any = [theirs[number] for number in range(len(theirs))]
     batch: Any = tuple(map(list, zip(*data, strict=True)))
-    images, targets, metadata = MaiteAugmentation(SALT, seed=5)(batch)
+    images, targets, metadata = MaiteAugmentation(name, seed=5)(batch)
     frames = [frame for log in ours.logs for frame in log.frames]
     for frame, image, target, told, before in zip(frames, images, targets, metadata, data, strict=True):
-        wanted = mutations.apply(frame.image(), SALT, seed=5, key=frame.id)
+        wanted = mutations.apply(frame.image(), name, seed=5, key=frame.id, log=frame.log_id)
         np.testing.assert_array_equal(image.transpose(1, 2, 0), wanted)
         assert target is before[1]
-        assert told == {**before[2], "mutation": SALT}
+        assert told == {**before[2], "mutation": name}
 
 
 def test_depth_travels_in_the_metadata(tmp_path: Path) -> None:

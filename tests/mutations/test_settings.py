@@ -66,6 +66,7 @@ def test_every_battery_can_be_read_and_holds_what_the_papers_say() -> None:
         "first-look-depth": 3,
         "reliability-2022": 40,
         "riot-2018": 47,
+        "weather": 15,
     }
     for name in BATTERIES:
         assert len({setting.id for setting in expanded(name)}) == sizes[name]
@@ -154,3 +155,36 @@ def test_a_missing_depth_is_said() -> None:
 def test_public_names_are_sorted_and_there() -> None:
     assert mutations.__all__ == sorted(mutations.__all__)
     assert all(hasattr(mutations, name) for name in mutations.__all__)
+
+
+def test_the_stream_of_a_log_is_the_same_for_all_its_frames_and_for_no_other_log() -> None:
+    image = photo()
+    name = "lens_drops(coverage=0.3)"
+    first = mutations.apply(image, name, seed=1, key="row/1", log="row")
+    assert np.array_equal(first, mutations.apply(image, name, seed=1, key="row/2", log="row"))
+    assert not np.array_equal(first, mutations.apply(image, name, seed=1, key="row/1", log="other"))
+    assert not np.array_equal(first, mutations.apply(image, name, seed=2, key="row/1", log="row"))
+    alone = mutations.apply(image, name, seed=1, key="row/1")
+    assert np.array_equal(alone, mutations.apply(image, name, seed=1, key="row/1", log="row/1"))
+
+
+def test_in_a_composition_each_part_keeps_its_own_stream() -> None:
+    image = np.full((48, 64, 3), 200, np.uint8)
+    both = "lens_mud(aperture_mm=0, coverage=0.3) + salt_pepper(fraction=0.1)"
+    one, two = (mutations.apply(image, both, key=key, log="row") for key in ("row/1", "row/2"))
+    speckled = [(made == 0).all(axis=2) | (made == 255).all(axis=2) for made in (one, two)]
+    assert not np.array_equal(*speckled)
+    still = ~(speckled[0] | speckled[1])
+    assert np.array_equal(one[still], two[still])
+    assert 0.2 < (one[still] != 200).any(axis=1).mean() < 0.4
+
+
+def test_severe_settings_of_the_weather() -> None:
+    severe = {setting.id for setting in expanded("weather") if setting.group == "severe"}
+    assert severe == {
+        *("rain(rate_mm_h=25)", "rain(rate_mm_h=100)"),
+        *("lens_drops(coverage=0.15)", "lens_drops(coverage=0.3)"),
+        *("lens_mud(coverage=0.1)", "lens_mud(coverage=0.25)"),
+        *("glare(veiling_ratio=0.2)", "glare(veiling_ratio=0.5)"),
+        *("low_light(stops=6)", "low_light(stops=8)"),
+    }

@@ -57,6 +57,20 @@ def test_pixels_are_those_of_a_study(data: Path, tmp_path: Path) -> None:
             np.testing.assert_array_equal(ImageFile(tmp_path / name / f"{frame.id}.png")(), wanted)
 
 
+def test_what_lies_on_the_lens_stays_in_place_over_a_log(data: Path, tmp_path: Path) -> None:
+    name = "lens_mud(coverage=0.3)"
+    exported(data, tmp_path, [name])
+    places: dict[str, set[bytes]] = {}
+    for frame in (frame for log in folder(data).logs for frame in log.frames):
+        made = ImageFile(tmp_path / name / f"{frame.id}.png")()
+        wanted = mutations.apply(frame.image(), name, seed=5, key=frame.id, log=frame.log_id)
+        np.testing.assert_array_equal(made, wanted)
+        alone = mutations.apply(np.full_like(made, 255), name, seed=5, key=frame.id, log=frame.log_id)
+        places.setdefault(frame.log_id, set()).add(alone.tobytes())
+    assert [len(place) for place in places.values()] == [1, 1]
+    assert len(set().union(*places.values())) == 2
+
+
 def test_annotations_read_back_as_they_were(data: Path, tmp_path: Path) -> None:
     exported(data, tmp_path, NAMES[:1])
     again = coco(tmp_path / NAMES[0], annotations="annotations.json", images=".", missing_sizes="read")

@@ -31,9 +31,14 @@ STRENGTHS = {
     "brightness": Strength("scale", 1, 0),
     "defocus": Strength("kappa", 0, 100, power=2),
     "gaussian_blur": Strength("sigma_px", 0, 40, power=2),
+    "glare": Strength("veiling_ratio", 0, 3, power=2),
     "haze": Strength("beta", 0, 3.912, power=4),
     "jpeg": Strength("quality", 100, 1, whole=True, exact=False),
+    "lens_drops": Strength("coverage", 0, 0.9),
+    "lens_mud": Strength("coverage", 0, 0.9),
+    "low_light": Strength("stops", 0, 14),
     "motion_blur": Strength("length_px", 0, 100, power=2),
+    "rain": Strength("rate_mm_h", 0, 1000, power=3),
     "salt_pepper": Strength("fraction", 0, 1, power=2),
     "signal_noise": Strength("sigma_w", 0, 255, power=2),
 }
@@ -74,9 +79,14 @@ def test_a_wanted_change_is_found(mutation: str) -> None:
             assert abs(found.visual_change - wanted) <= TOLERANCE
             assert visual_change(drawn(), found.image, backend="vifp") == found.visual_change
         else:
-            assert mutation in {"jpeg", "t.jpeg"}, found.reason  # its steps are whole qualities
             assert found.reason is not None
-            assert "jumps" in found.reason
+            why = {
+                "jpeg": "jumps",
+                "t.jpeg": "jumps",
+                "rain": "even rate_mm_h 1000",
+            }  # whole qualities; thin air
+            assert mutation in why, found.reason
+            assert why[mutation] in found.reason
 
 
 @needs_photos

@@ -282,6 +282,7 @@ class MaiteAugmentation:
             self._registry,
             seed=self._seed,
             key=str(metadata["log" if coherent else "id"]),
+            log=str(metadata["log"]) if "log" in metadata else None,
             depth_m=metadata.get("depth_m"),
         )
         return planes_of(image)

@@ -11,10 +11,15 @@ from adverse.mutations.blur import gaussian_blur
 from adverse.mutations.contact_sheets import contact_sheet
 from adverse.mutations.defocus import camera_constant, defocus
 from adverse.mutations.digital import channel_dropout, identity, jpeg
+from adverse.mutations.glare import glare
 from adverse.mutations.haze import haze
+from adverse.mutations.lens_drops import lens_drops
+from adverse.mutations.lens_mud import lens_mud
 from adverse.mutations.light import alpha_blend, brightness
+from adverse.mutations.low_light import low_light
 from adverse.mutations.motion import steady_motion_blur as motion_blur
 from adverse.mutations.noise import salt_pepper, signal_noise
+from adverse.mutations.rain import rain
 from adverse.mutations.settings import apply
 
 __all__ = [
@@ -27,10 +32,15 @@ __all__ = [
     "contact_sheet",
     "defocus",
     "gaussian_blur",
+    "glare",
     "haze",
     "identity",
     "jpeg",
+    "lens_drops",
+    "lens_mud",
+    "low_light",
     "motion_blur",
+    "rain",
     "salt_pepper",
     "signal_noise",
     "t",

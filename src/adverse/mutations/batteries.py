@@ -2,7 +2,7 @@
 
 `riot-2018` is Table IV of Pezzementi et al. 2018, and `field-2021` the mutations of Pezzementi et al. 2021,
 which also says which ones are severe. `coco-c` and `coco-c-holdout` are the corruptions of Michaelis et al.
-2019, `reliability-2022` the transformations of Hu et al. 2022.
+2019, `reliability-2022` the transformations of Hu et al. 2022. `weather` is ours.
 """
 
 from __future__ import annotations
@@ -31,6 +31,15 @@ SEVERE_SEVERITY = 3
 SEVERE_STRENGTH = 0.6
 """Transformations from this strength on are severe; also ours."""
 
+SEVERE_WEATHER = {
+    "rain": ("rate_mm_h", 25),
+    "lens_drops": ("coverage", 0.15),
+    "lens_mud": ("coverage", 0.1),
+    "glare": ("veiling_ratio", 0.2),
+    "low_light": ("stops", 6),
+}
+"""Option and value from which on weather with physical parameters is severe; ours again."""
+
 
 def usual_group(step: Step) -> Group:
     """Return the group of a setting whose study gives none, by Pezzementi et al. 2021; the rest is mild.
@@ -47,6 +56,7 @@ def usual_group(step: Step) -> Group:
         "haze": (value("visibility_m") or 3.912 / (value("beta") or 0.001)) <= 97.8,
         "channel_dropout": True,
         "defocus": value("focus_m", 10) <= 1,
+        **{name: value(option, 0) >= least for name, (option, least) in SEVERE_WEATHER.items()},
     }
     if step.mutation.startswith("c."):
         return "severe" if value("severity", 0) >= SEVERE_SEVERITY else "mild"
@@ -90,6 +100,14 @@ def _reliability_2022() -> Iterator[Step]:
         yield from _each(f"t.{name}", strength=(0.1, 0.2, 0.4, 0.6, 0.8))
 
 
+def _weather() -> Iterator[Step]:
+    yield from _each("rain", rate_mm_h=(5, 25, 100))
+    yield from _each("lens_drops", coverage=(0.05, 0.15, 0.3))
+    yield from _each("lens_mud", coverage=(0.03, 0.1, 0.25))
+    yield from _each("glare", veiling_ratio=(0.05, 0.2, 0.5))
+    yield from _each("low_light", stops=(4, 6, 8))
+
+
 def _first_look() -> Iterator[Step]:
     yield from _each("gaussian_blur", sigma_px=(1.5, 3))
     yield from _each("brightness", scale=(0.5, 2))
@@ -118,5 +136,6 @@ BATTERIES: Mapping[str, tuple[tuple[str, Group], ...]] = {
     "first-look-depth": _battery(_each("haze", visibility_m=HAZE_M)),
     "reliability-2022": _battery(_reliability_2022()),
     "riot-2018": _battery(_riot_2018()),
+    "weather": _battery(_weather()),
 }
 """Settings in any spelling, each with its group."""

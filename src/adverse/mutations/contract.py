@@ -48,6 +48,7 @@ class _Trial:
         """Return what the engine would fill in."""
         given: dict[str, Any] = {
             "rng": generator(0, key, self.plugin.name),
+            "log_rng": generator(0, key, self.plugin.name, "log"),
             "depth_m": depth_m,
             "labels": _labels(image),
             "registry": Registry([self.plugin]),
@@ -119,7 +120,7 @@ def _checks(trial: _Trial) -> Iterator[tuple[str, Callable[[_Trial], None]]]:
     yield "works from 1x1 up, or names the size it cannot work on", _takes_any_size
     yield "any memory layout gives the same pixels", _ignores_layout
     yield "the same seed gives the same bytes", _repeats
-    if "rng" in trial.plugin.needs:
+    if trial.plugin.needs & {"rng", "log_rng"}:
         yield "another key gives other bytes", _differs_by_key
     if "depth_m" in trial.plugin.needs:
         yield "takes depth of +inf", _takes_sky

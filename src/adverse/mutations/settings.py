@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BASELINE = "identity"
 GROUPS: tuple[Group, ...] = ("mild", "severe")
 LOG = "log"
-"""What coherent randomness is kept over."""
+"""What coherent randomness is kept over, and the purpose of the stream that belongs to a log."""
 BARE_NAME = re.compile(r"[\w.-]+")
 SEE_LIST = "See: adverse list mutations, adverse list batteries."
 
@@ -130,14 +130,16 @@ def apply_setting(
     *,
     seed: int,
     key: str,
+    log: str | None = None,
     depth_m: Depth | None = None,
     labels: Image | None = None,
     details: dict[str, float] | None = None,
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
 
-    The key is the id of the frame, or of its log where the setting is coherent. `details` takes numbers
-    that a mutation reports about what it did.
+    The key is the id of the frame, or of its log where the setting is coherent. `log` is the id of the log,
+    None where the image stands alone: what lies on the lens stays in its place over a log. `details` takes
+    numbers that a mutation reports about what it did.
     """
     given: dict[str, Any] = {
         "depth_m": depth_m,
@@ -147,6 +149,8 @@ def apply_setting(
     }
     if "rng" in setting.needs:
         given["rng"] = generator(seed, key, setting.id)
+    if "log_rng" in setting.needs:
+        given["log_rng"] = generator(seed, key if log is None else log, setting.id, LOG)
     for step in setting.steps:
         image = apply_step(image, registry.get("mutation", step.mutation), step.options, given, frame=key)
     return image
@@ -192,11 +196,23 @@ def apply_step(
 
 @overload
 def apply(
-    image: Image, mutation: str, *, seed: int = ..., key: str = ..., depth_m: Depth | None = ...
+    image: Image,
+    mutation: str,
+    *,
+    seed: int = ...,
+    key: str = ...,
+    log: str | None = ...,
+    depth_m: Depth | None = ...,
 ) -> Image: ...
 @overload
 def apply(
-    image: PillowImage, mutation: str, *, seed: int = ..., key: str = ..., depth_m: Depth | None = ...
+    image: PillowImage,
+    mutation: str,
+    *,
+    seed: int = ...,
+    key: str = ...,
+    log: str | None = ...,
+    depth_m: Depth | None = ...,
 ) -> PillowImage: ...
 def apply(
     image: Image | PillowImage,
@@ -204,20 +220,22 @@ def apply(
     *,
     seed: int = 0,
     key: str = "",
+    log: str | None = None,
     depth_m: Depth | None = None,
 ) -> Image | PillowImage:
     """Apply a mutation given by its id to one image, outside any study.
 
     The image is (row, column, channel) RGB uint8, or a Pillow image of mode RGB; what comes back is of the
     same kind. The same (seed, key, mutation) always gives the same pixels, here and in a study whose frame id
-    is `key`.
+    is `key`; a mutation that keeps something in place over a log, such as drops on the lens, takes it from
+    (seed, log, mutation).
     """
     registry = plugins.load()
     setting = _parsed(mutation, registry)
     if isinstance(image, np.ndarray):
-        return apply_setting(image, setting, registry, seed=seed, key=key, depth_m=depth_m)
+        return apply_setting(image, setting, registry, seed=seed, key=key, log=log, depth_m=depth_m)
     pillow = _pillow_of_rgb(image)
-    changed = apply_setting(np.array(image), setting, registry, seed=seed, key=key, depth_m=depth_m)
+    changed = apply_setting(np.array(image), setting, registry, seed=seed, key=key, log=log, depth_m=depth_m)
     result: PillowImage = pillow.fromarray(changed)
     result.info = dict(image.info)
     return result

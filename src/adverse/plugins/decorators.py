@@ -21,9 +21,10 @@ from adverse.plugins.registry import LooksLike, Plugin
 
 P = ParamSpec("P")
 R = TypeVar("R")
-GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "registry", "details")
+GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "log_rng", "registry", "details")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what.
 
+`rng` is the random stream of the frame, `log_rng` that of its log: the same numbers for all of its frames.
 `registry` is for mutations made of others; `details` is a dict that takes numbers worth a record.
 """
 PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
@@ -48,7 +49,7 @@ def mutation(
     strength: Strength | None = None,
     simple: SimpleMagnitude | None = None,
 ) -> Any:
-    """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?) -> image` as a mutation.
+    """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?, log_rng?) -> image` as a mutation.
 
     The function that comes back checks its input first, so the body need not. `hazards` are what it stands
     for, () for none; `strength` is the option that makes it stronger and can be searched; `simple` is what a

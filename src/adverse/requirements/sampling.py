@@ -107,6 +107,7 @@ class VersionSampler:
                 "depth_m": given.depth_m,
                 "labels": None,
                 "rng": stream,
+                "log_rng": stream,
                 "registry": given.registry,
                 "details": {},
             }

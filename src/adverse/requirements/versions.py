@@ -59,11 +59,12 @@ def versions_of(file: RequirementsFile, number: int, registry: Registry) -> Vers
     transformation = read_transformation(
         requirement.transformation, registry, where=f"{where}.transformation", drawn=drawn
     )
-    if not transformation.needs <= {"depth_m", "rng"}:
+    lacking = transformation.needs - {"depth_m", "rng", "log_rng"}
+    if lacking:
         raise StudyError(
             f"{transformation.name} cannot be a transformation",
             where=f"{where}.transformation",
-            got=f"it needs {', '.join(sorted(transformation.needs - {'depth_m', 'rng'}))}",
+            got=f"it needs {', '.join(sorted(lacking))}",
             wanted="a mutation of the image, or of the image and its depth",
             fix="Name another requirement.",
         )

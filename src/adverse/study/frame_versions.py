@@ -84,6 +84,7 @@ class FrameVersions:
                 self.registry,
                 seed=self.job.seed,
                 key=self.frame.log_id if setting.coherent else self.frame.id,
+                log=self.frame.log_id,
                 depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
                 labels=loaded.labels() if "labels" in setting.needs else None,
                 details=details,

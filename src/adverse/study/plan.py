@@ -424,7 +424,7 @@ def _units(
                     pixels += [deep, job.localizer, *job.targets]
                 if (job.locate and s == 0) or "depth_m" in setting.needs:  # depth of the true boxes is kept
                     pixels += [_truth_digest(frame) for frame in frames]
-                draws = [str(job.seed)] if "rng" in setting.needs else []
+                draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]

@@ -24,7 +24,7 @@ import numpy as np
 from adverse import plugins
 from adverse.errors import MutationError, StudyError, suggestion
 from adverse.marks import Strength
-from adverse.mutations.settings import apply_step, call_of
+from adverse.mutations.settings import LOG, apply_step, call_of
 from adverse.plugins import Plugin, Registry, bind
 from adverse.seeds import generator
 from adverse.types import Depth, Image
@@ -144,14 +144,14 @@ class Searchable:
     @property
     def random(self) -> bool:
         """Whether another draw gives another image."""
-        return "rng" in self._plugin.needs
+        return bool(self._plugin.needs & {"rng", "log_rng"})
 
     def at(self, strength: float) -> Image:
         """Return the image at a strength of 0 (as it is) to 1, with the same random numbers at all."""
         if strength == 0:
             return self._image.copy()
         options = {**self._fixed, self.strength.option: self.strength.value(strength)}
-        given = {**self._given, "rng": generator(*self._stream)}
+        given = {**self._given, "rng": generator(*self._stream), "log_rng": generator(*self._stream, LOG)}
         return apply_step(self._image, self._plugin, options, given, frame=self._frame)
 
     def change(self, strength: float) -> float:
