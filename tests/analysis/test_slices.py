@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adverse.analysis.slices import STEP_M, _doubt, _ranges_m, _steps, distances_m
+from adverse.analysis.slices import STEP_M, _doubt, _ranges_m, distances_m
 from adverse.curves.interval import korn_graubard
 from adverse.store.read import finished
 
@@ -72,9 +72,7 @@ def test_equal_rates_hardly_ever_stand_out() -> None:
 
 
 def test_a_range_ends_with_the_last_step_in_which_people_are_found() -> None:
-    people = np.array([10.0, 2.0, 8.0, 10.0, 10.0])
-    steps = _steps(people)
-    assert steps == [(0, 1), (1, 3), (3, 4), (4, 5)]
-    found = np.array([[10, 2, 8, 9, 10], [10, 2, 8, 10, 10], [9, 2, 8, 10, 10]], np.float64)
-    reach = _ranges_m(found, np.broadcast_to(people, found.shape), steps)
-    assert reach.tolist() == [3 * STEP_M, 5 * STEP_M, 0.0]
+    people = np.array([10.0, 2.0, 0.0, 10.0, 3.0])
+    found = np.array([[10, 2, 0, 9, 3], [10, 2, 0, 10, 3], [9, 2, 0, 10, 3], [10, 2, 0, 10, 0]], np.float64)
+    reach = _ranges_m(found, np.broadcast_to(people, found.shape), [0, 1, 3, 4])
+    assert reach.tolist() == [2 * STEP_M, 5 * STEP_M, 0.0, 4 * STEP_M]

@@ -5,7 +5,8 @@ mutation; losses are shares of those found. A slice stands out where its people 
 others: the lower end of its share above the upper end of theirs, at a confidence that holds for all slices
 and settings of a SUT together (Holm).
 
-The detection range is the distance up to which every step of `STEP_M` has a recall of `WANTED` at least.
+The detection range is the distance up to which every step of `STEP_M` has a recall of `WANTED` at least. Few
+people in a step are no reason to pass over it: one who is missed ends the range.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ HEIGHTS_PX = (0.0, 25.0, 50.0, 100.0, 200.0, math.inf)
 PLACES = ("left third", "middle third", "right third")
 MOST_LOGS = 30
 """With more of them, logs are no slices."""
-WANTED, STEP_M, LEAST_PEOPLE = 0.95, 2.5, 5
-"""Recall that a range is about, and the steps of distance; one with fewer people is taken with the next."""
+WANTED, STEP_M = 0.95, 2.5
+"""Recall that a range is about, and the steps of distance."""
 RISK = 0.05
 BISECTIONS = 24
 
@@ -216,10 +217,10 @@ def range_rows(
             return counts.reshape(logs, len(edges)).astype(np.float64)
 
         people, found = by_step(both), by_step(both & known.found)
-        steps = _steps(people.sum(axis=0))
+        steps = np.flatnonzero(people.sum(axis=0)).tolist()
         reach = _ranges_m(found.sum(axis=0)[None], people.sum(axis=0)[None], steps)[0]
         interval = _range_interval(found, people, steps, reach, resamples)
-        last = float(steps[-1][1] * STEP_M) if steps else 0.0
+        last = (steps[-1] + 1) * STEP_M if steps else math.inf
         rows.append(
             {
                 "sut": detections.sut,
@@ -237,37 +238,22 @@ def range_rows(
     return rows
 
 
-def _steps(people: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return steps of distance (first, last + 1) with enough people each; the last one may have fewer."""
-    steps: list[tuple[int, int]] = []
-    start, count = 0, 0.0
-    for number, more in enumerate(people.tolist()):
-        count += more
-        if count >= LEAST_PEOPLE:
-            steps.append((start, number + 1))
-            start, count = number + 1, 0.0
-    if count and steps:
-        steps[-1] = (steps[-1][0], len(people))
-    return steps or [(0, len(people))]
-
-
 def _ranges_m(
-    found: NDArray[np.float64], people: NDArray[np.float64], steps: list[tuple[int, int]]
+    found: NDArray[np.float64], people: NDArray[np.float64], steps: list[int]
 ) -> NDArray[np.float64]:
     """Return the range (B,) from counts by distance (B, D): the end of the last step before one fails."""
     reach = np.zeros(len(found))
     going = np.ones(len(found), np.bool_)
-    for first, last in steps:
-        there = people[:, first:last].sum(axis=1)
-        going &= found[:, first:last].sum(axis=1) >= WANTED * there - 1e-9  # nobody there: nobody is missed
-        reach = np.where(going, last * STEP_M, reach)
+    for step in steps:
+        going &= found[:, step] >= WANTED * people[:, step] - 1e-9  # nobody drawn: nobody is missed
+        reach = np.where(going, (step + 1) * STEP_M, reach)
     return reach
 
 
 def _range_interval(
     found: NDArray[np.float64],
     people: NDArray[np.float64],
-    steps: list[tuple[int, int]],
+    steps: list[int],
     reach: float,
     resamples: Resamples | None,
 ) -> Interval | None:

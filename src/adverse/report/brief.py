@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from adverse.analysis.headline import Condition, Headline, Survival, headline, headline_levels, stopping
 from adverse.analysis.results import Summary
 from adverse.report.intervals import interval_text
-from adverse.report.remarks import remarks
+from adverse.report.remarks import remarks, troubles
 from adverse.report.table import Cell, Column, Table, Tone
 from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
 
-MOST_CONDITIONS, MOST_REMARKS = 10, 5
+MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
+"""What a run ends with in a terminal, in all."""
+AROUND = 8
+"""Lines for the frame of the table, its heading, and where to look next."""
+LEAST_TROUBLES = 8
+"""So many lines on what went wrong are shown however long the rest is."""
 ABREAST = 3
 """SUTs beside each other whose intervals a terminal of 80 characters holds."""
 
@@ -77,11 +82,22 @@ def brief_lines(summary: Summary, run: Run) -> list[str]:
         latest = max((line.latest_m for line in stops.lines if math.isfinite(line.latest_m)), default=0.0)
         text = f"its latest stop is {latest:.1f} m behind the truth's"
         lines.append(f"{text}; in some logs it never stops under {', '.join(never)}" if never else text)
-    told = [line for line in remarks(summary) if line.startswith("- ")]
-    lines += [shown(line, longest=150) for line in told[:MOST_REMARKS]]
-    if len(told) > MOST_REMARKS:
-        lines.append(f"- {len(told) - MOST_REMARKS} more remarks: --tables, or the report's data quality")
+    table = brief_table(summary, run)
+    left = MOST_LINES - AROUND - len(table.rows) - sum(map(_height, lines))
+    told = remarks(summary)
+    wrong = len(troubles(summary))
+    for number, line in enumerate(told):
+        left -= _height(line)
+        if left <= 0 and number >= min(wrong, LEAST_TROUBLES):
+            lines.append(f"- {len(told) - number} more remarks: --tables, or the report's data quality")
+            break
+        lines.append(line)
     return lines
+
+
+def _height(line: str) -> int:
+    """Return how many lines of a terminal a text takes."""
+    return -(-len(line) // WIDTH)
 
 
 def _under(words: str) -> str:

@@ -24,13 +24,28 @@ NEVER_STOPS = (
 
 
 def remarks(summary: Summary) -> list[str]:
-    """Return what a reader must know before trusting the tables, one line each."""
-    return [*(f"- {line}" for line in _of_rankings(summary)), *quality(summary)]
+    """Return what a reader must know before trusting the tables, one line each, what is wrong first."""
+    rankings = [f"- {line}" for line in _of_rankings(summary)]
+    return [*troubles(summary), *rankings, *caveats(summary)]
 
 
 def quality(summary: Summary) -> list[str]:
     """Return what is odd about the data and the run, one line each; what belongs to a line is indented."""
+    return [*troubles(summary), *caveats(summary)]
+
+
+def caveats(summary: Summary) -> list[str]:
+    """Return how far thresholds and curves reach, and what of the data was normalised."""
     lines = _of_sensitivity(summary)
+    if summary.data["task"] == "detection":
+        lines += [*_cut_scores(summary), *_curve_ends(summary)]
+    lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
+    return [f"- {line}" for line in lines]
+
+
+def troubles(summary: Summary) -> list[str]:
+    """Return what went wrong: SUTs that fail, frames that could not be used, figures that are not there."""
+    lines: list[str] = []
     for sut, counts in summary.data["counts"].items():
         if counts["fault"]:
             failed = f"{sut}: failed on {counts['fault']} of {counts['planned']} images"
@@ -61,10 +76,7 @@ def quality(summary: Summary) -> list[str]:
         lines += _unanswered(summary)
         lines += _left_out(summary)
         lines += _refused_intervals(summary)
-        lines += _cut_scores(summary)
-        lines += _curve_ends(summary)
     lines += summary.data.get("warnings", ())
-    lines += [f"{count} x {note}" for note, count in summary.data["notes"].items() if count]
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
 
 

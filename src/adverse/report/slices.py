@@ -78,7 +78,7 @@ def _table(
         *(Column(words[setting], ".2f") for setting in settings),
     )
     records = tuple(flat_row(row) for row in rows.values())
-    title = f"{sut}: recall at its operating point"
+    title = f"Recall of {sut} at its operating point"
     return Table(f"slices {sut}", title, headings, tuple(lines), records, groups)
 
 

@@ -41,7 +41,8 @@ OURS = {
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
     "results": r"(curves|outcomes|required|retries|sensitivity|stops|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
-    r"|(adr|differences|drive|expected|loop|loop_rates|magnitudes|means|metrics|plain_metrics|required|visual_change)\.csv"
+    r"|(adr|detection_range|differences|drive|expected|families|loop|loop_rates|magnitudes|means|metrics)\.csv"
+    r"|(outstanding_slices|plain_metrics|required|slices|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
     "verdicts": r"(rules|requirements)\.json",
     "logs": r"worker-\d+\.log",
