@@ -186,8 +186,9 @@ def _analyze_and_show(
     if every_table:
         _print_tables(console, summary, tables)
     else:
-        console.print(brief_table(summary, store.run).terminal())
-        for line in brief_lines(summary, store.run):
+        brief = brief_table(summary, store.run)
+        console.print(brief.terminal())
+        for line in brief_lines(summary, store.run, brief):
             console.say(line)
     page = write_report_of(looker, summary, tables)
     console.say(f"results: {folder / 'results' / 'summary.json'}")

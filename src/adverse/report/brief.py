@@ -71,8 +71,8 @@ def _cell(one: Survival | None, *, intervals: bool) -> Cell:
     return Cell(one.share, text, marks=marks, tone=tone)
 
 
-def brief_lines(summary: Summary, run: Run) -> list[str]:
-    """Return how often the robot stops in time, and what a reader must know first, in a few lines."""
+def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
+    """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
     lines = []
     stops = stopping(summary, run)
     if stops is not None:
@@ -82,7 +82,6 @@ def brief_lines(summary: Summary, run: Run) -> list[str]:
         latest = max((line.latest_m for line in stops.lines if math.isfinite(line.latest_m)), default=0.0)
         text = f"its latest stop is {latest:.1f} m behind the truth's"
         lines.append(f"{text}; in some logs it never stops under {', '.join(never)}" if never else text)
-    table = brief_table(summary, run)
     left = MOST_LINES - AROUND - len(table.rows) - sum(map(_height, lines))
     told = remarks(summary)
     wrong = len(troubles(summary))
