@@ -2,8 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+RUNTIME := .venv/.ready-to-run
 
-.PHONY: setup demo test check docs bench clean
+.PHONY: setup demo test check docs matrix site bench clean
 
 setup: $(READY)
 
@@ -12,7 +13,13 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
 
-demo: $(READY)
+# What is needed to run it, and no tools of developers; with them, nothing more is to install.
+$(RUNTIME): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $(RUNTIME)
+
+demo: $(if $(wildcard $(READY)),$(READY),$(RUNTIME))
 	$(BIN)/adverse demo --out demo
 
 test: $(READY)
@@ -26,6 +33,12 @@ check: $(READY)
 
 docs: $(READY)
 	$(BIN)/python docs/generate.py
+
+matrix: $(READY)
+	$(BIN)/python docs/reliability_matrix.py
+
+site: $(READY)
+	$(BIN)/mkdocs build --strict
 
 bench: $(READY)
 	$(BIN)/python bench/mutations.py
@@ -41,4 +54,4 @@ bench: $(READY)
 	$(BIN)/python bench/kill_resume.py --kills 50
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo site

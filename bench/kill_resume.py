@@ -1,7 +1,9 @@
 """kill -9 the run, or one of its workers, again and again; resume each time; nothing acknowledged is lost.
 
-After every kill each unit in the journal must still be there with its hash, and the finished run must
-equal a straight one to the byte.
+Every second kill is of the main process, every other one of a worker: while the run starts, or a moment after
+it acknowledged some more units. After every kill each unit in the journal must still be there with its hash;
+a run must end by itself or by our kill alone, without a traceback and without hanging, and every finished run
+must equal a straight one to the byte. Runs are forked from this warm process; their workers start anew.
 """
 
 from __future__ import annotations
@@ -12,22 +14,93 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import psutil
 
+from adverse.cli import main as adverse
 from adverse.content import file_sha256
 from adverse.store.journal import RunJournal
 from small_study import results_hash, write_study
 
+HANG_S = 600.0
+"""Nothing in a run of half a minute waits so long for its next unit, even on a busy machine."""
 
-def start(study: Path, out: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "adverse", "run", str(study), "--out", str(out), "--workers", "2"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+class Started:
+    """A run in a fork of this process."""
+
+    def __init__(self, study: Path, out: Path) -> None:
+        self.out = out
+        self.said = study.with_name("said.txt")
+        self.code: int | None = None
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code: object = 1
+        try:
+            handle = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(handle, 1)
+            os.dup2(handle, 2)
+            adverse(["run", str(study), "--out", str(out), "--workers", "2"])
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code if isinstance(code, int) else 1)
+
+    def ended(self) -> bool:
+        """Tell whether it is over; then `code` says how."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code is not None
+
+    def wait(self, until_s: float = HANG_S) -> bool:
+        """Wait until it is over, or for so long; return whether it is over."""
+        limit = time.monotonic() + until_s
+        while not self.ended() and time.monotonic() < limit:
+            time.sleep(0.01)
+        return self.ended()
+
+    def units(self) -> int:
+        """Return how many units are acknowledged."""
+        with contextlib.suppress(OSError):
+            return (self.out / "journal").read_bytes().count(b"\n")
+        return 0
+
+    def wait_for_moment(self, chance: random.Random) -> None:
+        """Wait for a random moment: as the run starts, or after a few more units."""
+        if chance.random() > 0.2:
+            wanted = self.units() + chance.randrange(1, 5)
+            limit = time.monotonic() + HANG_S
+            while self.units() < wanted and not self.ended() and time.monotonic() < limit:
+                time.sleep(0.01)
+        self.wait(chance.uniform(0, 0.5))
+
+    def kill_worker(self, chance: random.Random) -> bool:
+        """Kill a worker, as soon as there is one; return whether there was."""
+        while not self.ended():
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                if workers := psutil.Process(self.pid).children():
+                    os.kill(chance.choice(workers).pid, signal.SIGKILL)
+                    return True
+            time.sleep(0.02)
+        return False
+
+    def kill(self) -> bool:
+        """Kill the run itself; return whether it was still going."""
+        if self.ended():
+            return False
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait()
+        return self.code == -signal.SIGKILL
 
 
 def lost_units(out: Path, acknowledged: set[tuple[str, str]]) -> int:
@@ -39,62 +112,53 @@ def lost_units(out: Path, acknowledged: set[tuple[str, str]]) -> int:
     return lost
 
 
-def kill_something(process: subprocess.Popen[bytes], chance: random.Random) -> str:
-    workers = []
-    with contextlib.suppress(psutil.Error):
-        workers = psutil.Process(process.pid).children()
-    if workers and chance.random() < 0.5:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(chance.choice(workers).pid, signal.SIGKILL)
-        return "worker"
-    process.kill()
-    process.wait()
-    return "main"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     chance = random.Random(chosen.seed)
-    kills = {"main": 0, "worker": 0}
-    lost = finished = equal = 0
+    began = time.monotonic()
+    count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         study = write_study(folder, frames=24, logs=8, size=(160, 120), sleep_s=0.02)
-        straight = folder / "straight"
-        if start(study, straight).wait() != 0:
-            sys.exit("the straight run failed")
-        wanted = results_hash(straight)
+        straight = Started(study, folder / "straight")
+        if not straight.wait() or straight.code != 0:
+            sys.exit(f"the straight run failed:\n{straight.said.read_text()}")
+        wanted = results_hash(straight.out)
         out = folder / "killed"
         acknowledged: set[tuple[str, str]] = set()
-        while sum(kills.values()) < chosen.kills:
-            process = start(study, out)
-            while process.poll() is None and sum(kills.values()) < chosen.kills:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(chance.uniform(0.8, 4.0))
-                if process.poll() is None:
-                    kills[kill_something(process, chance)] += 1
-            if process.poll() is None:
-                process.wait()
-            lost += lost_units(out, acknowledged)
-            if process.returncode == 0:
-                finished += 1
-                equal += results_hash(out) == wanted
+        while count["main"] + count["worker"] < chosen.kills or out.exists():
+            run = Started(study, out)
+            while not run.ended() and count["main"] + count["worker"] < chosen.kills:
+                run.wait_for_moment(chance)
+                if count["worker"] < count["main"]:
+                    count["worker"] += run.kill_worker(chance)
+                else:
+                    count["main"] += run.kill()
+            if not run.wait():
+                run.kill()
+                count["hangs"] += 1
+            said = run.said.read_text(errors="replace")
+            count["tracebacks"] += "Traceback" in said or "internal error" in said
+            if run.code not in (0, -signal.SIGKILL):
+                count["other exits"] += 1
+                print(f"exit {run.code}:\n{said}", flush=True)
+            if (out / "journal").exists():
+                count["lost"] += lost_units(out, acknowledged)
+            if run.code == 0:
+                count["finished"] += 1
+                count["equal"] += results_hash(out) == wanted
                 shutil.rmtree(out)
                 acknowledged = set()
-            time.sleep(0.05)
-        if out.exists() or not finished:
-            if start(study, out).wait() != 0:
-                sys.exit("the last resume failed")
-            lost += lost_units(out, acknowledged)
-            finished += 1
-            equal += results_hash(out) == wanted
-    print(f"kills: {kills['main']} of the main process, {kills['worker']} of workers")
-    print(f"acknowledged units lost: {lost}")
-    print(f"finished runs equal to the straight run: {equal} of {finished}")
-    sys.exit(0 if lost == 0 and equal == finished else 1)
+                print(f"{time.monotonic() - began:.0f} s: {dict(count)}", flush=True)
+    print(f"seed {chosen.seed}; kills: {count['main']} of the main process, {count['worker']} of workers")
+    print(f"acknowledged units lost: {count['lost']}")
+    print(f"tracebacks: {count['tracebacks']}; hangs: {count['hangs']}; other exits: {count['other exits']}")
+    print(f"finished runs equal to the straight run: {count['equal']} of {count['finished']}")
+    wrong = count["lost"] + count["tracebacks"] + count["hangs"] + count["other exits"]
+    sys.exit(0 if wrong == 0 and count["equal"] == count["finished"] else 1)
 
 
 if __name__ == "__main__":

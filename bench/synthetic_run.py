@@ -36,7 +36,7 @@ STEP_M = 0.3
 TALL_M, WIDE_M = 1.75, 0.6
 NEAREST_M, FURTHEST_M = 1.0, 25.0
 UNIT_FRAMES = 8
-LEVELS = ["image", "located", "path", "loop"]
+LEVELS = ("image", "located", "path", "loop")
 CONTEXTUAL = ("haze(visibility_m={})", "defocus(focus_m={}, kappa=2)")
 SIMPLE = (
     "gaussian_blur(sigma_px={})",
@@ -59,6 +59,8 @@ class Size:
     bootstrap: int = 1000
     mutations: tuple[str, ...] = ()
     """Settings besides the baseline; made up if none are given."""
+    levels: tuple[str, ...] = LEVELS
+    unit_frames: int = UNIT_FRAMES
 
 
 class _NoImage:
@@ -88,11 +90,10 @@ def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY)
     journal = RunJournal(folder.journal)
     cells: list[pa.Table] = []
     skill = generator(seed, "skill").uniform(0.5, 1.0, (size.suts, len(settings)))
-    for log in logs:
-        settings = names["settings"] if log.split == "test" else names["settings"][:1]
-        for start in range(0, len(log.frames), UNIT_FRAMES):
-            frames = log.frames[start : start + UNIT_FRAMES]
-            name = digest(log.id, str(start), size=8)
+    for split in ("validation", "test"):
+        settings = names["settings"] if split == "test" else names["settings"][:1]
+        for frames in _units([log for log in logs if log.split == split], size.unit_frames):
+            name = digest(frames[0].id, size=8)
             data = table_bytes(_unit(frames, settings, names["suts"], skill, size, seed))
             file = f"{name}.parquet"
             write_file(folder.detections / file, data, flush=False)
@@ -102,6 +103,18 @@ def write_run(path: Path, size: Size, *, seed: int = 1, study: bytes = NO_STUDY)
             cells.append(pa.table([keys, of_setting, of_sut, [file] * len(keys)], schema=CELLS))
     write_file(folder.cells, table_bytes(pa.concat_tables(cells).combine_chunks()))
     folder.write_manifest({**_manifest(names, size, seed), "status": "complete"})
+
+
+def _units(logs: list[Log], most: int) -> Iterator[tuple[Frame, ...]]:
+    """Yield the frames of long logs in parts, and those of logs of one frame together."""
+    if all(len(log.frames) == 1 for log in logs):
+        frames = [frame for log in logs for frame in log.frames]
+        parts = [frames]
+    else:
+        parts = [list(log.frames) for log in logs]
+    for part in parts:
+        for start in range(0, len(part), most):
+            yield tuple(part[start : start + most])
 
 
 def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, object]:
@@ -133,7 +146,7 @@ def _manifest(names: dict[str, list[str]], size: Size, seed: int) -> dict[str, o
         "warnings": [],
         "statistics": {
             "targets": ["person"],
-            "levels": LEVELS,
+            "levels": list(size.levels),
             "metrics": [],
             "localizer": "foreground",
             "robot": asdict(Robot(control_radius_m=2.0, safety_radius_m=1.0)),
@@ -282,6 +295,7 @@ def _unit(
         "attempts": pa.array(np.ones(rows, np.int32)),
         "failed_attempts": pa.array(np.zeros(rows, np.int32)),
         "outages": pa.array(np.zeros(rows, np.int32)),
+        "failures": pa.nulls(rows, SCHEMA.field("failures").type),
         "retried": blank,
         "truth_depths": true_depths,
         "boxes": pa.ListArray.from_arrays(offsets, boxes, type=SCHEMA.field("boxes").type),

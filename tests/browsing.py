@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
 
 import adverse
 from adverse.analysis.results import analyze
@@ -30,6 +31,23 @@ NAMES = {
     "quote": "\"'><img src=x onerror=alert(1)>",
     "long": "n" * 120,
 }
+
+
+GRAVE = ("serious", "critical")
+CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
+
+
+def barriers(page: Page) -> list[str]:
+    """Return what axe-core finds to shut people out of a page, in the light and, by contrast, in the dark."""
+    found = []
+    for scheme, options in (("light", {"resultTypes": ["violations"]}), ("dark", CONTRAST)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        for violation in Axe().run(page, options=options).response["violations"]:
+            if violation["impact"] in GRAVE:
+                nodes = [node["html"][:160] for node in violation["nodes"]]
+                found.append(f"{scheme}: {violation['id']}: {len(nodes)}: {nodes[:4]}")
+    page.emulate_media(color_scheme=None)
+    return found
 
 
 class Bright:
@@ -68,7 +86,13 @@ def write_logs(root: Path, logs: Sequence[str]) -> None:
                 image[8:16, 10 + frame : 16 + frame] = 120 + 20 * frame
                 box = [10 + frame, 8, 6, 8]
                 annotations.append(
-                    {"id": len(annotations) + 1, "image_id": len(images) + 1, "category_id": 1, "bbox": box}
+                    {
+                        "id": len(annotations) + 1,
+                        "image_id": len(images) + 1,
+                        "category_id": 1,
+                        "bbox": box,
+                        "attributes": {"occluded": bool(frame % 2)},
+                    }
                 )
             name = f"{log}/{frame}.png"
             (root / log).mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 
 from browsing import browser, driven, run
@@ -10,3 +11,13 @@ __all__ = ["browser", "driven", "run"]  # fixtures
 
 settings.register_profile("no clocks", deadline=None)
 settings.load_profile("no clocks")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let reports say which rows of the reliability matrix a test shows (`docs/reliability_matrix.py`)."""
+    for item in items:
+        case = getattr(getattr(item, "callspec", None), "id", "")
+        marks = item.iter_markers("fault")
+        rows = [row for mark in marks if case in mark.kwargs.get("cases", [case]) for row in mark.args]
+        if rows:
+            item.user_properties.append(("faults", rows))

@@ -19,7 +19,8 @@ WIDTH, HEIGHT = 64, 48
 def picture(path: Path, *, width: int = WIDTH, height: int = HEIGHT) -> None:
     """Write an image file, its folders too."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    image = np.random.default_rng(len(path.name)).integers(0, 255, (height, width, 3)).astype(np.uint8)
+    rng = np.random.default_rng(list(f"{path.parent.name}{path.name}".encode()))
+    image = rng.integers(0, 255, (height, width, 3)).astype(np.uint8)
     write_image(path, image)
 
 

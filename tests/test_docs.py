@@ -5,14 +5,19 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import nbformat
 import pytest
 import typer
 import yaml
+from nbclient import NotebookClient
 
+import gallery
 import generate
 import rooms
 from adverse import plugins
@@ -200,3 +205,41 @@ def test_what_the_python_of_a_page_imports_is_there(page: Path) -> None:
     for shown in blocks(str(page.relative_to(ROOT)), "python"):
         for line in re.findall(r"^(?:from|import) adverse.*$", shown, flags=re.MULTILINE):
             exec(line, {})
+
+
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    """Its charts and tables show themselves; it leaves nothing beside itself."""
+    notebook: Any = nbformat.read(ROOT / "docs" / "tutorials" / "notebook.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    assert all(not cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert any("image/svg+xml" in data for data in shown)
+    assert any("<table" in data.get("text/html", "") for data in shown)
+
+
+def test_the_site_has_no_broken_link(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path / "site")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "site" / "index.html").exists()
+
+
+def test_every_page_is_on_the_site() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(page.relative_to(ROOT / "docs")) for page in sorted((ROOT / "docs").rglob("*.md"))]
+    assert [page for page in pages if f": {page}\n" not in listed] == []
+
+
+def test_every_mutation_is_in_the_gallery() -> None:
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    shown = {mutation.partition("(")[0] for ids in gallery.shown().values() for mutation in ids}
+    assert shown == {plugin.name for plugin in plugins.load().all("mutation")}
+    for ids in gallery.shown().values():
+        for mutation in ids:
+            assert f"`{mutation}`" in page, "stale: run bench/gallery.py"
+            assert (ROOT / "docs" / "pictures" / "gallery" / f"{mutation.partition('(')[0]}.jpg").exists()

@@ -14,40 +14,42 @@ SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
 analysis: benchmarks content curves errors levels plugins processes robot store types
-api: analysis data errors plugins store strict_yaml study text types
-benchmarks: curves errors seeds store types
+api: analysis data errors plugins report store strict_yaml study text types
+benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop levels mutations
     pages plugins processes report requirements semantic serving store strict_yaml study suts text
-content: errors types
-curves: errors seeds
-data: content errors plugins seeds strict_json types
+content: errors plain_files types
+curves: errors plain_files seeds
+data: content errors json_arrays plain_files plugins seeds strict_json types
 depth: errors types
+file_access: adverse content
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
-humans: content curves data errors plugins seeds serving store strict_json strict_yaml study text types
-    visual
-interop: data errors mutations plugins store suts types
+humans: content curves data errors plain_files plugins seeds serving store strict_json strict_yaml study
+    text types visual
+interop: content data errors mutations plugins store suts types
+json_arrays: json_scan strict_json
 levels: errors marks plugins robot store
 marks: errors
 mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
 plugins: content errors marks type_words user_files
 processes: adverse
-report: adverse analysis benchmarks content curves errors fuzz humans mutations plugins requirements store
-    study text types
-requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds store
-    strict_yaml study types visual
+report: adverse analysis benchmarks content curves errors fuzz humans mutations plugins requirements
+    store study text types
+requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds
+    store strict_yaml study types visual
 robot: errors
 seeds: content
 semantic: content errors types
-serving: errors
+serving: connections errors
 store: content errors types
 strict_json: errors
-strict_yaml: errors type_words
-study: adverse content data depth errors marks mutations plugins processes robot seeds store strict_yaml
-    suts types visual
-suts: content errors plugins processes strict_json types user_files
+strict_yaml: errors plain_files type_words
+study: adverse content data depth errors file_access marks mutations plugins processes robot seeds store
+    strict_yaml suts types visual
+suts: content errors file_access json_arrays plain_files plugins processes strict_json types user_files
 types: errors
-user_files: content errors
+user_files: content errors file_access
 visual: errors marks mutations plugins seeds types
 """
 """What each room imports besides itself; a room is a folder or a file of the package."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -89,13 +90,16 @@ def test_the_bytes_that_are_compared_are_those_that_are_decoded(
     """Each file is read once: nothing can come between what is hashed and what is decoded."""
     frame, files = planned(whole)
     reads: list[Path] = []
-    opened = Path.open
 
-    def open_once(path: Path, *how: Any, **more: Any) -> Any:
-        reads.append(path)
-        return opened(path, *how, **more)
+    def counted(opened: Any) -> Any:
+        def open_once(path: Path, *how: Any, **more: Any) -> Any:
+            reads.append(path)
+            return opened(path, *how, **more)
 
-    monkeypatch.setattr(Path, "open", open_once)
+        return open_once
+
+    monkeypatch.setattr(Path, "open", counted(Path.open))
+    monkeypatch.setattr(os, "open", counted(os.open))
     frame.image.read_with_notes()  # type: ignore[attr-defined]
     assert reads == [whole.image.path]
     assert not files.changed

@@ -15,6 +15,7 @@ def read(tmp_path: Path, text: str) -> YamlFile:
     return read_yaml(tmp_path / "study.yaml")
 
 
+@pytest.mark.fault(27)
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -52,6 +53,7 @@ def test_a_byte_order_mark_is_no_key(tmp_path: Path) -> None:
     assert read(tmp_path, "\ufeffname: x\n").data == {"name": "x"}
 
 
+@pytest.mark.fault(27)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -70,6 +72,8 @@ def test_a_byte_order_mark_is_no_key(tmp_path: Path) -> None:
         ("x: [1\n", "not valid YAML"),
         ("x: &x [*x]\n", "too deeply"),
         (f"x: {'[' * 60}{']' * 60}\n", "too deeply"),
+        (f"x: {'[' * 50_000}\n", "too deeply"),
+        ("".join(f"{' ' * depth}a:\n" for depth in range(1500)), "too deeply"),
     ],
 )
 def test_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -19,9 +19,12 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from adverse import plugins
+from adverse.analysis.headline import headline_levels
 from adverse.analysis.results import Summary, analyze, read_summary
 from adverse.data.formats import guess, guessed_options, read_format
 from adverse.errors import AdverseError, StoreError, suggestion
+from adverse.report.chart import Chart
+from adverse.report.tradeoffs import curves_chart
 from adverse.store.read import Store, finished
 from adverse.store.run import Run
 from adverse.strict_yaml import YamlFile, read_yaml
@@ -163,6 +166,14 @@ class FinishedRun:
                     f"the run has no {noun} {value!r}", where=str(self.path), fix=suggestion(value, available)
                 )
         return self._store.detections(sut, chosen)
+
+    def chart(self, level: str | None = None, setting: str | None = None) -> Chart:
+        """Return safety against efficiency of all SUTs; a notebook shows it, `.svg()` and `.data()` give it.
+
+        By default at the level that the report begins with, un-mutated; `setting` may be AnyMild or Any.
+        """
+        chosen = level or next(iter(headline_levels(self.summary)), "")
+        return curves_chart(self._store, self.summary, chosen, setting or self.run.baseline.id)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table; a column is null where a row has no such key."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any, Self, TypeVar
 from numpy.typing import NDArray
 
 from adverse.errors import DataError, IncompleteError
+from adverse.plain_files import open_plain
 from adverse.types import Frame, Source
 
 CHUNK_BYTES = 1 << 20
@@ -46,7 +48,7 @@ def digest(*parts: str | bytes | memoryview, size: int = 16) -> str:
 def file_sha256(path: Path) -> str:
     """Return the sha256 of a file, read piece by piece."""
     hasher = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         while chunk := file.read(CHUNK_BYTES):
             hasher.update(chunk)
     return hasher.hexdigest()
@@ -58,6 +60,16 @@ def content_hash(path: Path) -> str:
         return file_sha256(path)
     except OSError:
         return MISSING
+
+
+def content_hashes(paths: Iterable[Path]) -> dict[Path, str]:
+    """Return the sha256 of each file as it is now, several at a time; `missing` where one cannot be read.
+
+    Nothing is remembered from one call to the next: equal size and times do not make equal bytes.
+    """
+    wanted = sorted(set(paths))
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(wanted, pool.map(content_hash, wanted), strict=True))
 
 
 T = TypeVar("T")
@@ -242,7 +254,7 @@ def _hash_at(path: Path, now: Stamp) -> str:
 
 def _measured(path: Path) -> tuple[int, str]:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
             return file.tell(), found
     except OSError:

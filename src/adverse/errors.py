@@ -5,6 +5,9 @@
     |- DataError            a data set, or one frame of it (a frame is quarantined, not fatal)
     |- MutationError        a mutation was given something it cannot work on
     |- SutError             a system under test answered wrongly or not at all
+    |  |- BadAnswerError         what it answered is no answer
+    |  |- CrashError             its process died
+    |  |- LateError              it gave no answer in time
     |  `- InfrastructureError    the server, the network or the machine failed, not the system
     |     `- OutOfMemoryError    the machine had no memory for it
     |- PluginError          a plug-in does not load or breaks its contract
@@ -96,7 +99,24 @@ class MutationError(AdverseError):
 
 
 class SutError(AdverseError):
-    """A system under test answered wrongly, or not at all."""
+    """A system under test answered wrongly, or not at all.
+
+    `output` is what it left behind: a traceback, or the end of its stderr.
+    """
+
+    output: str | None = None
+
+
+class BadAnswerError(SutError):
+    """What a system under test answered is no answer to what it was asked."""
+
+
+class CrashError(SutError):
+    """The process of a system under test died."""
+
+
+class LateError(SutError):
+    """A system under test gave no answer in time."""
 
 
 class InfrastructureError(SutError):

@@ -1,5 +1,9 @@
 """Processes that we start: they run this very package, import nothing by accident, and do not outlive us.
 
+Neither does what they start in turn, in a session of its own or orphaned: each bears a tie, a variable of
+its environment that is inherited. A guardian, a process that does nothing else, ends what bears our tie once
+we have ended, however that was; on Linux, where environments can be read.
+
 Python puts the current folder at the front of the search path of `-m` and `-c`, where a user's `json.py` or
 `psutil.py` would take the place of the real one. Ours start without it (`-P`) and are told where this package
 lies, so that nothing has to be put in front of the standard library to find it.
@@ -7,9 +11,14 @@ lies, so that nothing has to be put in front of the standard library to find it.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import ctypes
+import inspect
 import os
+import secrets
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -31,7 +40,18 @@ ONE_THREAD = (
 SAFE_PATH = "PYTHONSAFEPATH"
 """The variable that does what `-P` does, for processes whose command line is not ours."""
 PARENT_POLL_S = 1.0
+GUARDIAN_S = 5.0
+"""How long our end waits for the guardian."""
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+TIE = "ADVERSE_TIE"
+"""The variable by which all that a process started can be found."""
+_GUARD = """import contextlib, os, signal, sys, time
+from pathlib import Path
+sys.stdin.buffer.read()
+exec(sys.argv[2])
+_end(sys.argv[1].encode())
+"""
 _LAUNCH = f"""import ctypes, os, sys
 ctypes.CDLL(None).prctl({PR_SET_PDEATHSIG}, {int(signal.SIGKILL)}, 0, 0, 0)
 if os.getppid() == int(sys.argv[1]):
@@ -80,6 +100,70 @@ def not_outliving_us(argv: Sequence[str]) -> list[str]:
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return list(argv)
     return [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *argv]
+
+
+def tied(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with a tie of its own, by which `end_tied` finds what was started in it.
+
+    So does the guardian, which is started unless we bear the tie of a process that has one.
+    """
+    above = os.environ.get(TIE) or _guarded_tie()
+    return {**environment, TIE: f"{above}/{secrets.token_hex(8)}"}
+
+
+def end_tied(environment: Mapping[str, str]) -> None:
+    """Kill all that was started in an environment from `tied`, and what that started, wherever it went."""
+    if sys.platform == "linux":
+        _end(f"{TIE}={environment[TIE]}".encode())
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what our children leave behind, so that whoever ends us finds it below us."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end(tie: bytes) -> None:
+    for _ in range(100):  # what it starts while we look is found the next time
+        found = False
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and int(folder.name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    if tie in (folder / "environ").read_bytes():
+                        os.kill(int(folder.name), signal.SIGKILL)
+                        found = True
+        if not found:
+            return
+        time.sleep(0.01)
+
+
+_GUARDED: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}
+"""The tie of this process and its guardian; after a fork, another process makes its own."""
+
+
+def _guarded_tie() -> str:
+    """Return the tie that all of ours begin with; its guardian is started with the first."""
+    if os.getpid() not in _GUARDED:
+        tie = secrets.token_hex(16)
+        guardian = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-I", "-S", "-c", _GUARD, f"{TIE}={tie}", inspect.getsource(_end)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )
+        _GUARDED[os.getpid()] = tie, guardian
+        atexit.register(_dismiss, os.getpid(), guardian)
+    return _GUARDED[os.getpid()][0]
+
+
+def _dismiss(owner: int, guardian: subprocess.Popen[bytes]) -> None:
+    """At our end, let the guardian end what is left, and wait for it."""
+    if os.getpid() == owner and guardian.stdin is not None:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            guardian.stdin.close()
+            guardian.wait(GUARDIAN_S)
 
 
 def die_with_parent(*, by_signal: bool = True) -> None:

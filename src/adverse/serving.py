@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
 
 import jinja2
+import psutil
 import uvicorn
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -31,15 +32,18 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from adverse.errors import AdverseError
+from adverse.connections import PatientProtocol
+from adverse.errors import AdverseError, IncompleteError
 
 LOOPBACK = "127.0.0.1"
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - what a user may ask for, with a warning
 MOST_BODY = 64 * 1024
 """No page of ours sends more; a larger body is refused before it is read to the end."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+NOT_TEXT = "That is not UTF-8."
 AGAIN = "again"
 """Marks the address that a page asks for by itself, so that it does so once."""
 TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "png": "image/png"}
@@ -56,13 +60,19 @@ class Door:
     @property
     def address(self) -> str:
         """What to open in a browser, once; the token is then kept in a cookie."""
-        return f"http://{_in_url(self.host)}:{self.port}/?{urlencode({'token': self.token})}"
+        return f"http://{_in_url(self.reachable)}:{self.port}/?{urlencode({'token': self.token})}"
+
+    @property
+    def reachable(self) -> str:
+        """An address at which others reach this server; one that stands for all addresses is none."""
+        return _outer_address() if self.host in EVERYWHERE else self.host
 
     @property
     def names(self) -> frozenset[str]:
-        """The Host headers that mean this server."""
-        own = {_in_url(self.host)} if self.host not in {"0.0.0.0", "::"} else {_in_url(_outer_address())}  # noqa: S104
-        return frozenset(f"{name}:{self.port}" for name in own | {LOOPBACK, "localhost", "[::1]"})
+        """The Host headers that mean this server: one that listens everywhere goes by each address it has."""
+        own = {self.reachable, *(_own_addresses() if self.host in EVERYWHERE else ())}
+        every = {_in_url(name.lower()) for name in own} | {LOOPBACK, "localhost", "[::1]"}
+        return frozenset(f"{name}:{self.port}" for name in every)
 
     @property
     def cookie(self) -> str:
@@ -92,7 +102,13 @@ def open_door(host: str = LOOPBACK, port: int = 0, *, token: str | None = None) 
 def serve(door: Door, bound: socket.socket, routes: Sequence[BaseRoute]) -> None:
     """Answer requests until interrupted."""
     config = uvicorn.Config(
-        application(door, routes), log_level="warning", access_log=False, server_header=False, lifespan="off"
+        application(door, routes),
+        http=PatientProtocol,
+        ws="none",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
     )
     try:
         uvicorn.Server(config).run(sockets=[bound])
@@ -123,7 +139,7 @@ class Guard:
         if scope["type"] != "http":
             return  # no page of ours opens anything else
         request = Request(scope)
-        answer = self._stop(request)
+        answer = self._stop(request) if _is_text(scope) else _short_page(400, NOT_TEXT, request)
         if answer is None:
             with contextlib.suppress(Exception):  # answered and told by then; raised again for other servers
                 await _Bounded(self.app)(scope, receive, _with_policy(send))
@@ -146,6 +162,16 @@ class Guard:
         if origin is not None and origin.removeprefix("http://") not in self.names:
             return _short_page(403, "That request came from another site.", request)
         return None
+
+
+def _is_text(scope: Scope) -> bool:
+    """Tell whether path and query are UTF-8 once their %XX are bytes again."""
+    try:
+        unquote(scope["query_string"].decode("ascii"), errors="strict")
+        unquote(scope.get("raw_path", b"").decode("ascii"), errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Bounded:
@@ -181,6 +207,18 @@ def _with_policy(send: Send) -> Send:
         await send(message)
 
     return sent
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """Return the fields of a form that was posted, or refuse what is not UTF-8."""
+    try:
+        text = (await request.body()).decode()
+        fields = parse_qs(text, errors="strict", max_num_fields=100)
+    except UnicodeDecodeError:
+        raise HTTPException(400, NOT_TEXT) from None
+    except ValueError:
+        raise HTTPException(400, "That is more than any form sends.") from None
+    return {name: values[-1] for name, values in fields.items()}
 
 
 def json_answer(value: object, *, status: int = 200) -> Response:
@@ -223,12 +261,14 @@ def _refusal(request: Request, error: HTTPException) -> Response:
 
 def _our_error(request: Request, error: AdverseError) -> Response:
     print(f"{request.url.path!a}: {error}", file=sys.stderr)  # noqa: T201
+    if isinstance(error, IncompleteError) and isinstance(error.__cause__, OSError):
+        return _short_page(507, "The disk is full, so this was not saved. Try again in a while.", request)
     return _short_page(409, error.what, request)
 
 
 def _bug(request: Request, error: Exception) -> Response:
     print(f"{request.url.path!a}: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
-    return _short_page(500, "An error of our own making; the terminal says more.", request)
+    return _short_page(500, "Internal error; the terminal says more.", request)
 
 
 def _stranger(request: Request) -> Response:
@@ -264,6 +304,13 @@ def _same(given: str, secret: str) -> bool:
 
 def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _own_addresses() -> set[str]:
+    """The name of this machine, and the addresses of its network interfaces."""
+    interfaces = psutil.net_if_addrs().values()
+    found = {entry.address for entries in interfaces for entry in entries if entry.family == socket.AF_INET}
+    return found | {socket.gethostname()}
 
 
 def _outer_address() -> str:

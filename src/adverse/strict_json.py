@@ -23,30 +23,30 @@ def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _broken(path, what, f"byte {error.start} is not UTF-8", "UTF-8 text") from error
+        raise broken(path, what, f"byte {error.start} is not UTF-8", "UTF-8 text") from error
     half = next((match for match in _SURROGATE.finditer(text) if match["lone"]), None)
     if half is not None:
         got = f"half a character, {half['lone']}, at {_position(text, half.start())}"
-        raise _broken(path, what, got, "text that can be written down")
+        raise broken(path, what, got, "text that can be written down")
     finished = _Objects()
     try:
         constant = None if allow_nan else _refuse
         return json.loads(text, object_pairs_hook=finished.add, parse_constant=constant)
     except json.JSONDecodeError as error:
         got = f"{error.msg} at line {error.lineno} column {error.colno}"
-        raise _broken(path, what, got, "valid JSON") from error
+        raise broken(path, what, got, "valid JSON") from error
     except _DuplicateKeyError as error:
         got = (
             f"key {error.key!r} twice in the object at {_position(text, _object_start(text, finished.count))}"
         )
-        raise _broken(path, what, got, "each key once") from error
+        raise broken(path, what, got, "each key once") from error
     except _ConstantError as error:
         got = f"{error.name} at {_position(text, _constant_start(text, error.name))}"
-        raise _broken(path, what, got, "finite numbers, or null where a value is unknown") from error
+        raise broken(path, what, got, "finite numbers, or null where a value is unknown") from error
     except RecursionError as error:
-        raise _broken(path, what, "objects nested too deeply", "plain data") from error
+        raise broken(path, what, "objects nested too deeply", "plain data") from error
     except ValueError as error:  # a whole number of thousands of digits
-        raise _broken(path, what, " ".join(str(error).split()), "numbers of ordinary length") from error
+        raise broken(path, what, " ".join(str(error).split()), "numbers of ordinary length") from error
 
 
 class _DuplicateKeyError(Exception):
@@ -108,7 +108,8 @@ def _position(text: str, at: int) -> str:
     return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
 
 
-def _broken(path: Path, what: str, got: str, wanted: str) -> DataError:
+def broken(path: Path, what: str, got: str, wanted: str) -> DataError:
+    """Return the error about a file that is not JSON, or not JSON that can be trusted."""
     return DataError(
         f"the {what} file is not valid JSON",
         where=str(path),

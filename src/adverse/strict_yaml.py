@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from adverse.errors import StudyError, suggestion
+from adverse.plain_files import read_plain
 from adverse.type_words import lower_first
 
 MAX_BYTES = 4_000_000
@@ -57,7 +58,7 @@ class YamlFile:
 def read_yaml(path: Path, *, kind: str = "study", example: str = "README.md shows one") -> YamlFile:
     """Read a YAML file strictly, or raise StudyError naming the line; `kind` is what errors call it."""
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path, MAX_BYTES)
     except OSError as error:
         raise StudyError(
             f"the {kind} file cannot be read",
@@ -69,7 +70,7 @@ def read_yaml(path: Path, *, kind: str = "study", example: str = "README.md show
         raise StudyError(
             f"the {kind} file is too large",
             where=str(path),
-            got=f"{len(raw)} bytes",
+            got=f"{path.stat().st_size} bytes",
             wanted=f"at most {MAX_BYTES} bytes",
             fix=f"Give the path of a {kind} file; {example}.",
         )
@@ -83,6 +84,13 @@ def read_yaml(path: Path, *, kind: str = "study", example: str = "README.md show
             wanted="UTF-8 text",
             fix=f"Save the file as UTF-8, or give the path of a {kind} file.",
         ) from error
+    except RecursionError:  # PyYAML goes down one call for each level
+        raise StudyError(
+            f"the {kind} is nested too deeply",
+            where=str(path),
+            got=f"more than {MAX_DEPTH} levels",
+            fix="Write plain values: text, numbers, lists and mappings.",
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         raise StudyError(

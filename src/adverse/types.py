@@ -62,7 +62,8 @@ class Truth:
 
     `area` is what the data set says an object covers, in pixels (of its mask, where it has one), NaN where it
     does not say. `crowd` marks the ignored ones that are a region of many. Either is None where the format
-    knows no such thing.
+    knows no such thing. `attributes` is what else is annotated of each object, by name (occluded: largely);
+    empty where nothing is.
     """
 
     boxes: NDArray[np.float64]
@@ -72,6 +73,7 @@ class Truth:
     positions_m: NDArray[np.float64] | None = None
     area: NDArray[np.float64] | None = None
     crowd: NDArray[np.bool_] | None = None
+    attributes: tuple[Mapping[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.boxes)
@@ -86,6 +88,8 @@ class Truth:
         for name, column in (("area", self.area), ("crowd", self.crowd)):
             if column is not None:
                 shapes[name] = (column.shape, (n,))
+        if self.attributes:
+            shapes["attributes"] = ((len(self.attributes),), (n,))
         for name, (got, wanted) in shapes.items():
             if got != wanted:
                 raise DataError(f"truth.{name} has the wrong shape", got=str(got), wanted=str(wanted))

@@ -12,11 +12,13 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from adverse.content import digest
 from adverse.errors import PluginError
+from adverse.file_access import access_of_plugin
 
 USERS_FILE = "adverse_plugin_"
 """How the names begin under which users' files are imported."""
@@ -38,14 +40,15 @@ def load_python(path: Path) -> ModuleType:
         raise PluginError(
             "the plug-in file does not exist", where=str(path), fix="Check the path under plugins:."
         )
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    loader = _FromSource(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    if spec is None or path.suffix != ".py":
         raise PluginError("a plug-in must be a .py file", where=str(path))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _beside(path.parent):
-            spec.loader.exec_module(module)
+        with _beside(path.parent), access_of_plugin(path).noted():
+            loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
         raise does_not_load(str(path), error, path) from error
@@ -66,6 +69,10 @@ def _beside(folder: Path) -> Iterator[None]:
             del sys.modules[name]
     before = set(sys.modules)
     sys.path.append(str(folder))
+    _FOLDERS.add(folder)
+    if _finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _finder)
+    sys.path_importer_cache.pop(str(folder), None)
     try:
         yield
     finally:
@@ -74,6 +81,25 @@ def _beside(folder: Path) -> Iterator[None]:
             file = Path(getattr(sys.modules[name], "__file__", None) or "")
             if not name.startswith(USERS_FILE) and _search_folder(name, file) == folder:
                 vars(sys.modules[name])[HOME] = folder
+
+
+class _FromSource(SourceFileLoader):
+    """Compiles a module anew: Python's own cache goes by size and second, so it may hold another version."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the source as it is now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def _finder(path: str) -> FileFinder:
+    """Return what finds modules in a folder of users' files and below; a path hook of `importlib`."""
+    if "site-packages" in path or not any(Path(path).is_relative_to(folder) for folder in _FOLDERS):
+        raise ImportError(path)
+    return FileFinder(path, (_FromSource, [".py"]), (ExtensionFileLoader, EXTENSION_SUFFIXES))
+
+
+_FOLDERS: set[Path] = set()
 
 
 def _search_folder(name: str, file: Path) -> Path | None:

@@ -42,7 +42,7 @@ def results(folder: Path, adapters: list[str], mutations: list[Any], *, people: 
         "plugins": ["square.py", "nothing.py"],
         "data": {"format": "coco", "root": "data", "annotations": "truth.json"},
         "suts": [{"name": "abc"[number], "adapter": one} for number, one in enumerate(adapters)],
-        "mutations": mutations,
+        **({"mutations": mutations} if mutations else {}),
     }
     ran = run_study(study_from(study, folder), folder / "run", InlineEngine(), watch=Quiet(), stop=Stop())
     return analyze(ran.folder.path)

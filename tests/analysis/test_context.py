@@ -159,7 +159,6 @@ def test_a_stop_2_mm_late_is_not_the_same_as_no_stop(
     study = {
         "name": "late",
         "data": {"format": "folder", "root": str(tmp_path / "data")},
-        "mutations": [],
         "levels": ["path", "loop"],
         "robot": ROBOT,
         "sensitivity": {"levels": 3, "lowest": 0.01, "highest": 0.1},

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 
-from adverse.analysis.headline import headline, headline_levels, stopping
-from adverse.analysis.results import read_summary
-from adverse.report.brief import brief_lines, brief_table
+from adverse.analysis.choices import best_sut
+from adverse.analysis.headline import headline, headline_levels, stop_costs, stopping
+from adverse.analysis.results import Summary, read_summary
+from adverse.analysis.score import ANY
+from adverse.report.answer import choices
+from adverse.report.brief import brief_lines, brief_table, stop_lines
 from adverse.store.read import finished
 
 
@@ -45,8 +49,74 @@ def test_stops_are_counted_from_the_logs(driven: Path) -> None:
     )
 
 
+def test_costs_are_stops_that_are_lost_the_most_costly_first(driven: Path) -> None:
+    store = finished(driven)
+    summary = read_summary(store)
+    loop = json.loads((driven / "results" / "summary.json").read_text())["loop"]
+    costs = stop_costs(summary, store.run)
+    assert [one.stopped for one in costs] == sorted((one.stopped for one in costs), reverse=True)
+    for one in costs:
+        stopped = {
+            row["setting"]: round(row["safety"] * row["logs"])
+            for row in loop
+            if (row["sut"], row["level"], row["sensitivity"]) == (one.sut, one.level, one.sensitivity)
+        }
+        clean = stopped.pop(store.run.baseline.id)
+        assert one.stopped == clean
+        assert [cost.lost for cost in one.costs] == sorted(
+            (clean - count for count in stopped.values()), reverse=True
+        )
+    assert stop_lines(summary, store.run)[1].startswith(f"  {costs[0].sut} {costs[0].stopped} of ")
+
+
+def test_the_choice_names_who_is_best_with_a_probability(run: Path) -> None:
+    store = finished(run)
+    summary = read_summary(store)
+    level = summary.rows[-1]["level"]
+    clean, worst = (best_sut(summary, level, name) for name in (store.run.baseline.id, ANY))
+    assert clean is not None
+    assert worst is not None
+    lines = choices(summary, store.run)
+    assert lines[0].startswith("best on clean frames: ")
+    assert clean.sut in lines[0]
+    assert "when it matters" in lines[1] or "of any use" in lines[1]
+    areas = [row["area"] for row in summary.rows if (row["level"], row["setting"]) == (level, ANY)]
+    assert ("of any use" in lines[1]) == (max(areas) == 0)
+    (row,) = (
+        row
+        for row in summary.rows
+        if (row["sut"], row["level"], row["group"]) == (clean.sut, level, "baseline")
+    )
+    assert f"area {row['area']:.3f}" in lines[0]
+
+
+def test_a_level_at_which_the_best_are_equal_gives_way_to_the_one_before(run: Path) -> None:
+    store = finished(run)
+    data = deepcopy(read_summary(store).data)
+    first, last = (data["rows"][place]["level"] for place in (0, -1))
+    for row in data["rows"]:
+        if row["level"] == last:
+            row["area"] = 1.0
+    assert f"at {first})" in choices(Summary(data), store.run)[0]
+    for row in data["rows"]:
+        row["area"] = 1.0
+    assert "are equal" in choices(Summary(data), store.run)[0]
+    for row in data["rows"]:
+        row["area"] = 0.0 if row["setting"] == ANY else row["area"]
+    assert "the worst case of all mutations: leaves no SUT of any use" in choices(Summary(data), store.run)
+
+
 def test_the_terminal_ends_in_thirty_lines(driven: Path) -> None:
     store = finished(driven)
     summary = read_summary(store)
     table = brief_table(summary, store.run)
     assert len(table.rows) + len(table.groups) + 6 + len(brief_lines(summary, store.run, table)) + 3 <= 30
+
+
+def test_of_nothing_nothing_can_survive_and_that_is_said(run: Path) -> None:
+    store = finished(run)
+    table = brief_table(read_summary(store), store.run)
+    blind = [column.heading for column in table.columns].index("blind")
+    said = {row[blind].text for row in table.rows}
+    assert "clean is 0" in said
+    assert "ok" not in said

@@ -63,7 +63,8 @@ def write_images(folder: Path, *, people: int = 4, unlucky: int = 0) -> None:
 def run(folder: Path, mutations: list[Any], stop: Stop | None = None) -> StudyRun:
     data = {"format": "coco", "root": "data", "annotations": "truth.json"}
     suts = [{"name": "square", "adapter": "square"}]
-    study = {"name": "known", "plugins": ["square.py"], "data": data, "suts": suts, "mutations": mutations}
+    study: dict[str, Any] = {"name": "known", "plugins": ["square.py"], "data": data, "suts": suts}
+    study |= {"mutations": mutations} if mutations else {}
     return run_study(
         study_from(study, folder), folder / "run", InlineEngine(), watch=Quiet(), stop=stop or Stop()
     )

@@ -71,6 +71,9 @@ def test_the_worst_of_a_family_is_that_of_a_study_with_nothing_else(tmp_path: Pa
         for figure in ("robust_area", "robustness"):
             assert haze[figure] == pytest.approx(row[figure], abs=2 * SLACK), (level, figure)
         assert families[level, "gaussian_blur"]["robust_area"] == single[level]["robust_area"]
+        columns = [set(families[level, family]) for family in ("haze", "gaussian_blur")]
+        assert columns[0] == columns[1]  # each of one meaning, for one strength or several
+        assert not {"area", "area_interval", "least_safety"} & columns[0]
 
 
 @pytest.mark.parametrize("seed", range(4))

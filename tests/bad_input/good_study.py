@@ -97,6 +97,8 @@ class GoodStudy:
             self.write()
         if command == "run":
             options = ("--workers", str(workers), *options)
+        if command == "plan":
+            options = ("--no-estimate", *options)
         subject = self.file if command in ("run", "plan") else self.run
         out = ("--out", str(self.run)) if command in ("run", "plan") else ()
         return adverse_here(command, subject, *out, *options)

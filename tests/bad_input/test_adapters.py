@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from .cases import CANNOT_RUN, Case, case, table
 from .good_study import GoodStudy
 
@@ -24,6 +26,7 @@ HTML = "<html>not found</html>"
 DNN: dict[str, Any] = {"decoder": "darknet", "size": [32, 32]}
 
 
+@pytest.mark.fault(41, cases=["a model of no kind"])
 @table(
     case(
         "no .cfg",

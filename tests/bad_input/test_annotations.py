@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from .cases import CANNOT_RUN, INCOMPLETE, PASS, Case, case, table
 from .good_study import GoodStudy
 
@@ -31,6 +33,23 @@ def without(table_name: str, field: str) -> Callable[[GoodStudy], object]:
     return lambda study: study.truth[table_name][1].pop(field)
 
 
+@pytest.mark.fault(18, cases=["box partly outside", "box fully outside"])
+@pytest.mark.fault(19, cases=["box of no size", "box of negative size", "box with a null", "NaN in the file"])
+@pytest.mark.fault(20, cases=["duplicate annotation id"])
+@pytest.mark.fault(21, cases=["duplicate image id", "one image twice"])
+@pytest.mark.fault(22, cases=["crowd"])
+@pytest.mark.fault(23, cases=["unknown category", "no such target"])
+@pytest.mark.fault(
+    26,
+    cases=[
+        "NaN in the file",
+        "broken JSON",
+        "truncated JSON",
+        "a key twice",
+        "not UTF-8",
+        "nested without end",
+    ],
+)
 @table(
     case("box partly outside", box([40, 10, 50, 30]), PASS, "1 x boxes partly outside the image"),
     case(
@@ -119,11 +138,13 @@ def test_annotations(row: Case, coco: GoodStudy) -> None:
     row.check(coco)
 
 
+@pytest.mark.fault(16)
 def test_an_image_nobody_annotated_is_a_negative(coco: GoodStudy) -> None:
     coco.adverse().expect(PASS, "4 x images without annotations")
     assert {row["negative_frames"] for row in coco.rows()} == {4}
 
 
+@pytest.mark.fault(17)
 def test_no_positives_at_all(coco: GoodStudy) -> None:
     coco.truth["annotations"].clear()
     coco.adverse().expect(
@@ -141,6 +162,7 @@ def test_no_negatives_at_all(coco: GoodStudy) -> None:
     assert areas == {"image/ROC_A": 0.5, "image/ROC_B": None}
 
 
+@pytest.mark.fault(20)
 def test_truth_with_id_0_counts(coco: GoodStudy) -> None:
     """In COCO's own evaluation an object with id 0 can never be a hit."""
     assert coco.truth["annotations"][0]["id"] == coco.truth["images"][0]["id"] == 0
@@ -148,6 +170,7 @@ def test_truth_with_id_0_counts(coco: GoodStudy) -> None:
     assert {(row["truths"], row["area"]) for row in coco.rows()} == {(4, 1.0)}
 
 
+@pytest.mark.fault(20)
 def test_category_with_id_0_counts(coco: GoodStudy) -> None:
     coco.truth["categories"][0]["id"] = 0
     for annotation in coco.truth["annotations"]:
@@ -156,6 +179,7 @@ def test_category_with_id_0_counts(coco: GoodStudy) -> None:
     assert {(row["truths"], row["area"]) for row in coco.rows()} == {(4, 1.0)}
 
 
+@pytest.mark.fault(22)
 def test_a_crowd_is_neither_hit_nor_miss(coco: GoodStudy) -> None:
     coco.truth["annotations"][2]["iscrowd"] = 1
     coco.adverse()

@@ -33,6 +33,7 @@ class Disk:
         self.real(handle)
 
 
+@pytest.mark.fault(42)
 def test_full_disk(coco: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever it happens: nothing that was finished is lost, and the same command goes on."""
     with monkeypatch.context() as patch:
@@ -51,6 +52,7 @@ def test_full_disk(coco: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
         assert {row["area"] for row in coco.rows()} == {1.0}
 
 
+@pytest.mark.fault(42)
 def test_a_disk_that_takes_small_files_only(coco: GoodStudy) -> None:
     """In a process of its own, with a limit the system enforces: a write then stops half-way."""
     coco.write()
@@ -62,6 +64,7 @@ def test_a_disk_that_takes_small_files_only(coco: GoodStudy) -> None:
     coco.adverse().expect(PASS, "results:")
 
 
+@pytest.mark.fault(43)
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_parent_that_cannot_be_written(coco: GoodStudy) -> None:
     """/proc takes no folders, not even from root."""
@@ -77,6 +80,7 @@ def test_a_read_only_folder(coco: GoodStudy) -> None:
     coco.adverse().expect(CANNOT_RUN, str(coco.run), "Permission denied", "--out")
 
 
+@pytest.mark.fault(43)
 def test_a_run_folder_that_became_read_only(coco: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a remounted disk: everything can be read, nothing written."""
     coco.adverse().expect(PASS)
@@ -116,6 +120,7 @@ def waiting(process: subprocess.Popen[str], folder: Path) -> dict[str, object]:
     pytest.fail("the run ended before it took the lock")
 
 
+@pytest.mark.fault(47)
 def test_two_runs_on_one_folder_and_a_stale_lock(coco: GoodStudy) -> None:
     coco.sut(mood="hang")
     coco.write()
@@ -138,7 +143,7 @@ def test_two_runs_on_one_folder_and_a_stale_lock(coco: GoodStudy) -> None:
 def test_an_error_leaves_no_lock_behind(coco: GoodStudy) -> None:
     coco.study["mutations"] = ["no_such_mutation"]
     coco.adverse().expect(CANNOT_RUN, "no_such_mutation")
-    coco.study["mutations"] = []
+    coco.study.pop("mutations")
     coco.rewrite()
     said = coco.adverse()
     said.expect(PASS)

@@ -110,6 +110,18 @@ def declared(option: str, value: object, data: bytes) -> Callable[[GoodStudy], o
     return spoil
 
 
+@pytest.mark.fault(1, cases=["truncated", "truncated JPEG"])
+@pytest.mark.fault(2, cases=["bit flipped"])
+@pytest.mark.fault(3, cases=["empty", "web page"])
+@pytest.mark.fault(4, cases=["wrong extension"])
+@pytest.mark.fault(5, cases=["16 bits", "16 bits, declared", "16 bits, beyond white"])
+@pytest.mark.fault(6, cases=["gray", "RGBA", "palette"])
+@pytest.mark.fault(7, cases=["CMYK"])
+@pytest.mark.fault(8, cases=["rotated by EXIF"])
+@pytest.mark.fault(9, cases=["one pixel"])
+@pytest.mark.fault(11, cases=["several frames"])
+@pytest.mark.fault(12, cases=["other size than annotated"])
+@pytest.mark.fault(15, cases=["missing"])
 @table(
     case("truncated", cut, INCOMPLETE, *LEFT_OUT, "truncated or corrupt", "Copy the file again"),
     case("truncated JPEG", named(".jpg", as_pillow("RGB", "JPEG")[:-300]), INCOMPLETE, "2.jpg", "truncated"),
@@ -153,6 +165,7 @@ def test_a_picture(row: Case, coco: GoodStudy) -> None:
     row.check(coco)
 
 
+@pytest.mark.fault(1)
 def test_a_frame_left_out_is_in_no_figure(coco: GoodStudy) -> None:
     cut(coco)
     coco.adverse()
@@ -161,6 +174,7 @@ def test_a_frame_left_out_is_in_no_figure(coco: GoodStudy) -> None:
         assert row["area"] == 1.0
 
 
+@pytest.mark.fault(10)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
 def test_a_bomb_costs_no_memory(coco: GoodStudy) -> None:
     """Decoded, 12,000 x 12,000 pixels are 432 MB; the process with all its libraries stays below that."""

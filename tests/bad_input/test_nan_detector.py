@@ -16,6 +16,7 @@ from .good_study import BOX, GoodStudy
 NAN = float("nan")
 
 
+@pytest.mark.fault(30)
 @pytest.mark.parametrize("mood", ["nan score", "nan box"])
 def test_here(coco: GoodStudy, mood: str) -> None:
     """Every frame is a fault, stays in the denominator, and counts as nothing detected."""
@@ -29,6 +30,7 @@ def test_here(coco: GoodStudy, mood: str) -> None:
     assert areas == {0.0}
 
 
+@pytest.mark.fault(30)
 @pytest.mark.parametrize(
     "changed", [{"bbox": [NAN, NAN, NAN, NAN]}, {"score": NAN}], ids=["nan box", "nan score"]
 )

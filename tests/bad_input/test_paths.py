@@ -44,6 +44,19 @@ def link_in_circles(study: GoodStudy) -> None:
     study.images[AT].symlink_to(study.images[AT])
 
 
+@pytest.mark.fault(24, cases=["../", "absolute", "home", "NUL", "symlink out", "symlink in circles"])
+@pytest.mark.fault(
+    25,
+    cases=[
+        "300 characters",
+        "half a character",
+        "200 characters",
+        "unicode",
+        "spaces, quotes and brackets",
+        "a line break",
+        "unicode, missing",
+    ],
+)
 @table(
     case("../", name("../../model.bin"), CANNOT_RUN, FIELD, "leaves its folder", "'../../model.bin'"),
     case("absolute", name("/etc/passwd"), CANNOT_RUN, FIELD, "the path is absolute", "'/etc/passwd'"),
@@ -80,11 +93,13 @@ def test_names(row: Case, coco: GoodStudy) -> None:
     row.check(coco)
 
 
+@pytest.mark.fault(24)
 def test_a_name_of_the_folder_format_leads_out(folder: GoodStudy) -> None:
     folder.truth["images"][AT]["file_name"] = "../outside.png"
     folder.adverse().expect(CANNOT_RUN, FIELD, "leaves its folder", "fix")
 
 
+@pytest.mark.fault(24)
 def test_a_symlinked_log_leads_out(folder: GoodStudy) -> None:
     outside = folder.folder / "outside"
     folder.log.rename(outside)
@@ -92,6 +107,7 @@ def test_a_symlinked_log_leads_out(folder: GoodStudy) -> None:
     folder.adverse().expect(CANNOT_RUN, "through a symlink", "'b", "fix")
 
 
+@pytest.mark.fault(25)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems take only text")
 def test_a_name_that_is_no_text(folder: GoodStudy) -> None:
     """On Linux a file name is any bytes; without a truth file every image counts."""

@@ -87,7 +87,7 @@ def seal_anew(run: Path, name: str) -> None:
     state = seals["files"]["results/summary.json"][1]
     seals["files"][name] = [file_sha256(run / name), state]
     seals["digest"] = digest(json.dumps(seals["files"], sort_keys=True))
-    (run / "seals.json").write_text(json.dumps(seals))
+    (run / "seals.json").write_text(json.dumps(seals, indent=1) + "\n")
 
 
 def another_weight(study: GoodStudy, **sut: Any) -> None:
@@ -96,6 +96,7 @@ def another_weight(study: GoodStudy, **sut: Any) -> None:
     study.rewrite()
 
 
+@pytest.mark.fault(58)
 @pytest.mark.parametrize("command", RESULTS)
 def test_an_edited_figure_is_not_shown(done: GoodStudy, command: str) -> None:
     path = edit_area(done.run)
@@ -105,6 +106,7 @@ def test_an_edited_figure_is_not_shown(done: GoodStudy, command: str) -> None:
     adverse_here("report", done.run).expect(PASS)
 
 
+@pytest.mark.fault(58)
 @pytest.mark.parametrize("command", ALL)
 def test_edited_detections_are_not_read(done: GoodStudy, command: str) -> None:
     path = min((done.run / "detections").iterdir())
@@ -112,6 +114,7 @@ def test_edited_detections_are_not_read(done: GoodStudy, command: str) -> None:
     readers(done)[command]().expect(CANNOT_RUN, str(path), "changed")
 
 
+@pytest.mark.fault(57)
 @pytest.mark.parametrize("command", [name for name in ALL if name != "verify"])
 def test_a_run_that_was_started_again_and_stopped(done: GoodStudy, command: str) -> None:
     another_weight(done, mood="interrupt", at=1)
@@ -259,7 +262,7 @@ def test_a_list_of_results_that_names_files_outside(done: GoodStudy) -> None:
     seals = json.loads((done.run / "seals.json").read_text())
     seals["files"][seal_anew_path] = [file_sha256(thesis), "0"]
     seals["digest"] = digest(json.dumps(seals["files"], sort_keys=True))
-    (done.run / "seals.json").write_text(json.dumps(seals))
+    (done.run / "seals.json").write_text(json.dumps(seals, indent=1) + "\n")
     adverse_here("report", done.run).expect(CANNOT_RUN, "seals.json", "changed")
     done.adverse("run", "--fresh").expect(PASS)
     assert thesis.exists()

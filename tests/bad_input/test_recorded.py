@@ -75,6 +75,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.fault(31)
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize(
     ("name", "spoil", "setting", "options", "words"), REFUSED, ids=[r[0] for r in REFUSED]
@@ -109,6 +110,7 @@ def many_boxes(convention: str) -> Entries:
     return found
 
 
+@pytest.mark.fault(31)
 @pytest.mark.parametrize("convention", ["xywh", "xyxy"])
 def test_geometry_tells_the_convention_without_a_single_hit(coco: GoodStudy, convention: str) -> None:
     said = record(coco, lambda _: many_boxes(convention), MUTATED).adverse("plan")
@@ -128,7 +130,8 @@ def test_corners_that_are_declared_give_the_same_figures(tmp_path: Path) -> None
     assert areas(plain) == areas(other)
     assert areas(plain)[0] == 1.0  # every person is found before any false positive
     for study in (plain, other):
-        assert study.summary()["warnings"] == []
+        (line,) = study.summary()["warnings"]  # the same file was recorded for all settings
+        assert "the predictions are those of the images as they are" in line
 
 
 @pytest.mark.parametrize(

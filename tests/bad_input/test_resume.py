@@ -65,7 +65,7 @@ CHANGES: dict[str, tuple[Callable[[GoodStudy], object], int, str]] = {
         "mutation brightness(scale=2) is new",
     ),
     "a mutation less": (
-        lambda s: s.study["mutations"].pop(),
+        lambda s: s.study.pop("mutations"),
         ALL // 2,
         "mutation salt_pepper(fraction=0.01) is gone",
     ),
@@ -77,6 +77,7 @@ CHANGES: dict[str, tuple[Callable[[GoodStudy], object], int, str]] = {
 """What is changed, how many images are still good, and the words that say so."""
 
 
+@pytest.mark.fault(48)
 @pytest.mark.parametrize("name", CHANGES)
 def test_only_what_a_change_touches_is_run_again(done: GoodStudy, name: str) -> None:
     change, kept, words = CHANGES[name]
@@ -91,6 +92,7 @@ def test_only_what_a_change_touches_is_run_again(done: GoodStudy, name: str) -> 
     assert ("images were done before" in said.text) == bool(kept)
 
 
+@pytest.mark.fault(48)
 def test_a_changed_plug_in_is_run_again(coco: GoodStudy) -> None:
     """In processes of their own, as no process imports a file twice."""
     coco.write()
@@ -122,6 +124,7 @@ def test_a_journal_cut_short(done: GoodStudy) -> None:
     done.adverse("verify").expect(PASS)
 
 
+@pytest.mark.fault(50)
 def test_a_journal_damaged_in_the_middle(done: GoodStudy) -> None:
     journal = done.run / "journal"
     lines = journal.read_bytes().splitlines(keepends=True)
@@ -131,6 +134,7 @@ def test_a_journal_damaged_in_the_middle(done: GoodStudy) -> None:
     done.adverse("run", "--fresh").expect(PASS)
 
 
+@pytest.mark.fault(50)
 def test_detections_changed_by_hand_are_run_again_once(coco: GoodStudy) -> None:
     """Also when a SUT that wavers answers differently the second time."""
     coco.sut(mood="non-determinism")
@@ -153,6 +157,7 @@ def test_detections_that_are_lost_and_no_longer_needed(done: GoodStudy) -> None:
     done.adverse("verify").expect(PASS)
 
 
+@pytest.mark.fault(50)
 def test_a_manifest_changed_by_hand(done: GoodStudy) -> None:
     manifest = done.run / "manifest.json"
     manifest.write_text(manifest.read_text().replace("bad day", "good day"))

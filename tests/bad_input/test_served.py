@@ -21,8 +21,8 @@ from .good_study import BOX, HEIGHT, WIDTH, GoodStudy
 X, Y, W, H = BOX
 FAILED = ("probe: failed on 2 of 16 images", "frame '2' under brightness(scale=0.9) and 1 more:")
 
-TRIAL, REPEATED = 1, 1
-"""Requests beside those for each picture: when the adapter is made, for the picture asked about twice."""
+TRIAL, REPEATED = 1, 8
+"""Requests beside those for each picture: when the adapter is made, for those asked about twice."""
 
 
 def net(values: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -51,10 +51,12 @@ def sut(url: str) -> dict[str, Any]:
         "classes": ["person"],
         "scale": 1,
         "timeout_s": 0.5,
+        "late_is_fault": True,
         "max_response_mb": 1,
     }
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize(
     ("way", "words"),
     [
@@ -73,11 +75,13 @@ def test_a_served_model_fails_on_one_picture(coco: GoodStudy, way: str, words: t
         assert (row["frames"], row["truths"], row["faults"], row["area"]) == (8, 4, 1, 0.75)
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize(
     ("way", "words"),
     [
         ("broken", ("status 503", "out of memory on device 0", "See the server's log")),
         ("hung_up", ("the server cannot be reached", "Start the server")),
+        ("slow", ("did not answer in time", "after 0.5 s", "late_is_fault: true")),
     ],
 )
 def test_a_server_that_goes_away_leaves_the_run_incomplete(
@@ -87,7 +91,10 @@ def test_a_server_that_goes_away_leaves_the_run_incomplete(
     ways: list[str | None] = [way]
     model = Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=lambda v: ways[0] if third(v) else None)
     with serving(model) as url:
-        coco.study["suts"] = [{**sut(url), "retries": 0}, {"name": "local", "adapter": "probe"}]
+        coco.study["suts"] = [
+            {**sut(url), "retries": 0, "late_is_fault": False},
+            {"name": "local", "adapter": "probe"},
+        ]
         said = coco.adverse()
         said.expect(INCOMPLETE, "SUT 'probe' could not be asked about 8 of 16 images", *words)
         assert "24/32 images done" in said.text
@@ -96,7 +103,7 @@ def test_a_server_that_goes_away_leaves_the_run_incomplete(
         ways[0] = None
         asked = model.asked.count("binary")
         coco.adverse().expect(PASS, "24 of 32 images were done before")
-        assert model.asked.count("binary") - asked == 8 + TRIAL + REPEATED
+        assert model.asked.count("binary") - asked == 8 + TRIAL + 4  # of 8 that are left 4 are un-mutated
         again = tmp_path / "again"
         adverse_here("run", coco.file, "--out", again, "--workers", "0").expect(PASS)
     for name in ("summary.json", "curves.parquet", "outcomes.parquet"):
@@ -126,7 +133,7 @@ def test_a_failure_of_the_server_itself_is_the_models(coco: GoodStudy) -> None:
         return sent[-1] or None
 
     with serving(Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=fails)) as url:
-        coco.study["suts"] = [sut(url)]
+        coco.study["suts"] = [{**sut(url), "timeout_s": 60}]
         flaky = coco.adverse()
     counts = f"{sent.count('failing')} of {len(sent) - TRIAL}"
     flaky.expect(PASS, f"probe: flaky: {counts} attempts failed and were retried", "status 500")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from .cases import CANNOT_RUN, Case, case, table
 from .command import adverse_here
 from .good_study import GoodStudy
@@ -48,6 +50,23 @@ ALIAS_BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
 )
 
 
+@pytest.mark.fault(
+    27, cases=["a tag", "an alias bomb", "an alias of itself", "a key twice", "a date for a name"]
+)
+@pytest.mark.fault(
+    28,
+    cases=[
+        "misspelt key",
+        "misspelt key of a SUT",
+        "misspelt option of a SUT",
+        "misspelt key of the data",
+        "misspelt mutation",
+        "misspelt option of a mutation",
+        "misspelt level",
+        "misspelt adapter",
+        "misspelt format",
+    ],
+)
 @table(
     case(
         "misspelt key",
@@ -219,4 +238,4 @@ def test_no_study_file(coco: GoodStudy) -> None:
     adverse_here("run", coco.folder / "nowhere.yaml").expect(
         CANNOT_RUN, "nowhere.yaml", "No such file", "fix"
     )
-    adverse_here("run", coco.folder).expect(CANNOT_RUN, str(coco.folder), "Is a directory", "fix")
+    adverse_here("run", coco.folder).expect(CANNOT_RUN, str(coco.folder), "it is a folder", "fix")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from .cases import CANNOT_RUN, PASS, Case, case, table
 from .good_study import GoodStudy
 
@@ -16,6 +18,12 @@ def sut(mood: str, **options: Any) -> Callable[[GoodStudy], object]:
     return lambda study: study.sut(mood=mood, at=2, **options)
 
 
+@pytest.mark.fault(30, cases=["NaN score", "NaN box"])
+@pytest.mark.fault(
+    31, cases=["wrong shape", "backwards box", "wrong label", "not an answer", "text", "a class it has not"]
+)
+@pytest.mark.fault(34, cases=["exception", "exit", "one bad image in a batch"])
+@pytest.mark.fault(38, cases=["non-determinism"])
 @table(
     case(
         "NaN score", sut("nan score"), PASS, *FAILED, "not finite numbers", "1 of 1 boxes or scores are NaN"
@@ -67,6 +75,7 @@ def test_sut(row: Case, coco: GoodStudy) -> None:
     row.check(coco)
 
 
+@pytest.mark.fault(30)
 def test_a_fault_stays_in_the_denominator(coco: GoodStudy) -> None:
     coco.sut(mood="nan score", at=2)
     coco.adverse()
@@ -77,6 +86,7 @@ def test_a_fault_stays_in_the_denominator(coco: GoodStudy) -> None:
     assert (counts["planned"], counts["ok"], counts["fault"], counts["quarantined"]) == (16, 14, 2, 0)
 
 
+@pytest.mark.fault(32)
 def test_ties_are_one_hit_each_and_the_rest_false(coco: GoodStudy) -> None:
     """Three equal boxes with equal scores: no order among them may matter, two of the three are false."""
     coco.sut(mood="ties")
@@ -89,6 +99,7 @@ def test_ties_are_one_hit_each_and_the_rest_false(coco: GoodStudy) -> None:
     assert roc_a["faults"] == 0
 
 
+@pytest.mark.fault(33)
 def test_empty_answers_are_no_faults(coco: GoodStudy) -> None:
     coco.sut(mood="empty")
     coco.adverse().expect(PASS, "results:")

@@ -46,6 +46,7 @@ def done(coco: GoodStudy) -> GoodStudy:
     return coco
 
 
+@pytest.mark.fault(58)
 @pytest.mark.parametrize("name", FILES)
 def test_a_changed_byte(done: GoodStudy, name: str) -> None:
     path = FILES[name](done)
@@ -53,6 +54,7 @@ def test_a_changed_byte(done: GoodStudy, name: str) -> None:
     done.adverse("verify").expect(CANNOT_RUN, str(path), "changed", "fix")
 
 
+@pytest.mark.fault(58)
 @pytest.mark.parametrize("name", [name for name in FILES if name != "manifest"])
 def test_a_file_that_is_gone(done: GoodStudy, name: str) -> None:
     path = FILES[name](done)
@@ -60,6 +62,7 @@ def test_a_file_that_is_gone(done: GoodStudy, name: str) -> None:
     done.adverse("verify").expect(CANNOT_RUN, str(path), "gone", "fix")
 
 
+@pytest.mark.fault(58)
 def test_every_change_is_named_at_once(done: GoodStudy) -> None:
     flip(FILES["detections"](done))
     flip(done.images[3])
@@ -91,6 +94,7 @@ def test_analyze_reads_no_tampered_truth(done: GoodStudy) -> None:
     done.adverse("analyze").expect(CANNOT_RUN, "run/truth.parquet", "changed", "fix")
 
 
+@pytest.mark.fault(57)
 def test_analyze_an_unfinished_run(done: GoodStudy) -> None:
     manifest = json.loads((done.run / "manifest.json").read_text())
     assert manifest["status"] == "complete"

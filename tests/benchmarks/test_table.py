@@ -93,7 +93,7 @@ def run(folder: Path, mutations: list[Any], **more: Any) -> Path:
         "plugins": ["squares.py"],
         "data": {"format": "coco", "root": ".", "annotations": "truth.json"},
         "suts": [{"name": "squares", "adapter": "squares"}, {"name": "shy", "adapter": "shy"}],
-        "mutations": mutations,
+        **({"mutations": mutations} if mutations else {}),
         "robustness": {"bootstrap": 0},
         **more,
     }

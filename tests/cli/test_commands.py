@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from adverse import mutations
-from adverse.cli import start
 from adverse.data.images import ImageFile, write_image
-from adverse.suts import bundled
+from adverse.study import demo as demos
 from bad_input.command import adverse_here
 from small_study import write_study
 
@@ -74,6 +75,12 @@ def test_lists_for_people_and_for_scripts(kind: str) -> None:
     assert all(entry["name"] and entry["summary"] for entry in entries)
     text = adverse_here("list", kind).text
     assert all(entry["name"] in text for entry in entries)
+    assert len(text.splitlines()) == len(entries) + 2
+    assert max(map(len, text.splitlines())) <= 80
+    name = entries[0]["name"]
+    one = adverse_here("list", kind, name).text
+    assert one.startswith(f"{name}\n    {entries[0]['summary']}")
+    adverse_here("list", kind, f"{name}x").expect(2, f"Did you mean {name!r}")
 
 
 def test_mutate_gives_the_pixels_of_the_library(picture: Path, tmp_path: Path) -> None:
@@ -112,9 +119,13 @@ def test_check_plugin_passes_a_good_one_and_fails_a_bad_one(tmp_path: Path) -> N
 def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
     study = write_study(tmp_path, frames=3, logs=2, size=(64, 48), sleep_s=0)
     run = tmp_path / "run"
-    plan = adverse_here("plan", study, "--out", run)
+    plan = adverse_here("plan", study, "--out", run, "--workers", "2")
     assert plan.code == 0
     assert "48 images to judge, 0 done, 48 to do" in plan.text
+    assert "for the images with 2 workers, by a timed sample of" in plan.text
+    facts = json.loads(adverse_here("plan", study, "--out", run, "--json").text)
+    assert facts["images"] == {"planned": 48, "done": 0, "to_do": 48}
+    assert facts["seconds"] > 0
     ran = adverse_here("run", study, "--out", run, "--workers", "0")
     assert ran.code == 0, ran.text
     assert "clean" in ran.text
@@ -123,25 +134,47 @@ def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
     rows = json.loads((run / "results" / "summary.json").read_text())["rows"]
     assert {"sut", "level", "setting", "group", "area", "robustness", "status"} <= rows[0].keys()
     before = (run / "results" / "summary.json").read_bytes()
-    assert adverse_here("analyze", run).code == 0
+    quiet = adverse_here("analyze", run, "--quiet")
+    assert (quiet.code, quiet.text) == (0, "")
     assert (run / "results" / "summary.json").read_bytes() == before
     assert adverse_here("verify", run).code == 0
     assert "48 done, 0 to do" in adverse_here("plan", study, "--out", run).text
 
 
-@pytest.mark.parametrize("full", [[], ["--full"]])
-def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: list[str]) -> None:
+@pytest.fixture
+def small_demos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both demos on a few small logs, under one mutation."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # render here, too
-    for logs in ("LOGS", "FULL_LOGS"):
-        monkeypatch.setattr(start, logs, {"validation": 1, "test": 2})
-    monkeypatch.setattr(start, "SIZE", (96, 72))
-    for battery in ("MUTATIONS", "FULL_MUTATIONS"):
-        monkeypatch.setattr(start, battery, ("haze(visibility_m=97.8)",))
-    monkeypatch.setattr(bundled, "MODELS", {name: bundled.MODELS[name] for name in ("anchor", "centre")})
-    monkeypatch.setattr(start, "SLOW_MODELS", ("centre",))
-    said = adverse_here("demo", "--out", tmp_path / "demo", "--workers", "0", *full)
+    monkeypatch.setattr(demos, "SIZE", (96, 72))
+    for name, models in (("QUICK", ("anchor",)), ("FULL", ("anchor", "centre"))):
+        small = {"logs": {"validation": 1, "test": 2}, "mutations": ("haze(visibility_m=97.8)",)}
+        monkeypatch.setattr(demos, name, replace(getattr(demos, name), models=models, **small))
+
+
+@pytest.mark.parametrize("full", [[], ["--full"]])
+@pytest.mark.usefixtures("small_demos")
+def test_the_demo_runs(tmp_path: Path, full: list[str]) -> None:
+    folder = tmp_path / "demo"
+    said = adverse_here("demo", "--out", folder, "--workers", "0", *full)
     assert said.code in (0, 3), said.text  # three logs support few figures
     assert "haze" in said.text
     assert "explore: adverse view" in said.text
     assert ("centre" in said.text) == bool(full)
+    summary, page = (folder / "run" / name for name in ("results/summary.json", "report.html"))
+    before, made = {path: path.read_bytes() for path in (summary, page)}, summary.stat().st_mtime_ns
+    again = adverse_here("demo", "--out", folder, "--workers", "0", *full)
+    assert again.code == said.code
+    assert "results of before" in again.text
+    assert {path: path.read_bytes() for path in before} == before
+    assert summary.stat().st_mtime_ns == made
+    if not full:
+        other = adverse_here("demo", "--out", folder, "--full")
+        assert other.code == 2
+        assert "the folder holds another study" in other.text
+        page.write_text("changed")
+        assert adverse_here("demo", "--out", folder, "--workers", "0").code == said.code
+        assert page.read_bytes() == before[page]
+        os.utime(summary, (0, 0))  # older than our code, which might compute something else
+        assert "results of before" not in adverse_here("demo", "--out", folder, "--workers", "0").text
+        assert summary.read_bytes() == before[summary]

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image as Pil
 from pycocotools.coco import COCO
 
+from adverse.data import coco as coco_format
 from adverse.data.coco import coco
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import bind
@@ -79,6 +80,7 @@ def test_every_image_is_a_log_with_its_truth(tmp_path: Path) -> None:
         "boxes marked crowd or ignore": 2,
         "boxes partly outside the image": 1,
         "images without annotations": 1,
+        "annotations without iscrowd, taken as 0": 1,
     }
 
 
@@ -180,6 +182,7 @@ def test_a_file_that_cannot_be_trusted_is_refused_as_a_whole(
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.fault(24)
 def test_a_symlink_out_of_the_image_folder_is_refused(tmp_path: Path) -> None:
     written(tmp_path, document())
     (tmp_path / "secret.png").write_bytes((tmp_path / "images/a.png").read_bytes())
@@ -189,6 +192,7 @@ def test_a_symlink_out_of_the_image_folder_is_refused(tmp_path: Path) -> None:
         coco(tmp_path, annotations="truth.json")
 
 
+@pytest.mark.fault(19)
 @pytest.mark.parametrize(
     ("bbox", "word"),
     [
@@ -259,6 +263,7 @@ def test_sizes_can_be_read_from_the_images(tmp_path: Path) -> None:
     assert found["写真"].fault is None
 
 
+@pytest.mark.fault(25)
 def test_ids_keep_their_ending_where_names_collide(tmp_path: Path) -> None:
     content = document()
     content["images"][1]["file_name"] = "a.jpg"
@@ -337,3 +342,72 @@ def test_an_impossible_area_costs_its_image(tmp_path: Path, area: object) -> Non
     found = frames(coco(path, annotations="truth.json"))
     assert found["a"].fault is None
     assert "the area of annotation 6" in str(found["sub/b"].fault)
+
+
+def test_large_files_are_read_as_small_ones_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks decoded straight into columns give what the models give, entry by entry; so do the errors."""
+    rng = np.random.default_rng(0)
+    odd: list[Json] = [
+        {"bbox": [1, 2, 3, True]},
+        {"bbox": [1, 2, 1e400, 3]},
+        {"bbox": [1, 2, 0, 3]},
+        {"bbox": [50, 2, 4, 3]},
+        {"area": -1},
+        {"area": "big"},
+        {"position_m": [1, 2]},
+    ]
+    names = [f"{n}.png" for n in range(60)]
+    content: Json = {
+        "images": [
+            {"id": n if n % 2 else str(n), "file_name": name, "width": 40, "height": 30}
+            for n, name in enumerate(names)
+        ],
+        "categories": [{"id": 3, "name": "car"}, {"id": 1, "name": "person"}],
+        "annotations": [],
+    }
+    for number in range(4500):
+        image = content["images"][int(rng.integers(len(names) - 10))]["id"]
+        entry: Json = {"id": number, "image_id": image, "category_id": int(rng.choice([1, 3]))}
+        entry["bbox"] = [float(rng.uniform(-3, 30)), int(rng.integers(0, 20)), 9.5, 8]
+        extra: list[Json] = [{}, {"iscrowd": 1}, {"iscrowd": 0, "area": 3.5}, {"ignore": True, "area": 4}]
+        extra += [{"track_id": 7}, {"position_m": [1, 2, 3.5]}]
+        content["annotations"].append(entry | extra[number % len(extra)])
+    for number, change in enumerate(odd):  # all in the last of three blocks
+        content["annotations"][-1 - number] |= change | {"image_id": content["images"][-1 - number]["id"]}
+    written(tmp_path, content)
+    (tmp_path / "truth.json").write_text(json.dumps(content).replace("Infinity", "1e999"))
+    small = coco(tmp_path, annotations="truth.json")
+    monkeypatch.setattr("adverse.json_arrays.SMALL_BYTES", 0)
+    large = coco(tmp_path, annotations="truth.json")
+    assert large.notes == small.notes
+    assert large.categories == small.categories
+    ours = frames(large)
+    assert sum(frame.fault is not None for frame in ours.values()) == len(odd)
+    for name, wanted in frames(small).items():
+        assert (ours[name].fault, ours[name].image_id) == (wanted.fault, wanted.image_id)
+        for column in ("boxes", "labels", "ignore", "ids", "positions_m", "area", "crowd"):
+            np.testing.assert_array_equal(
+                getattr(ours[name].truth, column), getattr(wanted.truth, column), strict=True
+            )
+    copy = (tmp_path / "truth.json").rename(tmp_path / "instances.json")
+    assert coco_format.looks_like(copy) is not None
+    for spoil in (
+        changed("annotations.4400.id", 7),
+        changed("annotations.4400.id", 4.0),
+        changed("annotations.3000.image_id", 999),
+        changed("annotations.3000.category_id", 2),
+        changed("annotations.3000.iscrowd", None),
+        changed("images.7.width", 0),
+        changed("annotations", {}),
+        changed("categories.1.name", "car"),
+    ):
+        wrong = json.loads(json.dumps(content))
+        spoil(wrong)
+        (tmp_path / "truth.json").write_text(json.dumps(wrong).replace("Infinity", "1e999"))
+        messages = []
+        for limit in (2**30, 0):
+            monkeypatch.setattr("adverse.json_arrays.SMALL_BYTES", limit)
+            with pytest.raises(DataError) as caught:
+                coco(tmp_path, annotations="truth.json")
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]

@@ -46,6 +46,7 @@ def test_npy_comes_back_as_float32_with_sky_and_holes(
     np.testing.assert_array_equal(depth, METRES.astype(np.float32))
 
 
+@pytest.mark.fault(14)
 def test_png_is_scaled_and_its_zero_is_unknown(tmp_path: Path, image: ImageFile) -> None:
     stored = np.arange(12, dtype=np.uint16).reshape(3, 4) * 1000
     depth = DepthFile(saved(tmp_path, stored, "d.png"), image, scale_m=0.001)()
@@ -54,6 +55,7 @@ def test_png_is_scaled_and_its_zero_is_unknown(tmp_path: Path, image: ImageFile)
     np.testing.assert_allclose(depth.ravel()[1:], np.arange(1, 12), rtol=1e-6)
 
 
+@pytest.mark.fault(14)
 def test_another_size_needs_consent(tmp_path: Path, image: ImageFile) -> None:
     path = saved(tmp_path, np.array([[1, 2], [3, 4]], np.float32))
     with pytest.raises(DataError) as caught:

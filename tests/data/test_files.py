@@ -8,6 +8,7 @@ from adverse.data.files import inside, read_bytes
 from adverse.errors import DataError
 
 
+@pytest.mark.fault(24)
 @pytest.mark.parametrize(
     ("relative", "word"),
     [

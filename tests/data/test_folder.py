@@ -30,7 +30,14 @@ def truth(*names: str) -> Json:
         "images": [{"id": i, "file_name": n, "width": 16, "height": 12} for i, n in enumerate(names)],
         "categories": [{"id": 1, "name": "person"}],
         "annotations": [
-            {"id": i, "image_id": i, "category_id": 1, "bbox": [1, 1, 5, 5], "position_m": [3, 0.5, 0]}
+            {
+                "id": i,
+                "image_id": i,
+                "category_id": 1,
+                "bbox": [1, 1, 5, 5],
+                "position_m": [3, 0.5, 0],
+                "iscrowd": 0,
+            }
             for i, _ in enumerate(names)
         ],
     }

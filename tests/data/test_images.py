@@ -83,6 +83,7 @@ def test_jpeg_decodes_as_pillow_does() -> None:
     assert decoded.notes == ()
 
 
+@pytest.mark.fault(6, 7)
 @pytest.mark.parametrize(
     ("mode", "kind", "notes"),
     [
@@ -105,6 +106,7 @@ def test_other_colour_models_become_rgb_and_are_noted(mode: str, kind: str, note
     np.testing.assert_array_equal(decoded.image, np.asarray(Pil.open(io.BytesIO(data)).convert("RGB")))
 
 
+@pytest.mark.fault(6)
 @pytest.mark.parametrize(
     ("bands", "notes"), [("RGB", ("rgba",)), ("L", ("gray", "rgba"))], ids=["RGBA", "LA"]
 )
@@ -117,12 +119,14 @@ def test_alpha_is_dropped_and_colours_kept(bands: str, notes: tuple[str, ...]) -
     np.testing.assert_array_equal(decoded.image, expected)
 
 
+@pytest.mark.fault(4)
 def test_a_wrong_extension_is_decoded_by_content_and_noted() -> None:
     decoded = decode_bytes(encoded(picture(), "PNG"), Path("a.jpg"), PLAIN)
     assert decoded.notes == ("wrong extension",)
     np.testing.assert_array_equal(decoded.image, picture())
 
 
+@pytest.mark.fault(3)
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -152,6 +156,7 @@ def test_missing_file_folder_and_oversized_file_are_refused(tmp_path: Path) -> N
     assert "max_megapixels" in str(caught.value)
 
 
+@pytest.mark.fault(1)
 @pytest.mark.parametrize("options", [{}, {"progressive": True}], ids=["baseline", "progressive"])
 def test_a_jpeg_cut_anywhere_is_refused(options: dict[str, Any]) -> None:
     data = encoded(picture(), "JPEG", **options)
@@ -159,6 +164,7 @@ def test_a_jpeg_cut_anywhere_is_refused(options: dict[str, Any]) -> None:
         refusal(data[:length], "a.jpg")
 
 
+@pytest.mark.fault(1)
 @pytest.mark.parametrize("kind", ["PNG", "BMP", "TIFF", "GIF", "PPM"])
 def test_a_file_cut_in_its_pixels_is_refused(kind: str) -> None:
     source = Pil.fromarray(picture())
@@ -167,6 +173,7 @@ def test_a_file_cut_in_its_pixels_is_refused(kind: str) -> None:
     assert "truncated or corrupt" in text
 
 
+@pytest.mark.fault(2)
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_changed_byte_of_a_png_is_never_a_different_picture(draw: st.DataObject) -> None:
@@ -182,6 +189,7 @@ def test_a_png_with_too_few_pixels_but_right_checksums_is_refused() -> None:
     assert "PNG" in refusal(b"\x89PNG\r\n\x1a\n" + header + short + chunk(b"IEND", b""))
 
 
+@pytest.mark.fault(2)
 def test_a_flipped_marker_in_a_jpeg_is_refused() -> None:
     data = bytearray(encoded(picture(64, 64), "JPEG", restart_marker_blocks=1))
     at = data.index(b"\xff\xd0", data.index(b"\xff\xda"))
@@ -189,6 +197,7 @@ def test_a_flipped_marker_in_a_jpeg_is_refused() -> None:
     assert "JPEG is truncated or corrupt" in refusal(bytes(data), "a.jpg")
 
 
+@pytest.mark.fault(11)
 def test_many_frames_are_refused() -> None:
     first, second = Pil.fromarray(picture()), Pil.fromarray(picture(seed=1))
     for kind in ("PNG", "GIF", "TIFF", "MPO"):
@@ -206,6 +215,7 @@ def test_the_pixel_limit_is_that_of_the_policy() -> None:
     assert decode_bytes(data, Path("a.png"), ImagePolicy(max_megapixels=0.0101)).image.shape == (100, 101, 3)
 
 
+@pytest.mark.fault(10)
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TIFF", "GIF", "PPM"])
 def test_pixels_of_an_oversized_image_are_never_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def reached(*_: Any, **__: Any) -> None:
@@ -216,6 +226,7 @@ def test_pixels_of_an_oversized_image_are_never_read(kind: str, monkeypatch: pyt
     assert "pixel limit" in refusal(data, policy=ImagePolicy(max_megapixels=1e-4))
 
 
+@pytest.mark.fault(10)
 def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.png"
     bomb.write_bytes(bomb_png())
@@ -251,6 +262,7 @@ def turned(orientation: int) -> Pil.Exif:
     return exif
 
 
+@pytest.mark.fault(8)
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_exif_rotation_needs_a_convention(kind: str, orientation: int) -> None:
@@ -303,6 +315,7 @@ def sixteen_bit_colour() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
+@pytest.mark.fault(5)
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
 def test_sixteen_bits_need_a_scale(kind: str) -> None:
     values = picture()[..., 0].astype(np.uint16) * 16
@@ -327,6 +340,7 @@ def test_pixel_types_without_a_meaning_are_refused() -> None:
     assert "mode F" in text
 
 
+@pytest.mark.fault(12)
 def test_size_must_be_that_of_the_annotations(tmp_path: Path) -> None:
     text = refusal(encoded(picture(), "PNG"), size=(12, 16))
     assert "16x12" in text

@@ -43,6 +43,7 @@ def test_rotation_is_that_of_scipy(quaternion: tuple[float, ...]) -> None:
     np.testing.assert_allclose(rotation(unit), witness, atol=1e-12)
 
 
+@pytest.mark.fault(29)
 @pytest.mark.parametrize(
     ("lines", "line", "word"),
     [

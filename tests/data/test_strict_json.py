@@ -14,6 +14,7 @@ from adverse.data.files import read_json, read_model
 from adverse.errors import DataError
 
 
+@pytest.mark.fault(26)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -39,6 +40,7 @@ def test_broken_json_names_file_and_place(tmp_path: Path, text: str, words: list
     assert caught.value.fix
 
 
+@pytest.mark.fault(26)
 def test_text_that_is_not_utf8_is_refused_and_a_byte_order_mark_is_not(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b'{"a": "\xff"}')

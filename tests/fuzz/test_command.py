@@ -11,8 +11,13 @@ import yaml
 from pydantic import TypeAdapter
 
 from adverse.cli import main
+from adverse.errors import StoreError
+from adverse.fuzz.votes import SAYS, Vote, Votes
+from adverse.pages.review.app import routes_of
+from adverse.seeds import generator
 from adverse.semantic import KINDS, Options
 from adverse.study.spec import study_from
+from bad_input.command import adverse_here
 from small_campaign import write_campaign
 
 
@@ -43,6 +48,36 @@ def test_a_guided_campaign_by_one_command(study: Path, capsys: pytest.CaptureFix
     assert tables_of_two <= results
     assert run("report", str(study.parent / "run" / "unguided")) == 0
     assert "page:" in capsys.readouterr().out
+
+
+def test_a_flipped_byte_of_a_campaign_is_found_and_not_read(study: Path) -> None:
+    campaign = study.parent / "run"
+    for says in SAYS:
+        Votes(campaign / "votes").add(Vote("ann", "k", says))
+    adverse_here("fuzz", "report", campaign).expect(0)
+    adverse_here("verify", campaign).expect(0)
+    chance = generator(17, "campaign")
+    by_kind: dict[str, list[Path]] = {}
+    for path in sorted(campaign.rglob("*")):
+        if path.is_file() and path.stat().st_size:
+            by_kind.setdefault(f"{path.parent.parent.name}/{path.suffix or path.name}", []).append(path)
+    assert {path.name for paths in by_kind.values() for path in paths} >= {"log", "votes", "votes.json"}
+    for paths in by_kind.values():
+        for path in {paths[0], paths[-1]}:
+            data = path.read_bytes()
+            at = int(chance.integers(len(data)))
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1 << int(chance.integers(8))]) + data[at + 1 :])
+            adverse_here("verify", campaign).expect(2, str(path))
+            with pytest.raises(StoreError, match=re.escape(str(path))):
+                routes_of(campaign)
+            if path.parent.name != "results" and path.name != "fuzz.html":  # these it makes again
+                adverse_here("fuzz", "report", campaign).expect(2, str(path))
+            path.write_bytes(data)
+    (campaign / "failures" / "mine.png").write_bytes(b"mine")
+    adverse_here("verify", campaign).expect(2, "mine.png")
+    (campaign / "failures" / "mine.png").unlink()
+    (campaign / "seals.json").unlink()
+    adverse_here("fuzz", "report", campaign).expect(2, "no seals")
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,33 @@ def test_votes_are_read_back_and_the_last_one_counts(tmp_path: Path) -> None:
         votes.add(vote)
     assert Votes(path).latest() == {"k": {"ann": "false", "bob": "unsure"}}
     whole = path.read_bytes()
-    path.write_bytes(whole[:-5])  # a power cut in the last line
+    path.write_bytes(whole + whole[:30])  # a power cut while a fourth vote was written
+    assert Votes(path).latest() == {"k": {"ann": "false", "bob": "unsure"}}
+    assert path.read_bytes() == whole
+    before = (tmp_path / "votes.json").read_bytes()
+    Votes(path).add(Vote("ann", "k", "true"))
+    (tmp_path / "votes.json").write_bytes(before)  # a power cut between a vote and its seal
     assert Votes(path).latest() == {"k": {"ann": "true", "bob": "unsure"}}
-    assert Votes(path).entries == Votes(path).entries
-    path.write_bytes(whole.replace(b"bob", b"eve"))
-    with pytest.raises(StoreError, match="changed or is damaged"):
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (b"bob", b"eve", "changed or is damaged"),
+        (b'"false"}\n', b'"false"}', "votes were changed"),  # the last one: it would count as never given
+        (b'"false"}\n', b'"folse"}\n', "votes were changed"),
+    ],
+)
+def test_a_changed_vote_is_refused(tmp_path: Path, old: bytes, new: bytes, words: str) -> None:
+    path = tmp_path / "votes"
+    votes = Votes(path)
+    for vote in (Vote("bob", "k", "unsure"), Vote("ann", "k", "false")):
+        votes.add(vote)
+    path.write_bytes(path.read_bytes().replace(old, new))
+    with pytest.raises(StoreError, match=words):
+        Votes(path)
+    path.unlink()
+    with pytest.raises(StoreError, match="votes were changed"):
         Votes(path)
 
 

@@ -71,6 +71,7 @@ def test_nobody_gets_in_without_token_name_and_consent(tmp_path: Path) -> None:
     assert client.post("/join", data={"consent": "1"}, headers={"Origin": "http://evil"}).status_code == 403
 
 
+@pytest.mark.fault(56)
 def test_nothing_that_tells_who_somebody_is_gets_kept(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     experiment = experiment_of(study)
@@ -86,6 +87,7 @@ def test_nothing_that_tells_who_somebody_is_gets_kept(tmp_path: Path) -> None:
     assert keys == wanted | {"trial", "trials"}
 
 
+@pytest.mark.fault(55)
 def test_one_trial_posted_by_many_at_once_is_one_row(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     experiment = experiment_of(study)
@@ -111,6 +113,7 @@ def test_one_trial_posted_by_many_at_once_is_one_row(tmp_path: Path) -> None:
     assert len(person.batches) == 1
 
 
+@pytest.mark.fault(55)
 def test_a_second_tab_gets_another_trial_and_a_repeated_request_the_same(tmp_path: Path) -> None:
     experiment = experiment_of(write_study(tmp_path))
     client = participant(experiment)
@@ -123,6 +126,7 @@ def test_a_second_tab_gets_another_trial_and_a_repeated_request_the_same(tmp_pat
     assert said(client, first).status_code == 200
 
 
+@pytest.mark.fault(55)
 def test_two_tabs_that_ask_for_a_batch_share_it(tmp_path: Path) -> None:
     experiment = experiment_of(write_study(tmp_path))
     client = participant(experiment)
@@ -131,6 +135,7 @@ def test_two_tabs_that_ask_for_a_batch_share_it(tmp_path: Path) -> None:
     assert len(person.batches) == 1
 
 
+@pytest.mark.fault(55)
 def test_a_restart_goes_on_where_it_was(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     client = participant(experiment_of(study))
@@ -334,6 +339,7 @@ def read_exported(study: Path, folder: Path) -> Judgments:
     return read_judgments(file)
 
 
+@pytest.mark.fault(56)
 def test_a_new_consent_text_is_asked_for_again_and_keeps_the_answers(tmp_path: Path) -> None:
     experiment = experiment_of(write_study(tmp_path))
     client = participant(experiment)
@@ -348,6 +354,7 @@ def test_a_new_consent_text_is_asked_for_again_and_keeps_the_answers(tmp_path: P
     assert 'data-stage="break"' in back.get("/").text
 
 
+@pytest.mark.fault(56)
 def test_one_participant_is_erased_and_the_others_stay(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     experiment = experiment_of(study)
@@ -365,6 +372,7 @@ def test_one_participant_is_erased_and_the_others_stay(tmp_path: Path) -> None:
         erase(file, stays)
 
 
+@pytest.mark.fault(56)
 def test_whoever_erased_themselves_writes_no_more(tmp_path: Path) -> None:
     experiment = experiment_of(write_study(tmp_path))
     client = participant(experiment)
@@ -432,7 +440,8 @@ def test_a_full_disk_is_asked_again_and_leaves_no_half_line(
 
     with monkeypatch.context() as broken:
         broken.setattr("os.fsync", full)
-        assert said(client, trial).status_code == 503
+        answer = said(client, trial)
+        assert (answer.status_code, "disk is full" in answer.json()["error"]) == (507, True)
     assert answered(study) == {}
     assert said(client, trial).json() == {"kept": True}
     assert answered(study) == {trial: 1}

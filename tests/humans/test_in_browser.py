@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from adverse.humans.records import export
 from adverse.humans.server import read_state
 from adverse.humans.study_file import read_human_study
+from browsing import barriers
 from human_studies import HOSTILE, Served, happened
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
@@ -85,6 +86,13 @@ def test_a_batch_by_keys_alone_with_the_time_each_image_was_visible(tab: Page, s
     assert left_out == off & judged
 
 
+def test_nobody_is_shut_out(tab: Page) -> None:
+    assert barriers(tab) == []
+    agree(tab)
+    assert barriers(tab) == []
+
+
+@pytest.mark.fault(55)
 def test_a_reload_shows_no_image_twice_and_loses_no_answer(tab: Page, served: Served) -> None:
     agree(tab)
     tab.keyboard.press("Enter")
@@ -121,6 +129,7 @@ def test_two_tabs_share_a_batch(tab: Page, served: Served) -> None:
     assert times(tab, served, "answered") == [1, 1, 1, 1]
 
 
+@pytest.mark.fault(55)
 def test_a_server_that_is_killed_and_comes_back_has_every_answer_once(tab: Page, served: Served) -> None:
     agree(tab)
     tab.keyboard.press("Enter")

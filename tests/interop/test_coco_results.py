@@ -104,7 +104,7 @@ def test_faults_and_unusable_images_are_named(tmp_path: Path) -> None:
         assert {entry["image_id"] for entry in json.loads((out / one["file"]).read_text())} == {0, 1, 3}
     truth = json.loads((out / "annotations.json").read_text())
     assert [image["id"] for image in truth["images"]] == [0, 1, 2, 3, 4, 6, 7]
-    assert "1 faults, 1 images could not be used" in adverse_here("export", study.run, out).text
+    assert "2 files, 6 detections, 2 faults, 2 unusable images" in adverse_here("export", study.run, out).text
 
 
 def test_only_what_is_asked_for(finished: GoodStudy, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def test_equals_a_plain_loop(seed: int, classes: int) -> None:
     assert match(answers, truth).outcome.tolist() == slowly(answers, truth)
 
 
+@pytest.mark.fault(32)
 @given(SEEDS, SEEDS)
 @settings(deadline=None)
 def test_storage_order_does_not_matter(seed: int, other: int) -> None:

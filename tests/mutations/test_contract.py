@@ -19,6 +19,7 @@ from adverse.types import Image
 ALL = plugins.load().all("mutation")
 
 
+@pytest.mark.fault(9)
 @pytest.mark.parametrize("plugin", ALL, ids=lambda plugin: plugin.name)
 def test_every_registered_mutation_keeps_the_contract(plugin: Plugin) -> None:
     findings = check(plugin)

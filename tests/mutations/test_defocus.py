@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from adverse import mutations
 from adverse.mutations.batteries import BATTERIES
-from adverse.mutations.defocus import blur_radius_px, defocus_exactly
+from adverse.mutations.defocus import (
+    LAYER_RATIO,
+    LAYER_TRUNCATE_SIGMA,
+    WIDEST_PX,
+    blur_radius_px,
+    defocus_exactly,
+)
 from adverse.types import Depth, Image
 from pictures import MIDDLEBURY, SCENES, gap, photo, scene
 
@@ -116,6 +122,18 @@ def test_one_pixel_before_the_lens_is_spread_in_no_time_and_leaves_the_others_as
     far_away = np.ones(depth.shape, bool)
     far_away[12:29, 12:29] = False
     assert gap(made[far_away], without[far_away]) <= 1
+
+
+def test_a_column_before_the_lens_is_spread_no_wider_than_the_widest_blur() -> None:
+    """So the time that one column takes is bounded: beyond the reach of that blur nothing changes."""
+    image = photo(8, 1100)
+    depth = np.full((8, 1100), 2, np.float32)
+    depth[:, 0] = 1e-5
+    made = mutations.apply(image, "defocus(focus_m=2,kappa=2)", depth_m=depth)
+    reach = int(np.ceil(LAYER_TRUNCATE_SIGMA * LAYER_RATIO * WIDEST_PX))
+    assert np.array_equal(made[:, reach + 1 :], image[:, reach + 1 :])
+    bounded = defocus_exactly(image, depth_m=depth, focus_m=2, kappa=2)
+    assert gap(made, bounded) <= 1
 
 
 def test_the_radius_of_the_nearest_depths_is_no_nan() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,7 @@ def test_every_battery_can_be_read_and_holds_what_the_papers_say() -> None:
     assert sizes == {
         "coco-c": 75,
         "coco-c-holdout": 20,
+        "demo": 9,
         "field-2021": 22,
         "first-look": 7,
         "first-look-depth": 3,
@@ -188,3 +191,12 @@ def test_severe_settings_of_the_weather() -> None:
         *("glare(veiling_ratio=0.2)", "glare(veiling_ratio=0.5)"),
         *("low_light(stops=6)", "low_light(stops=8)"),
     }
+
+
+def test_a_sweep_over_nothing_is_refused() -> None:
+    registry = plugins.load()
+    entry: dict[str, Any] = {"gaussian_blur": {"sigma_px": []}}
+    with pytest.raises(StudyError, match="swept over an empty list") as caught:
+        settings.expand(entry, registry, where="study.yaml, mutations[0]")
+    assert caught.value.where == "study.yaml, mutations[0].gaussian_blur.sigma_px"
+    assert caught.value.fix

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.errors import AdverseError
+from browsing import barriers
 from html_reading import read
 
 
@@ -49,7 +50,9 @@ def test_every_number_of_the_page_is_in_its_twins(compared: tuple[str, Path]) ->
             assert cell[6].removeprefix("~") == ends
 
 
-def test_the_page_opens_without_a_complaint(compared: tuple[str, Path], browser: Browser) -> None:
+def test_the_page_opens_without_a_complaint_and_shuts_nobody_out(
+    compared: tuple[str, Path], browser: Browser
+) -> None:
     _, folder = compared
     page = browser.new_page(viewport={"width": 400, "height": 800})
     complaints: list[str] = []
@@ -57,6 +60,7 @@ def test_the_page_opens_without_a_complaint(compared: tuple[str, Path], browser:
     page.goto((folder / "c.html").as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     assert complaints == []
+    assert barriers(page) == []
     page.close()
 
 

@@ -113,6 +113,7 @@ def test_studies_and_suts_cannot_have_such_names(tmp_path: Path, name: str) -> N
             adverse.run({"name": study, "data": data}, tmp_path / "run", detectors={sut: Faulty()})
 
 
+@pytest.mark.fault(52)
 def test_analyze_check_and_compare_print_letters_only(run: Path, tmp_path: Path) -> None:
     rules = [{"measure": "faults", "at_most": 0, "name": text[:200]} for text in HOSTILE.values()]
     rules += [
@@ -147,6 +148,7 @@ def test_the_console_obeys_nothing_it_is_given() -> None:
     assert "[red]x[/red]" in text
 
 
+@pytest.mark.fault(52)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_suts_in_every_table(run: Path, name: str) -> None:
     """SUTs cannot be called so, but other tools may write results that say so."""
@@ -174,6 +176,7 @@ def test_hostile_suts_in_every_table(run: Path, name: str) -> None:
     harmless("".join(char for char in page if char != "\n"))
 
 
+@pytest.mark.fault(52)
 def test_pages_run_none_of_it(run: Path, browser: Browser, tmp_path: Path) -> None:
     store = finished(run)
     summary = read_summary(store)
@@ -202,6 +205,7 @@ def test_pages_run_none_of_it(run: Path, browser: Browser, tmp_path: Path) -> No
         page.close()
 
 
+@pytest.mark.fault(52)
 def test_files_for_ci_hold_it_as_text() -> None:
     verdicts = [Verdict(text, text, 1, 0, None, Outcome.FAIL, text) for text in HOSTILE.values()]
     harmless(to_junit(verdicts, suite=HOSTILE["escape"]))

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from browsing import barriers
+
 
 @pytest.fixture
 def opened(browser: Browser, run: Path) -> Iterator[tuple[Page, list[str]]]:
@@ -58,6 +60,30 @@ def test_the_chart_of_the_first_screen_has_a_menu_of_levels(opened: tuple[Page, 
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.locator("[data-name='image/ROC_B'] .narrow-only").first.is_visible()
     assert complaints == []
+
+
+def test_long_rules_stay_on_one_line(opened: tuple[Page, list[str]]) -> None:
+    page, _ = opened
+    page.evaluate(
+        """() => {
+            const chips = document.querySelector(".chips"), one = chips.querySelector("li");
+            const copies = [1, 2, 3, 4].map(() => one.cloneNode(true));
+            const rule = "a rule with many words ".repeat(4);
+            copies.forEach((chip) => { chip.querySelector("span").textContent = rule; });
+            chips.replaceChildren(...copies);
+        }"""
+    )
+    boxes = [chip.bounding_box() for chip in page.locator(".chips li").all()]
+    assert len({round(box["y"]) for box in boxes if box}) == 1
+    assert all(box and box["x"] + box["width"] <= 1280 for box in boxes)
+    assert len({round(box["height"]) for box in boxes if box}) == 1
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_nobody_is_shut_out(opened: tuple[Page, list[str]]) -> None:
+    page, _ = opened
+    assert barriers(page) == []
 
 
 def test_levels_are_switched_by_keys(opened: tuple[Page, list[str]]) -> None:

@@ -74,6 +74,7 @@ def test_the_twins_hold_every_digit(run: Path, page: str) -> None:
     assert any(list(csv.DictReader(io.StringIO(text))) == written for text in inside)
 
 
+@pytest.mark.fault(52)
 def test_only_our_script_and_style_may_run(page: str) -> None:
     reader = read(page)
     (policy,) = (attrs["content"] or "" for tag, attrs in reader.tags if attrs.get("http-equiv"))
@@ -159,7 +160,7 @@ def test_the_hazards_of_a_plug_in_are_read_if_it_is_trusted_and_still_there(tmp_
     study = tmp_path / "study.yaml"
     study.write_text(
         "name: wet\ndata: {format: folder, root: x}\nsuts: [{name: a, adapter: contrast-blobs}]\n"
-        "mutations: []\ntargets: [person]\nplugins: [wet.py]\n"
+        "targets: [person]\nplugins: [wet.py]\n"
     )
     (tmp_path / "wet.py").write_text(
         "from adverse import Hazard, mutation\n"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Browser
 from scipy import stats
 
 import adverse
@@ -19,9 +20,10 @@ from adverse.benchmarks.segmentation import mean_iou
 from adverse.benchmarks.table import bench_table, save
 from adverse.curves.interval import Interval
 from adverse.report.page import write_report
-from adverse.requirements.verdicts import Outcome, Verdict, write_verdicts
+from adverse.requirements.verdicts import Outcome, Verdict
 from adverse.store.read import finished
 from adverse.types import Image
+from browsing import barriers
 from html_reading import Read, read
 from study.test_tasks import Colours, Threshold, _mapped, segmentation, write_colours, write_scenes
 
@@ -53,6 +55,13 @@ def segmented(tmp_path_factory: pytest.TempPathFactory) -> Path:
     suts = {"low": _mapped(Threshold(20)), "high": _mapped(Threshold(90))}
     adverse.run(study, folder / "run", detectors=suts)
     return folder / "run"
+
+
+def test_nobody_is_shut_out_of_a_report_on_scores(classified: Path, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(write_report(classified).resolve().as_uri())
+    assert barriers(page) == []
+    page.close()
 
 
 def page_of(run: Path) -> tuple[str, Read]:
@@ -120,7 +129,9 @@ def test_the_corruption_benchmark_is_offered_and_then_shown(classified: Path) ->
     assert (written["P"], written["mPC"], written["rPC"]) == numbers
 
 
-def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path, tmp_path: Path) -> None:
+def test_requirements_open_the_report_where_there_are_verdicts(
+    segmented: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, _ = page_of(segmented)
     assert "The run was not checked against rules" in text
     judged = tmp_path / "run"
@@ -130,7 +141,7 @@ def test_requirements_open_the_report_where_there_are_verdicts(segmented: Path, 
         Verdict("sees sky", "mean IoU of low is at least 0.5", 0.5, 0.75, interval, outcome, "why not")
         for outcome in (Outcome.PASS, Outcome.INCONCLUSIVE, Outcome.FAIL)
     ]
-    write_verdicts(finished(judged), "rules", verdicts)
+    monkeypatch.setattr("adverse.report.page.saved_verdicts", lambda *_, **__: {"rules": verdicts})
     text, page = page_of(judged)
     assert "Rules: 1 FAIL, 1 INCONCLUSIVE, 1 PASS." in text
     assert "The run was not checked against rules" not in text

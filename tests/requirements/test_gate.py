@@ -171,6 +171,22 @@ def test_what_was_not_tested_is_inconclusive(
     assert all(reason in one.reason for one in found)
 
 
+def test_without_mutations_there_is_no_worst_case(run: Path, tmp_path: Path) -> None:
+    """Or the baseline would pass for it."""
+    study = {"name": "plain", "data": {"format": "folder", "root": str(run.parent / "data")}}
+    adverse.run(
+        {**study, "robustness": {"bootstrap": 0}}, tmp_path / "run", detectors={"keen": Spots(70, "keen")}
+    )
+    rules = [
+        {"measure": measure, "setting": setting, "at_least": 0} | ({"level": "image"} if level else {})
+        for measure, level in (("area", True), ("recall", False))
+        for setting in ("Any", "AnyMild")
+    ]
+    found = verdicts(tmp_path / "run", tmp_path, *rules)
+    assert [one.outcome for one in found] == [Outcome.INCONCLUSIVE] * 4
+    assert all("insufficient: no " in one.reason for one in found)
+
+
 def test_counts_and_a_blind_sut(run: Path, tmp_path: Path) -> None:
     found = verdicts(
         run,

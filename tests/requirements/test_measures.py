@@ -159,7 +159,10 @@ def test_a_classifier_is_right_alike_or_silent() -> None:
         BASELINE: [["cat", "dog"], ["dog", "cat"], [], ["cow"]],
         CHANGED: [["cat"], ["cat", "dog"], ["cat"], []],
     }
-    ranked = {name: RankedClasses(np.arange(4), np.zeros(4, np.int8), best) for name, best in answers.items()}
+    ranked = {
+        name: RankedClasses(np.arange(4), np.zeros(4, np.int8), best, [[0.5] * len(row) for row in best])
+        for name, best in answers.items()
+    }
     store: Any = SimpleNamespace(
         ranked=lambda _sut: ranked,
         run=UNCHANGED,

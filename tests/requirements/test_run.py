@@ -301,12 +301,11 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
     assert "contrast <b>" in gate.output
     forge(out)
     again = CliRunner().invoke(app, ["check", str(out), str(tmp_path / "gate.yaml")])
-    assert (again.exit_code, again.output) == (1, gate.output)
+    assert "changed" in str(again.exception), again.output
     results = out / "results" / "requirements.json"
     results.write_text(results.read_text().replace('"measured"', '"measured" '))
     refused = CliRunner().invoke(app, ["report", str(out)])
-    assert str(results) in str(refused.exception)
-    assert "adverse requirements check" in str(refused.exception)
+    assert "seals.json" in str(refused.exception)
 
 
 def forge(out: Path) -> None:

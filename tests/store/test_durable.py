@@ -19,6 +19,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(os, "fsync", fsync)
 
 
+@pytest.mark.fault(42, 43)
 @pytest.mark.parametrize(
     ("number", "code"),
     [

@@ -38,6 +38,7 @@ def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
     assert not journal.torn
 
 
+@pytest.mark.fault(45)
 @given(cut=st.integers(1, 10_000))
 def test_a_cut_anywhere_costs_only_what_was_not_whole(
     tmp_path_factory: pytest.TempPathFactory, cut: int
@@ -60,6 +61,7 @@ def test_a_cut_anywhere_costs_only_what_was_not_whole(
     assert len(journal.entries) == complete + 1
 
 
+@pytest.mark.fault(45)
 def test_a_last_line_that_a_power_cut_filled_with_zeros(path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:2]) + b"\0" * (len(lines[2]) - 1) + b"\n")

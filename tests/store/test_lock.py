@@ -13,6 +13,7 @@ from adverse.errors import LockedError
 from adverse.store.owned_folder import locked
 
 
+@pytest.mark.fault(47)
 def test_the_second_is_refused_and_told_who_is_first(tmp_path: Path) -> None:
     with locked(tmp_path) as note:
         assert note is None
@@ -43,6 +44,7 @@ def test_a_lock_file_of_no_meaning_locks_nothing(tmp_path: Path, text: str) -> N
         assert note is None
 
 
+@pytest.mark.fault(47)
 def test_a_lock_left_by_a_dead_process_is_taken_over_and_said(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text(json.dumps({"pid": 123, "host": "farm"}))
     with locked(tmp_path) as note:

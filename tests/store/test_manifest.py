@@ -18,6 +18,7 @@ from small_study import write_study
 from study.test_determinism import Quiet
 
 
+@pytest.mark.fault(50)
 def test_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path, frames=2, logs=1, size=(32, 24), sleep_s=0)
     monkeypatch.setattr(folder, "FORMAT", 0)

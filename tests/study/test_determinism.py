@@ -78,6 +78,7 @@ def finished_hash(out: Path) -> str:
     return results_hash(out)
 
 
+@pytest.mark.fault(49)
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_any_number_of_workers(study: Path, straight: str, tmp_path: Path, workers: int) -> None:
     assert run(study, tmp_path / "run", LocalEngine(workers, tmp_path / "run" / "logs")).status == "complete"
@@ -90,6 +91,7 @@ def test_any_order_of_units(study: Path, straight: str, tmp_path: Path, seed: in
     assert finished_hash(tmp_path / "run") == straight
 
 
+@pytest.mark.fault(49)
 @pytest.mark.parametrize("hard", [False, True])
 def test_stopped_and_resumed(study: Path, straight: str, tmp_path: Path, hard: bool) -> None:  # noqa: FBT001
     out = tmp_path / "run"

@@ -44,7 +44,7 @@ def contents(target: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(target)): path.read_bytes()
         for path in sorted(target.rglob("*"))
-        if path.is_file() and path.name != ".exported"
+        if path.is_file() and path.name not in (".exported", ".adverse")
     }
 
 
@@ -124,7 +124,7 @@ def test_an_image_that_changes_while_it_is_exported_is_refused_and_made_when_it_
 
 
 def test_nothing_to_apply_is_an_error(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no mutation to apply"):
+    with pytest.raises(StudyError, match="at least one mutation"):
         exported(data, tmp_path, [])
 
 

@@ -38,6 +38,8 @@ def test_a_study_written_out_in_full_reads_as_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
+        ({"levels": []}, "at least one level"),
+        ({"mutations": []}, "at least one mutation"),
         ({"seed": -1}, "greater than or equal to 0"),
         ({"seed": True}, "seed"),
         ({"seed": 1.0}, "seed"),

@@ -68,6 +68,7 @@ def test_pixels_arrive_unchanged_even_of_views_and_large_images(on_request: Scri
         assert [int(answer.scores[0]) for answer in child.detect(images)] == wanted
 
 
+@pytest.mark.fault(39)
 def test_noise_on_stdout_and_much_on_stderr_change_nothing(on_request: Script, picture: Image) -> None:
     argv = on_request("""
         sys.stderr.write("warning: slow\\n" * 30000); sys.stderr.flush()
@@ -130,6 +131,7 @@ def test_the_end_of_stderr_and_stdout_is_told(on_request: Script, picture: Image
     assert len(message) < 3000
 
 
+@pytest.mark.fault(36)
 @pytest.mark.parametrize("body", ["time.sleep(600)", "say('still here'); time.sleep(600)"])
 def test_a_hang_is_ended_with_all_it_started(
     on_request: Script, tmp_path: Path, picture: Image, body: str
@@ -155,6 +157,7 @@ def test_a_program_that_does_not_read_its_images_is_a_hang(program: Script) -> N
         assert "has not read its images" in failure(child, np.zeros((2000, 2000, 3), np.uint8))
 
 
+@pytest.mark.fault(37)
 def test_memory_over_the_limit_is_ended(on_request: Script, picture: Image) -> None:
     argv = on_request("hog = bytearray(os.urandom(1)) * 400_000_000; time.sleep(600)")
     with Child(argv, name="mine", memory_limit_mb=200) as child:

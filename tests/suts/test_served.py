@@ -102,7 +102,7 @@ def test_a_served_real_model_answers_as_the_same_file_does(
 
 
 BRIGHT = 200
-NOT_ASKED = ("broken", "hung_up", "moved", "locked")
+NOT_ASKED = ("broken", "hung_up", "moved", "locked", "slow", "dripping")
 FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("slow", "no complete answer after 1 s", {}),
     ("dripping", "no complete answer after 1 s", {}),
@@ -127,6 +127,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.fault(40)
 @pytest.mark.parametrize(
     ("way", "told", "options"), FAULTS, ids=[f"{f[0]}-{n}" for n, f in enumerate(FAULTS)]
 )
@@ -148,6 +149,7 @@ def test_a_failure_is_a_fault_of_the_image_and_the_next_one_is_answered(
     assert tries == (1 + options.get("retries", 2) if way in ("broken", "hung_up") else 1)
 
 
+@pytest.mark.fault(40)
 def test_what_passes_by_itself_is_no_fault() -> None:
     troubles = ["broken", "hung_up"]
 
@@ -156,11 +158,11 @@ def test_what_passes_by_itself_is_no_fault() -> None:
 
     with asked_of(tiny(fails=fails)) as detector:
         assert len(ask(detector, [grey(250)], name="served")[0]) == 1
-        assert [outage[:25] for outage in detector.take_outages()] == [
+        assert [outage[:25] for outage in detector.take_requests().outages] == [
             "the server cannot be reac",
             "the server cannot take th",
         ]
-        assert detector.take_outages() == []
+        assert detector.take_requests() == (0, [])
     assert troubles == []
 
 

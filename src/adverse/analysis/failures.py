@@ -63,7 +63,7 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
     names = {name: table[name].to_pylist() for name in table.column_names if name not in ("before", "after")}
     setting = np.unique(np.array(names["setting"], np.str_), return_inverse=True)[1]
     threshold = threshold_at(store, detections, fpr_max).plain()["score"]
-    log_frame = _places_in_logs(store)
+    log_frame = places_in_logs(store)
     overlap = _overlaps_after(store, detections, names["setting"], person, threshold)
     distance = np.linalg.norm(truth.positions_m[person] - frames.poses[truth.frame[person], :3, 3], axis=1)
     rank = np.lexsort((person, -surer, -orders, overlap >= NEAR))
@@ -153,7 +153,7 @@ def _iou(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.
     return overlap
 
 
-def _places_in_logs(store: Store) -> NDArray[np.int64]:
+def places_in_logs(store: Store) -> NDArray[np.int64]:
     """Return the place of every test frame among those of its log; -1 for other frames."""
     frames = store.frames
     rows = np.flatnonzero(frames.test)

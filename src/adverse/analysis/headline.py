@@ -21,7 +21,17 @@ from adverse.types import Setting
 MOST_SETTINGS = 10
 """Up to so many settings stand for themselves; of more, only the worst case of each mutation."""
 MOST_STOPS = 4
-UNITS = {"m": "m", "mm": "mm", "px": "px", "s": "s", "deg": "°", "mps": "m/s", "ev": "EV"}
+UNITS = {
+    "mm_h": "mm/h",
+    "stops": "stops",
+    "mps": "m/s",
+    "deg": "°",
+    "ev": "EV",
+    "mm": "mm",
+    "px": "px",
+    "m": "m",
+    "s": "s",
+}
 """Units at the end of an option's name, and how they are written."""
 
 
@@ -34,6 +44,11 @@ class Survival(NamedTuple):
     """Of the share."""
     status: str
     worst_setting: str | None
+
+    @property
+    def undefined(self) -> str:
+        """Why there is no share, in a word or three."""
+        return "clean is 0" if self.status == "ok" else self.status
 
 
 @dataclass(frozen=True)
@@ -118,6 +133,7 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         for row in rows
         if row["group"] == "baseline"
     }
+    clean |= dict.fromkeys(summary.failed_everywhere)
     return Headline(level, clean, tuple(sorted(conditions, key=lambda one: one.least)), tuple(worst))
 
 
@@ -159,11 +175,21 @@ def _step_words(mutation: str, options: Mapping[str, Any]) -> str:
 
 
 def _option_words(name: str, value: object, *, named: bool) -> str:
-    stem, _, unit = name.rpartition("_")
-    known = bool(stem) and unit in UNITS
+    stem, unit = _stem_and_unit(name)
+    known = bool(unit)
     number = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
     text = f"{number} {UNITS[unit]}" if known else number
-    return f"{(stem if known else name).replace('_', ' ')} {text}" if named else text
+    return f"{stem.replace('_', ' ')} {text}".strip() if named else text
+
+
+def _stem_and_unit(option: str) -> tuple[str, str]:
+    """Cut an option's name at its unit; the unit is empty where there is none.
+
+    >>> _stem_and_unit("rate_mm_h"), _stem_and_unit("stops"), _stem_and_unit("alpha")
+    (('rate', 'mm_h'), ('', 'stops'), ('alpha', ''))
+    """
+    unit = next((unit for unit in UNITS if f"_{option}".endswith(f"_{unit}")), "")
+    return (option.removesuffix(unit).rstrip("_"), unit) if unit else (option, "")
 
 
 class StopLine(NamedTuple):
@@ -194,22 +220,16 @@ class Stopping:
 
 def stopping(summary: Summary, run: Run) -> Stopping | None:
     """Return how the best SUT on clean frames stops; None where no log is driven."""
-    rows = list(summary.data.get("loop", ()))
-    if not rows:
-        return None
-    level = str(rows[-1]["level"])
-    nearest = min(
-        (row["sensitivity"] for row in rows), key=lambda at: abs(math.log(at / EXAMPLE_SENSITIVITY))
-    )
-    rows = [row for row in rows if (row["level"], row["sensitivity"]) == (level, nearest)]
-    clean = [row for row in rows if row["setting"] == run.baseline.id and row["safety"] is not None]
+    rows = _loop_rows(summary)
+    clean = [row for row in rows if row["setting"] == run.baseline.id]
     if not clean:
         return None
+    level, nearest = str(clean[0]["level"]), float(clean[0]["sensitivity"])
     most = max(_stopped(row) for row in clean)
     equals = [str(row["sut"]) for row in clean if _stopped(row) == most]
     best = best_sut(summary, level, run.baseline.id)
     sut = best.sut if best is not None and best.sut in equals else equals[0]
-    mine = {str(row["setting"]): row for row in rows if row["sut"] == sut and row["safety"] is not None}
+    mine = {str(row["setting"]): row for row in rows if row["sut"] == sut}
     family = {setting.id: setting.family for setting in run.mutations}
     chosen: dict[str, str] = {}
     order = {setting.id: number for number, setting in enumerate(run.mutations)}
@@ -219,15 +239,74 @@ def stopping(summary: Summary, run: Run) -> Stopping | None:
     words = {setting.id: setting_words(setting) for setting in run.mutations} | {run.baseline.id: "clean"}
     lines = tuple(_line(mine[setting], words[setting]) for setting in (run.baseline.id, *settings))
     last = lines[-1]
-    others = {
-        str(row["sut"]): _stopped(row)
-        for row in rows
-        if row["setting"] == last.setting and row["safety"] is not None
-    }
+    others = {str(row["sut"]): _stopped(row) for row in rows if row["setting"] == last.setting}
     first = max(others, key=lambda name: others[name])
     return Stopping(
         level, sut, nearest, lines, (first, others[first]) if others[first] > last.stopped else None
     )
+
+
+class StopCost(NamedTuple):
+    """In how many logs fewer than on clean frames a robot stops in time under a setting."""
+
+    words: str
+    lost: int
+
+
+class StopCosts(NamedTuple):
+    """How often a SUT stops in time on clean frames, and what the mutations cost it, most first."""
+
+    sut: str
+    level: str
+    sensitivity: float
+    stopped: int
+    logs: int
+    costs: tuple[StopCost, ...]
+    """Of all mutations; 0 or less where it costs nothing."""
+
+
+def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
+    """Return what the mutations cost each SUT in stops, the SUT with most stops on clean frames first."""
+    rows = _loop_rows(summary)
+    found = []
+    for sut in dict.fromkeys(str(row["sut"]) for row in rows):
+        mine = {str(row["setting"]): row for row in rows if row["sut"] == sut}
+        if run.baseline.id not in mine:
+            continue
+        clean = mine[run.baseline.id]
+        costs = [
+            StopCost(setting_words(setting), _stopped(clean) - _stopped(mine[setting.id]))
+            for setting in run.mutations
+            if setting.id in mine
+        ]
+        costs.sort(key=lambda cost: -cost.lost)
+        found.append(
+            StopCosts(
+                sut,
+                str(clean["level"]),
+                float(clean["sensitivity"]),
+                _stopped(clean),
+                int(clean["logs"]),
+                tuple(costs),
+            )
+        )
+    return sorted(found, key=lambda one: -one.stopped)
+
+
+def _loop_rows(summary: Summary) -> list[Mapping[str, Any]]:
+    """Return how logs end at the last level that drives, at the sensitivity of examples."""
+    rows = list(summary.data.get("loop", ()))
+    if not rows:
+        return []
+    level = rows[-1]["level"]
+    nearest = min(
+        (row["sensitivity"] for row in rows), key=lambda at: abs(math.log(at / EXAMPLE_SENSITIVITY))
+    )
+    return [
+        row
+        for row in rows
+        if (row["level"], row["sensitivity"]) == (level, nearest) and row["safety"] is not None
+    ]
 
 
 def _line(row: Mapping[str, Any], words: str) -> StopLine:
@@ -287,5 +366,5 @@ def option_words(option: str) -> str:
     >>> option_words("visibility_m"), option_words("alpha")
     ('visibility, m', 'alpha')
     """
-    stem, _, unit = option.rpartition("_")
-    return f"{stem.replace('_', ' ')}, {UNITS[unit]}" if stem and unit in UNITS else option.replace("_", " ")
+    stem, unit = _stem_and_unit(option)
+    return f"{stem.replace('_', ' ')}, {UNITS[unit]}" if stem and unit else option.replace("_", " ")

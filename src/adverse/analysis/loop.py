@@ -28,7 +28,7 @@ from adverse.analysis.thresholds import MARKED
 from adverse.curves.interval import Interval, korn_graubard
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.levels.context import Context, PlacedDetections, level_input, run_context
-from adverse.levels.loop import STOPS, input_obstacles_m, input_playbacks
+from adverse.levels.loop import STOPS, Playback, input_obstacles_m, input_playbacks
 from adverse.levels.match import MatchedDetections, match_detections
 from adverse.levels.outcomes import AT_0, Outcomes, grid, nearest
 from adverse.levels.places import ROUNDING_M
@@ -174,15 +174,7 @@ class Stops(NamedTuple):
 
 def read_stops(store: Store, sensitivity: float = EXAMPLE_SENSITIVITY) -> list[Stops]:
     """Return how every positive log ended at the level nearest to a sensitivity; nothing without a loop."""
-    path = store.result("stops.parquet")
-    if path is None:
-        return []
-    shared = store.run.sensitivity
-    k = nearest(grid(shared.levels, shared.lowest, shared.highest), sensitivity)
-    table = pq.read_table(path, columns=["sut", "level", "setting"])
-    for name in STOPS:  # one by one: whole, they are large
-        column = pq.read_table(path, columns=[name])[name]
-        table = table.append_column(name, pc.list_element(column, k))
+    table = stops_at(store, sensitivity)
     keys = table.select(["sut", "level"]).group_by(["sut", "level"], use_threads=False).aggregate([])
     found = []
     for key in keys.to_pylist():
@@ -193,6 +185,23 @@ def read_stops(store: Store, sensitivity: float = EXAMPLE_SENSITIVITY) -> list[S
             measured[setting] = tuple(np.asarray(rows[name].to_numpy()) for name in STOPS)
         found.append(Stops(key["sut"], key["level"], measured))
     return found
+
+
+def stops_at(store: Store, sensitivity: float = EXAMPLE_SENSITIVITY) -> pa.Table:
+    """Return sut, level, setting, log and `STOPS` at the level nearest to a sensitivity; no rows without."""
+    path = store.result("stops.parquet")
+    names = ["sut", "level", "setting", "log"]
+    if path is None:
+        return pa.schema(
+            [*((name, pa.string()) for name in names), *((name, pa.float64()) for name in STOPS)]
+        ).empty_table()
+    shared = store.run.sensitivity
+    k = nearest(grid(shared.levels, shared.lowest, shared.highest), sensitivity)
+    table = pq.read_table(path, columns=names)
+    for name in STOPS:  # one by one: whole, they are large
+        column = pq.read_table(path, columns=[name])[name]
+        table = table.append_column(name, pc.list_element(column, k))
+    return table
 
 
 class Driver(NamedTuple):
@@ -218,6 +227,10 @@ class Driven:
     positive: bool
     tolerance_m: float
     """How much later than the truth it may stop."""
+    playback: Playback
+    """The log that both drove: where its images were taken, and who was where."""
+    frames: tuple[str, ...]
+    """The ids of those images."""
 
     @property
     def lateness_m(self) -> float | None:
@@ -281,8 +294,9 @@ def drive_detections(
         trace(run.stations, column, run.too_close_m, run.end_m, context.robot, positive=run.positive)
         for column in (run.obstacles_m[:, 0], run.true_m)
     )
-    tolerance_m = context.robot.tolerance_m
-    return Driven(log, *driver, by_sut, by_truth, run.positive, tolerance_m)
+    rows = context.paths.found[number].rows
+    images = tuple(frames.ids[row] for row in rows[given.counted[rows]].tolist())
+    return Driven(log, *driver, by_sut, by_truth, run.positive, context.robot.tolerance_m, run, images)
 
 
 def example_drives(store: Store, levels: Sequence[str]) -> list[Driven]:

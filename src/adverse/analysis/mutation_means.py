@@ -85,6 +85,18 @@ def _heads(by_setting: Mapping[str, ScoredCurve], used: Sequence[str], level: st
     }
 
 
+OF_ONE_SETTING = (
+    "area",
+    "area_interval",
+    "area_at_0",
+    "area_at_0_interval",
+    "area_without_faults",
+    "least_safety",
+    "least_efficiency",
+)
+"""Figures of a setting by itself, which a family of several has none of: its area is `robust_area`."""
+
+
 def family_rows(
     run: Run, scored: Sequence[ScoredCurve], rows: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -100,5 +112,6 @@ def family_rows(
             row = mine[0] if len(mine) == 1 else by_key[level, family_name(family)]
             known = [one for one in mine if one["robust_area"] is not None]
             worst = min(known, key=lambda one: float(one["robust_area"]))["setting"] if known else None
-            found.append({**row, "family": family, "settings": len(settings), "worst_setting": worst})
+            told = {name: value for name, value in row.items() if name not in OF_ONE_SETTING}
+            found.append({**told, "family": family, "settings": len(settings), "worst_setting": worst})
     return found

@@ -17,8 +17,10 @@ import pyarrow as pa
 from adverse.analysis.confidence import Draws, difference_rows, resamples_of
 from adverse.analysis.failures import failure_rows
 from adverse.analysis.loop import stop_rule
+from adverse.analysis.objects import measured_changes, task_objects
 from adverse.analysis.predictions import predictions, run_scores
 from adverse.analysis.score import ANY, ANY_MILD
+from adverse.analysis.slices import slice_members
 from adverse.analysis.strengths import magnitude_rows, visual_change_rows
 from adverse.analysis.sut import SutResults, analyze_sut
 from adverse.analysis.tables import csv_bytes
@@ -33,7 +35,7 @@ from adverse.plugins import Kind, Plugin, Registry, built_in, load
 from adverse.processes import all_cores
 from adverse.store.read import Store, finished
 from adverse.store.records import Growing, table_bytes
-from adverse.store.seals import drop_derived
+from adverse.store.seals import EVERYTHING, drop_derived
 
 IN_SUMMARY = (
     "families",
@@ -75,6 +77,8 @@ TABLES = {
     "required": "required",
     "sensitivity": "shared",
     "stops": "stops",
+    "objects": "objects",
+    "frames": "frames",
 }
 """The tables of a run, and what they are called among the results of a SUT."""
 
@@ -117,6 +121,18 @@ def read_summary(store: Store) -> Summary:
     return Summary(json.loads(path.read_text()))
 
 
+def current_summary(store: Store) -> Summary | None:
+    """Return the results if they are there, whole, and of the state that the run is in; None otherwise.
+
+    None, too, where any of our code is newer than they are: it might compute something else.
+    """
+    path = None if store.tolerated else store.result("summary.json")
+    if path is None:
+        return None
+    code = max(file.stat().st_mtime_ns for file in Path(__file__).parents[1].rglob("*.py"))
+    return read_summary(store) if path.stat().st_mtime_ns > code else None
+
+
 def read_run_scores(store: Store) -> ScoreTable:
     """Read the ADR of a run, for predictions of one mutation from another."""
     return run_scores(store.run, read_summary(store).data.get("adr", ()))
@@ -137,7 +153,7 @@ def analyze(path: Path, *, workers: int | None = None, registry: Registry | None
     The results do not depend on the number of workers (None: one for each core). `registry` holds the levels
     and metrics of plug-ins that may be run; without it only installed ones are.
     """
-    return analyze_store(finished(path, results=False), workers=workers, registry=registry)
+    return analyze_store(finished(path, rewrites=EVERYTHING), workers=workers, registry=registry)
 
 
 def analyze_store(store: Store, *, workers: int | None = None, registry: Registry | None = None) -> Summary:
@@ -156,22 +172,27 @@ class Results:
     files: Mapping[str, bytes]
 
 
-def run_results(store: Store, *, workers: int | None = None, registry: Registry | None = None) -> Results:
-    """Compute all results of a run from its detections, writing nothing."""
+def run_results(
+    store: Store, *, workers: int | None = None, registry: Registry | None = None, partial: bool = False
+) -> Results:
+    """Compute all results of a run from its detections, writing nothing.
+
+    A level or metric of a plug-in that was not loaded is an error; with `partial` it is left out.
+    """
     counts = store.counts()
     _refuse_nothing(store, counts)
     if store.task != "detection":
         return _task_results(store, counts)
     known = registry or load()
-    levels = _named(store, known, "level", store.run.levels)
-    metrics = _named(store, known, "metric", store.run.metrics)
+    levels = _named(store, known, "level", store.run.levels, partial=partial)
+    metrics = _named(store, known, "metric", store.run.metrics, partial=partial)
     context = run_context(store)
-    resamples = _resamples(store)
+    resamples, changes = _resamples(store), measured_changes(store)
     done: list[SutResults] = []
     failures: list[dict[str, Any]] = []
 
     def of_sut(sut: str) -> SutResults:
-        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics)
+        return analyze_sut(store, sut, context, resamples, levels=levels, metrics=metrics, changes=changes)
 
     drives = any(level.level is not None and level.level.drives for level in levels)
     tables = {name: Growing() for name in TABLES if drives or name != "stops"}
@@ -181,13 +202,15 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
                 table.add(getattr(result, TABLES[name]))
             failures += result.failures
             done.append(  # let go of the large ones
-                replace(result, curves=None, outcomes=None, shared=None, required=None, stops=None)
+                replace(result, **dict.fromkeys(TABLES.values()))  # type: ignore[arg-type]
             )
-    troubles, retries = store.troubles(), store.retries()
+    troubles, failed = store.troubles(), store.failed_attempts()
     lists = _lists(done, magnitude_rows(store, known))
-    ranked = _ranked(done, store.run.baseline.id)
-    if resamples is not None and len(done) > 1:
-        lists["differences"] = _differences(done, ranked, store.run.baseline.id, resamples)
+    answered = {row["sut"] for row in counts if row["status"] == "ok"}
+    working = [result for result in done if result.sut in answered]  # the others have no place in an order
+    ranked = _ranked(working, store.run.baseline.id)
+    if resamples is not None and len(working) > 1:
+        lists["differences"] = _differences(working, ranked, store.run.baseline.id, resamples)
     seen = visual_change_rows(store)
     lists |= {"visual_change": seen} if seen else {}
     summary = {**_summary(store, counts, done), **_rankings(ranked), **_descriptions(levels, metrics)}
@@ -195,12 +218,25 @@ def run_results(store: Store, *, workers: int | None = None, registry: Registry 
     summary |= predictions(store.run, lists["adr"])
     summary |= {name: rows for name, rows in lists.items() if name in IN_SUMMARY}
     files = {f"{name}.parquet": table.data() for name, table in tables.items()}
+    files["slice_members.parquet"] = table_bytes(slice_members(store))
     files |= {f"{name}.csv": csv_bytes(rows) for name, rows in lists.items()}
-    return _results(summary, troubles, retries, files)
+    return _results(summary, troubles, failed, files)
 
 
-def _named(store: Store, registry: Registry, kind: Kind, names: Sequence[str]) -> list[Plugin]:
+def unloaded(store: Store, registry: Registry | None, kind: Kind, names: Sequence[str]) -> list[str]:
+    """Return the levels or metrics of a run that only a plug-in has that was not loaded."""
+    if store.task != "detection":
+        return []
+    loaded = {plugin.name for plugin in (registry or load()).all(kind)}
+    return [name for name in names if name not in loaded]
+
+
+def _named(
+    store: Store, registry: Registry, kind: Kind, names: Sequence[str], *, partial: bool
+) -> list[Plugin]:
     """Return the levels or metrics of a run; those of a plug-in file only if it was loaded."""
+    missing = unloaded(store, registry, kind, names) if partial else []
+    names = [name for name in names if name not in missing]
     try:
         return [registry.get(kind, name) for name in names]
     except StudyError as error:
@@ -231,17 +267,17 @@ def _descriptions(levels: Sequence[Plugin], metrics: Sequence[Plugin]) -> dict[s
 
 
 def _results(
-    summary: dict[str, Any], troubles: pa.Table, retries: pa.Table, files: dict[str, bytes]
+    summary: dict[str, Any], troubles: pa.Table, failed: pa.Table, files: dict[str, bytes]
 ) -> Results:
-    summary |= {"troubles": _by_frame(troubles), "retries": _by_frame_retried(retries)}
-    files |= {"troubles.parquet": table_bytes(troubles), "retries.parquet": table_bytes(retries)}
+    summary |= {"troubles": _by_frame(troubles), "failed_attempts": _failed_by_frame(failed)}
+    files |= {"troubles.parquet": table_bytes(troubles), "attempts.parquet": table_bytes(failed)}
     files["summary.json"] = json.dumps(summary, indent=1).encode() + b"\n"
     return Results(Summary(json.loads(files["summary.json"])), files)  # as whoever reads the file has it
 
 
 def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
     """Return the results of a run of segmenters or classifiers."""
-    troubles, retries = store.troubles(), store.retries()
+    troubles, failed = store.troubles(), store.failed_attempts()
     rows = [row.plain() for row in score_task(store)]
     summary = {
         "study": store.run.name,
@@ -253,11 +289,16 @@ def _task_results(store: Store, counts: list[dict[str, Any]]) -> Results:
         "notes": {**store.run.data.notes, **store.notes()},
         "warnings": list(store.run.warnings),
     }
-    files: dict[str, bytes] = {}
+    tables, changes = {"objects": Growing(), "frames": Growing()}, measured_changes(store)
+    for sut in store.suts:
+        for table, rows_of_sut in zip(tables.values(), task_objects(store, sut, changes), strict=True):
+            table.add(rows_of_sut)
+    files = {f"{name}.parquet": table.data() for name, table in tables.items()}
+    files["slice_members.parquet"] = table_bytes(slice_members(store))
     if seen := visual_change_rows(store):
         summary["visual_change"] = seen
         files["visual_change.csv"] = csv_bytes(seen)
-    return _results(summary, troubles, retries, files)
+    return _results(summary, troubles, failed, files)
 
 
 def _lists(done: Sequence[SutResults], magnitudes: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -279,7 +320,7 @@ LOST = "more frames could not be used than quarantine_budget allows"
 
 
 def _ranked(done: Sequence[SutResults], baseline: str) -> Ranked:
-    """Rank the SUTs at every level, un-mutated and under the worst cases."""
+    """Rank the SUTs that answered at all, at every level, un-mutated and under the worst cases."""
     sure = {result.sut: result.confidence for result in done if result.confidence is not None}
     lost = {
         (result.sut, row["level"], row["setting"]): LOST
@@ -363,6 +404,18 @@ def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
     return {"planned": planned, **found, **attempts, "nondeterministic": unstable}
 
 
+def flaky_share(counts: Mapping[str, int]) -> str:
+    """Say how many attempts of a SUT failed and were answered on a retry, by its counts.
+
+    >>> flaky_share({"retried": 5, "failed_attempts": 5, "attempts": 29})
+    '5 of 29 attempts failed and were retried (17.2%)'
+    """
+    failed, attempts, retried = counts["failed_attempts"], counts["attempts"], counts["retried"]
+    rate = f"({failed / attempts:.1%})"
+    text = f"{retried} of {attempts} attempts failed and were retried"
+    return f"{text} {rate}" if failed == retried else f"{text}, {failed} failed in all {rate}"
+
+
 def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
     """Return one entry for each frame and reason; a frame that cannot be used is not any SUT's trouble."""
     found: dict[tuple[str, ...], list[str]] = {}
@@ -377,19 +430,21 @@ def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def _by_frame_retried(retries: pa.Table) -> list[dict[str, Any]]:
-    """Return one entry for each SUT, frame and reason of those that had to be asked again."""
-    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for row in retries.to_pylist():
-        found.setdefault((row["sut"], row["frame"], row["retried"]), []).append(row)
+def _failed_by_frame(failed: pa.Table) -> list[dict[str, Any]]:
+    """Return one entry for each SUT, first frame, kind and reason of the requests that failed."""
+    found: dict[tuple[str, str, str, str, bool], list[str]] = {}
+    for row in failed.to_pylist():
+        key = row["sut"], row["frame"], row["kind"], row["message"], row["answered"]
+        found.setdefault(key, []).append(row["setting"])
     return [
         {
             "sut": sut,
             "frame": frame,
-            "settings": [row["setting"] for row in rows],
-            "failed_attempts": sum(row["failed_attempts"] for row in rows),
-            "outages": sum(row["outages"] for row in rows),
+            "settings": list(dict.fromkeys(settings)),
+            "attempts": len(settings),
+            "kind": kind,
+            "answered": answered,
             "reason": reason,
         }
-        for (sut, frame, reason), rows in sorted(found.items())
+        for (sut, frame, kind, reason, answered), settings in sorted(found.items())
     ]

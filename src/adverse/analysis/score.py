@@ -194,7 +194,8 @@ class _Scoring:
         groups = self.store.groups
         for name, covered in WORST.items():
             settings = [setting for setting, group in groups.items() if group in covered]
-            yield self._worst_case(name, "mild" if name == ANY_MILD else "any", settings)
+            if settings != [self.baseline]:  # the worst case of nothing is no figure
+                yield self._worst_case(name, "mild" if name == ANY_MILD else "any", settings)
         for family, settings in self.store.run.families.items():
             if len(settings) > 1:
                 yield self._worst_case(family_name(family), FAMILY, [self.baseline, *settings])

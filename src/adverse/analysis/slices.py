@@ -12,12 +12,14 @@ people in a step are no reason to pass over it: one who is missed ends the range
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from adverse.analysis.detection_rates import best_scores
@@ -31,9 +33,13 @@ from adverse.store.read import Store
 
 DISTANCES_M = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0, math.inf)
 HEIGHTS_PX = (0.0, 25.0, 50.0, 100.0, 200.0, math.inf)
+KINDS = ("distance", "height", "place", "class", "log")
+"""What people are sliced by besides what is annotated of them."""
 PLACES = ("left third", "middle third", "right third")
 MOST_LOGS = 30
 """With more of them, logs are no slices."""
+MOST_VALUES = 12
+"""Of an attribute; numbers with more are cut into quarters, texts with more are no slices."""
 WANTED, STEP_M = 0.95, 2.5
 """Recall that a range is about, and the steps of distance."""
 RISK = 0.05
@@ -66,13 +72,55 @@ def slices_of(store: Store) -> list[Slice]:
         for number, words in enumerate(PLACES)
     ]
     found += [Slice("class", name, truth.labels == number) for number, name in enumerate(store.targets)]
+    for name, values in store.truth_attributes.items():
+        by = f"{name} (annotated)" if name in KINDS else name
+        found += _by_attribute(by, np.array(values, np.str_))
     if len(frames.logs) <= MOST_LOGS:
         log = frames.log[truth.frame]
         found += [Slice("log", name, log == number) for number, name in enumerate(frames.logs)]
-    counts: dict[str, int] = {}
-    used = [one for one in found if one.members.any()]
-    for one in used:
-        counts[one.by] = counts.get(one.by, 0) + 1
+    return _telling(found)
+
+
+MEMBERS = pa.schema(
+    [
+        ("frame", pa.dictionary(pa.int32(), pa.string())),
+        ("object", pa.int32()),  # which of the frame's true objects, in the order of the data set
+        *((name, pa.dictionary(pa.int32(), pa.string())) for name in ("slice", "part")),
+    ]
+)
+
+
+def slice_members(store: Store) -> pa.Table:
+    """Return who is in which slice; of a classifier's or segmenter's data, which images."""
+    if store.task == "detection":
+        frame, place, slices = store.truth.frame, store.truth.place, slices_of(store)
+    else:
+        frame = np.flatnonzero(store.frames.test)
+        place, slices = np.zeros(len(frame), np.int64), _image_slices(store, frame)
+    ids = pa.array(store.frames.ids, pa.string())
+    tables = [MEMBERS.empty_table()]
+    for one in slices:
+        rows = np.flatnonzero(one.members)
+        named = (pa.array([name] * len(rows), pa.string()).dictionary_encode() for name in (one.by, one.part))
+        frames = pa.DictionaryArray.from_arrays(pa.array(frame[rows].astype(np.int32)), ids)
+        tables.append(pa.table([frames, place[rows].astype(np.int32), *named], schema=MEMBERS))
+    return pa.concat_tables(tables)
+
+
+def _image_slices(store: Store, frame: NDArray[np.int64]) -> list[Slice]:
+    """Return images by what they show and by log, where that tells them apart."""
+    shown = np.array([store.categories_shown[row] or "" for row in frame.tolist()], np.str_)
+    found = [Slice("class", str(name), shown == name) for name in np.unique(shown) if name]
+    if len(store.frames.logs) <= MOST_LOGS:
+        log = store.frames.log[frame]
+        found += [Slice("log", name, log == number) for number, name in enumerate(store.frames.logs)]
+    return _telling(found)
+
+
+def _telling(slices: Iterable[Slice]) -> list[Slice]:
+    """Return the slices that hold anybody, of the kinds that have more than one."""
+    used = [one for one in slices if one.members.any()]
+    counts = Counter(one.by for one in used)
     return [one for one in used if counts[one.by] > 1]
 
 
@@ -81,6 +129,37 @@ def distances_m(store: Store) -> NDArray[np.float64]:
     truth, frames = store.truth, store.frames
     away = np.linalg.norm(truth.positions_m - frames.poses[truth.frame, :3, 3], axis=1)
     return np.where(np.isnan(away), store.truth_depths_m(), away)
+
+
+def _by_attribute(by: str, values: NDArray[np.str_]) -> Iterator[Slice]:
+    """Yield a slice for each value; for numbers of many values their quarters; nothing for many texts.
+
+    Whoever has no value is in none of them.
+    """
+    parts = sorted(set(values.tolist()) - {""}, key=_numbers_first)
+    if len(parts) <= MOST_VALUES:
+        yield from (Slice(by, part, values == part) for part in parts)
+        return
+    numbers = np.array([_number(value) for value in values.tolist()])
+    if np.isnan(numbers[values != ""]).any():
+        return
+    edges = np.unique(np.nanquantile(numbers, (0, 0.25, 0.5, 0.75, 1)))
+    for low, high in pairwise(edges.tolist()):
+        last = high == edges[-1]
+        members = (numbers >= low) & ((numbers <= high) if last else (numbers < high))
+        yield Slice(by, f"{low:.3g} to {high:.3g}", members)
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def _numbers_first(value: str) -> tuple[float, str]:
+    number = _number(value)
+    return (math.inf if math.isnan(number) else number), value
 
 
 def _between(by: str, values: NDArray[np.float64], edges: tuple[float, ...], unit: str) -> Iterator[Slice]:

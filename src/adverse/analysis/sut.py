@@ -15,6 +15,7 @@ from adverse.analysis.failures import sut_failures
 from adverse.analysis.loop import loop_rows, rate_rows, stops_table
 from adverse.analysis.metrics import metric_rows
 from adverse.analysis.mutation_means import expected_rows, family_rows, mean_rows, mean_weights
+from adverse.analysis.objects import Changes, detected_frames, detected_objects
 from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
 from adverse.analysis.score import Status, SutScores, score_sut
 from adverse.analysis.slices import range_rows, slice_rows
@@ -39,6 +40,8 @@ class SutResults:
     shared: pa.Table | None
     required: pa.Table | None
     stops: pa.Table | None
+    objects: pa.Table | None
+    frames: pa.Table | None
     confidence: Confidence | None
     failures: list[dict[str, Any]]
     more: dict[str, list[dict[str, Any]]]
@@ -53,8 +56,12 @@ def analyze_sut(
     *,
     levels: Sequence[Plugin],
     metrics: Sequence[Plugin] = (),
+    changes: Changes | None = None,
 ) -> SutResults:
-    """Score a SUT at every level under every setting, with intervals where there are resamples."""
+    """Score a SUT at every level under every setting, with intervals where there are resamples.
+
+    `changes` is the visual change of frames under settings, where it was measured.
+    """
     detections = sut_detections(store, sut)
     scores = score_sut(store, detections, context, levels)
     conditions = store.run.conditions
@@ -95,6 +102,8 @@ def analyze_sut(
         sensitivity_table(scores),
         people,
         stops_table(scores.scored),
+        detected_objects(store, detections),
+        detected_frames(store, detections, changes or {}),
         sure,
         sut_failures(store, detections, people),
         more,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import DataError, IncompleteError
+from adverse.plain_files import read_plain
 
 
 def hits(ranked: Sequence[Sequence[str]], truth: Sequence[str], k: int) -> NDArray[np.bool_]:
@@ -53,8 +55,7 @@ def mean_corruption_error(
 def read_reference(path: Path) -> dict[str, list[float]]:
     """Read the errors of a reference: CSV with the columns corruption, severity and error."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(io.StringIO(read_plain(path).decode("utf-8-sig"), newline="")))
         errors = {(row["corruption"].strip(), int(row["severity"])): float(row["error"]) for row in rows}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(

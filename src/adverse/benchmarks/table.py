@@ -91,7 +91,7 @@ def bench_table(
     the metrics that can be had without some of the images. `seed` deals the groups of logs that are left out
     in turn; None: the study's. `suts` are those wanted; None: all.
     """
-    store = run if isinstance(run, Store) else finished(run, results=False)
+    store = run if isinstance(run, Store) else finished(run)
     cells = cells_of(store)
     wanted = store.suts if suts is None else suts
     dealt = store.run.seed if seed is None else seed

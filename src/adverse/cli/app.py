@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 import adverse
-from adverse.cli import checks, data, fuzz, humans, models, mutate, plugins, results, runs, start
+from adverse.cli import (
+    checks,
+    data,
+    demo,
+    fuzz,
+    humans,
+    models,
+    mutate,
+    plugins,
+    results,
+    runs,
+    sealing,
+    start,
+)
 
 HELP = """Find out how a perception system fails before the field does.
 
@@ -21,11 +34,13 @@ HELP = """Find out how a perception system fails before the field does.
     adverse check RUN rules.yaml          verdicts on your rules, for CI
     adverse view RUN                      frames, boxes, curves, closed loop
     adverse compare BEFORE AFTER          two runs, paired by log
+    adverse history RUN...                one measure over many runs
     adverse bench-table RUN               P, mPC and rPC
     adverse requirements check FILE       requirements: what people tolerate
     adverse verify RUN                    recompute every hash
+    adverse seal RUN --key KEY            sign what was tested
     adverse export RUN OUT                detections as COCO results
-    adverse list mutations                all mutations, with options
+    adverse list mutations [NAME]         all mutations, or one in full
     adverse mutate in.png out.png --mutation "gaussian_blur(sigma_px=2)"
     adverse fuzz study.yaml --tests 10000 change what is in the scene
     adverse models list                   real models to try
@@ -39,7 +54,6 @@ app = typer.Typer(
     invoke_without_command=True,
     help=HELP,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -64,11 +78,13 @@ app.command("report")(results.report)
 app.command("check")(checks.check)
 app.command("view")(results.view)
 app.command("compare")(checks.compare)
+app.command("history")(checks.history)
 app.command("bench-table")(results.bench_table)
 app.add_typer(checks.requirements, name="requirements")
 app.command("drive")(results.drive)
 app.command("export")(results.export)
-app.command("verify")(runs.verify)
+app.command("verify")(sealing.verify)
+app.command("seal")(sealing.seal)
 app.command("list")(plugins.list_known)
 app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(plugins.check_plugin)
@@ -77,4 +93,4 @@ app.command("world")(data.world)
 app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")
-app.command("demo")(start.demo)
+app.command("demo")(demo.demo)

@@ -1,4 +1,4 @@
-"""check, requirements check, compare: a run held to rules, to what people tolerate, and to another run."""
+"""check, compare, history, requirements check: runs held to rules, to others, to what people tolerate."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher
-from adverse.cli.options import FinishedRun, Fresh, Trust, Workers, trusted_plugins
+from adverse.cli.options import FinishedRun, Fresh, Json, Quiet, Trust, Workers, trusted_plugins
 from adverse.cli.runs import interrupts
+from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INTERRUPTED, EXIT_PASS, StudyError
 
 RulesPath = Annotated[Path, typer.Argument(metavar="RULES", help="The rules (YAML); see docs/gate.md.")]
@@ -30,6 +31,7 @@ def check(
     json: JsonPath = None,
     save: Save = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Check a run against rules: PASS, FAIL or INCONCLUSIVE.
 
@@ -43,14 +45,14 @@ def check(
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
     from adverse.report.requirements import to_markdown, verdict_lines, verdict_table
-    from adverse.requirements.gate import RULES, check_run
-    from adverse.requirements.verdicts import exit_code, to_json, to_junit, write_verdicts
+    from adverse.requirements.gate import RULES, check_run, save_verdicts
+    from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file
     from adverse.store.read import finished
 
-    store = finished(folder)
+    store = finished(folder, rewrites=("verdicts/rules.",) if save else ())
     verdicts = check_run(store, rules, registry=trusted_plugins(folder) if trust else None)
-    console = Console()
+    console = Console(quiet=quiet)
     table = verdict_table(RULES, verdicts).only("verdict", "rule", "measured", "why")
     table = table.stacked("rule", "rule", "why")
     console.print(table.terminal(details=True, ruled=True))
@@ -66,7 +68,9 @@ def check(
         if path is not None:
             write_file(path, text.encode())
     if save:
-        write_verdicts(store, RULES, verdicts)
+        say_remade(store)
+        save_verdicts(store, rules, verdicts)
+        say_stale(folder)
     raise typer.Exit(exit_code(verdicts))
 
 
@@ -95,6 +99,7 @@ def compare(
     csv: DifferencesCsv = None,
     json: DifferencesJson = None,
     fail_on_regression: Fail = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Compare two runs on the same logs: regressions first.
 
@@ -112,16 +117,18 @@ def compare(
         comparison_lines,
         comparison_table,
         comparison_tables,
+        headline,
         render_comparison,
     )
     from adverse.store.durable import write_file
 
     comparison = work_out(first, second, suts=_pairs(sut or []), correction=correction)
-    console = Console()
-    for line in comparison_lines(comparison):
-        console.say(line)
+    console = Console(quiet=quiet)
+    console.say(headline(comparison))
     for table in comparison_tables(comparison):
         console.print(table.terminal(details=True))
+    for line in comparison_lines(comparison):
+        console.say(line)
     whole = comparison_table(comparison)
     for path, text in ((csv, whole.csv), (json, whole.json), (html, lambda: render_comparison(comparison))):
         if path is not None:
@@ -145,6 +152,58 @@ def _pairs(options: list[str]) -> dict[str, str]:
             )
         pairs[before] = after
     return pairs
+
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of finished runs.")]
+MeasureName = Annotated[
+    str | None,
+    typer.Option("--measure", help="A measure of docs/gate.md. [default: what the report begins with]"),
+]
+LevelName = Annotated[str | None, typer.Option("--level", help="The level, for measures that have one.")]
+SettingName = Annotated[
+    str | None, typer.Option("--setting", help="baseline, AnyMild, Any or the id of a mutation.")
+]
+SutNames = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; repeatable.")]
+
+
+def history(
+    folders: Runs,
+    measure: MeasureName = None,
+    level: LevelName = None,
+    setting: SettingName = None,
+    sut: SutNames = None,
+    html: HtmlPath = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Show one measure over many runs, the oldest first.
+
+    \b
+    Examples:
+        adverse history runs/*
+        adverse history runs/* --measure recall --setting "haze(visibility_m=200)" --sut ours
+        adverse history runs/* --html history.html
+
+    Each run stands with the time its last image was done and, where git tracks a SUT's files, their commit. A
+    run on other data, or evaluated in another way than the newest, is marked *. To test a difference, use
+    adverse compare.
+    """
+    from adverse.report.history import history_lines, history_table, in_terminal, render_history
+    from adverse.requirements.history import history as read
+    from adverse.store.durable import write_file
+
+    runs = read(folders, measure=measure, level=level, setting=setting, suts=sut or ())
+    if html is not None:
+        write_file(html, render_history(runs).encode())
+    if as_json:
+        typer.echo(history_table(runs).json())
+        return
+    console = Console()
+    for table in in_terminal(runs):
+        console.print(table.terminal(details=True))
+    for line in history_lines(runs):
+        console.say(line)
+    if html is not None:
+        console.say(f"written: {html}")
 
 
 requirements = typer.Typer(
@@ -218,4 +277,5 @@ def check_requirements(
         console.say(f"{name + ':':10}{path}")
     page = write_requirements_page(folder)
     console.say(f"{'page:':10}{page}")
+    say_stale(folder)
     raise typer.Exit(exit_code(as_verdict(result) for result in checked.results))

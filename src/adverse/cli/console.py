@@ -80,7 +80,7 @@ class _Harmless:
                 yield Segment(seen(segment.text), segment.style)
 
 
-PLAIN_EVERY_S = 10.0
+PLAIN_EVERY_S = 5.0
 
 
 class ProgressWatcher:
@@ -141,7 +141,9 @@ class ProgressWatcher:
         spent = time.monotonic() - self.started
         if self.done > self.before:
             rate = (self.done - self.before) / max(spent, 1e-9)
-            self.note(f"{self.done}/{self.total} images done, {rate:.1f}/s, {wrong(self.statuses)}")
+            self.note(
+                f"{self.done}/{self.total} images done, {rate:.1f}/s in {spent:.0f} s, {wrong(self.statuses)}"
+            )
 
 
 def wrong(statuses: Counter[str]) -> str:

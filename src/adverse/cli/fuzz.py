@@ -224,8 +224,8 @@ def resources(
 def show(folder: Path, against: Path | None) -> None:
     """Print the outcome of a campaign and write its tables and its page."""
     from adverse.fuzz.compare import compare
-    from adverse.fuzz.folder import existing_campaign
     from adverse.fuzz.outcome import read_outcome
+    from adverse.fuzz.verify import REWRITES, open_campaign
     from adverse.report.fuzz import (
         counts_tables,
         guiding_lines,
@@ -235,9 +235,10 @@ def show(folder: Path, against: Path | None) -> None:
         write_fuzz_page,
     )
 
-    campaign = existing_campaign(folder)
+    campaign = open_campaign(folder, rewrites=REWRITES)
     outcome = read_outcome(campaign)
-    comparison = compare(outcome, read_outcome(existing_campaign(against))) if against else None
+    other = read_outcome(open_campaign(against, rewrites=REWRITES)) if against else None
+    comparison = compare(outcome, other) if other else None
     page = write_fuzz_page(
         campaign, outcome, comparison=comparison, reviewed=reviewed_table(campaign, outcome)
     )

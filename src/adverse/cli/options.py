@@ -34,6 +34,9 @@ DataOptions = Annotated[
 FormatPlugins = Annotated[
     list[Path] | None, typer.Option("--plugin", help="A plug-in file with more formats; repeatable.")
 ]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors only; the exit code says how it went.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Host = Annotated[
     str,
@@ -48,5 +51,6 @@ def trusted_plugins(folder: Path) -> Registry:
     """Load the plug-ins that the study of a run names."""
     from adverse.report.pictures import Looker
     from adverse.store.read import finished
+    from adverse.store.seals import EVERYTHING
 
-    return Looker(finished(folder, results=False), trust=True).registry
+    return Looker(finished(folder, rewrites=EVERYTHING), trust=True).registry

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 import typer
 
-from adverse.cli.console import show_error
+from adverse.cli.console import say, show_error
 from adverse.cli.options import Json
-from adverse.errors import EXIT_GATE_FAILED
+from adverse.errors import EXIT_GATE_FAILED, AdverseError, StudyError, suggestion
+
+WIDTH = 80
+"""Characters of a line of a list."""
 
 Kind = Literal["mutations", "batteries", "suts", "datasets", "levels", "metrics"]
 KindArgument = Annotated[
@@ -21,19 +25,44 @@ PluginFiles = Annotated[
 ]
 
 
-def list_known(kind: KindArgument, as_json: Json = False, plugin: PluginFiles = None) -> None:  # noqa: FBT002
-    """List what a study can name, with options and hazards.
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Show these with all their options.")
+]
+
+
+def list_known(
+    kind: KindArgument,
+    names: Names = None,
+    as_json: Json = False,  # noqa: FBT002
+    plugin: PluginFiles = None,
+) -> None:
+    """List what a study can name, or show one in full.
 
     \b
     Examples:
         adverse list mutations
+        adverse list mutations haze rain
         adverse list suts --json
         adverse list mutations --plugin my_mutations.py
     """
-    entries = _entries(kind, plugin or [])
+    entries = {entry["name"]: entry for entry in _entries(kind, plugin or [])}
+    for name in names or ():
+        if name not in entries:
+            raise StudyError(f"there are no {kind} called {name!r}", fix=suggestion(name, entries))
+    chosen = [entries[name] for name in names or entries]
     if as_json:
-        typer.echo(json.dumps(entries, indent=1))
-        return
+        typer.echo(json.dumps(chosen, indent=1))
+    elif names:
+        _print_whole(chosen)
+    else:
+        widest = max(map(len, entries))
+        for entry in chosen:
+            line = f"{entry['name']:{widest}}  {entry['summary']}"
+            say(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
+        typer.echo(f"\nadverse list {kind} NAME shows one in full")
+
+
+def _print_whole(entries: list[dict[str, Any]]) -> None:
     for entry in entries:
         typer.echo(f"{entry['name']}\n    {entry['summary']}")
         for option in entry.get("options", ()):
@@ -92,15 +121,92 @@ File = Annotated[
 ]
 
 
-def check_plugin(file: File) -> None:
+TimeLimit = Annotated[
+    float, typer.Option("--timeout-s", min=0.1, help="Longest time for loading the file, and for each check.")
+]
+
+
+def check_plugin(file: File, timeout_s: TimeLimit = 120) -> None:
     """Check that a plug-in file keeps its contract.
 
-    Mutations, levels and metrics are run; SUTs and data sets are only loaded.
+    Mutations, levels and metrics are run; SUTs and data sets are only loaded. This happens in a process of
+    its own, which is ended when a plug-in hangs.
 
     \b
     Example:
         adverse check-plugin rain_on_lens.py
     """
+    import subprocess
+    import threading
+
+    from adverse.errors import PluginError
+    from adverse.processes import end_tied, our_environment, our_module, tied
+
+    environment = tied(our_environment())
+    command = our_module("adverse.cli.plugins", str(file))
+    late: list[str] = []
+    last = "loading the file"
+
+    def end() -> None:
+        late.append(last)
+        end_tied(environment)
+        process.kill()
+
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+        errors="replace",
+    ) as process:
+        errors = threading.Thread(target=_echo_errors, args=(process.stderr,))
+        errors.start()
+        while True:
+            timer = threading.Timer(timeout_s, end)
+            timer.start()
+            line = process.stdout.readline() if process.stdout is not None else ""
+            timer.cancel()
+            if not line:
+                break
+            typer.echo(line.rstrip("\n"))
+            last = f"what follows {line.strip()!r}"
+        process.wait()
+        end_tied(environment)
+        errors.join()
+    if late:
+        raise PluginError(
+            "the plug-in did not finish in time",
+            where=str(file),
+            got=f"no end of {late[0]} after {timeout_s:g} s",
+            fix="Mend what hangs, or raise --timeout-s if it is only slow.",
+        )
+    if process.returncode:
+        raise typer.Exit(process.returncode)
+
+
+def _echo_errors(lines: IO[str]) -> None:
+    for line in lines:
+        typer.echo(line.rstrip("\n"), err=True)
+
+
+def main() -> None:
+    """Check the plug-in file that the first argument names, as `check_plugin` starts it."""
+    from adverse.processes import die_with_parent
+
+    die_with_parent()
+    try:
+        _check_plugin(Path(sys.argv[1]))
+    except AdverseError as error:
+        show_error(error)
+        sys.exit(error.exit_code)
+    except typer.Exit as end:
+        sys.exit(end.exit_code)
+
+
+def _check_plugin(file: Path) -> None:
+    """Check the plug-ins of a file, printing what was found out."""
     from adverse import plugins
     from adverse.levels import contract as levels
     from adverse.mutations import contract as mutations

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 import typer
 
 from adverse.cli.console import Console, say
-from adverse.cli.options import FinishedRun, Host, Json, Port, Trust
+from adverse.cli.options import FinishedRun, Host, Json, Port, Quiet, Trust
+from adverse.cli.sealing import say_stale
 from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
 
 Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")]
@@ -52,6 +53,7 @@ def report(folder: FinishedRun, trust: Trust = False) -> None:  # noqa: FBT002
         typer.echo(f"report: {write_requirements_page(folder)}")
     else:
         typer.echo(f"report: {write_report(folder, trust=trust, tell=_note)}")
+    say_stale(folder)
 
 
 def view(
@@ -63,8 +65,9 @@ def view(
 ) -> None:
     """Explore a run in the browser.
 
-    Shows frames under two mutations, their boxes, curves and the closed loop, at any sensitivity. The page is
-    served on this machine only, until Ctrl-C; the printed address holds the token that opens it.
+    Shows all frames as a grid to filter and sort, and each under two mutations with its boxes, curves and the
+    closed loop, at any sensitivity. The page is served on this machine only, until Ctrl-C; the printed
+    address holds the token that opens it.
 
     \b
     Examples:
@@ -111,7 +114,7 @@ def drive(
     from adverse.store.durable import write_file
     from adverse.store.read import finished
 
-    store = finished(folder, results=False)
+    store = finished(folder, rewrites=("results/drive.",) if out is None else ())
     driven = drive_log(store, log=log, sut=sut, sensitivity=sensitivity, setting=mutation)
     steps, drawn = steps_table(driven).csv().encode(), drive_chart(driven).svg().encode()
     if out is None:
@@ -124,9 +127,16 @@ def drive(
     say(f"{verdict(driven)}; up to {driven.tolerance_m:g} m later is in time")
     say(f"{stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m")
     say(f"every step: {table}\npicture:    {drawing}")
+    say_stale(folder)
 
 
-def export(folder: FinishedRun, out: Target, sut: Suts = None, setting: Settings = None) -> None:
+def export(
+    folder: FinishedRun,
+    out: Target,
+    sut: Suts = None,
+    setting: Settings = None,
+    quiet: Quiet = False,  # noqa: FBT002
+) -> None:
     """Export detections as COCO results, with the ground truth.
 
     Test frames only; one file for each SUT and setting.
@@ -136,13 +146,22 @@ def export(folder: FinishedRun, out: Target, sut: Suts = None, setting: Settings
         adverse export runs/orchard coco
         adverse export runs/orchard coco --sut yolo --setting identity
     """
-    from adverse.interop.coco_results import ANNOTATIONS, export_coco
+    from adverse.interop.coco_results import ANNOTATIONS, INDEX, export_coco
+    from adverse.text import counted
 
     written = export_coco(folder, out, suts=sut or (), settings=setting or ())
-    for results in written:
-        failed = f", {len(results.faults)} faults" if results.faults else ""
-        unusable = f", {len(results.quarantined)} images could not be used" if results.quarantined else ""
-        say(f"{out / results.file}: {results.detections} detections{failed}{unusable}")
+    if quiet:
+        return
+    for name in dict.fromkeys(results.sut for results in written):
+        mine = [results for results in written if results.sut == name]
+        counts = {
+            "detection": sum(results.detections for results in mine),
+            "fault": sum(len(results.faults) for results in mine),
+            "unusable image": sum(len(results.quarantined) for results in mine),
+        }
+        words = [counted(number, noun) for noun, number in counts.items() if number or noun == "detection"]
+        say(f"{name}: {counted(len(mine), 'file')}, {', '.join(words)}; the first is {out / mine[0].file}")
+    say(f"{out / INDEX}: every file, what it holds, what failed")
     say(f"{out / ANNOTATIONS}: the ground truth")
 
 
@@ -220,7 +239,7 @@ def bench_table(
     from adverse.store.read import finished
 
     others = comparable(metric or "ap") if published else None
-    store = finished(folder, results=False)
+    store = finished(folder, rewrites=("results/benchmark.",) if save else ())
     table = work_out(
         store, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
     )
@@ -238,6 +257,7 @@ def bench_table(
     if save:
         for file in save_in(table, store):
             typer.echo(f"written: {file}", err=True)
+        say_stale(folder)
     raise typer.Exit(EXIT_PASS if table.status == "ok" else EXIT_INCOMPLETE)
 
 

@@ -1,8 +1,9 @@
-"""plan, run, analyze, verify: a study and its run folder."""
+"""plan, run, analyze: a study and its run folder."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections import Counter
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from adverse.cli.console import Console, ProgressWatcher, show_error
-from adverse.cli.options import Fresh, Trust, Workers
+from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers
+from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
 
 if TYPE_CHECKING:
@@ -34,24 +36,58 @@ STOPPING = b"\n- stopping after the units under way; press Ctrl-C again to stop 
 LEVELS_ABREAST = 5
 """Columns of a table of levels that fit a terminal of 80 characters."""
 Tables = Annotated[bool, typer.Option("--tables", help="Print every table, not only the short one.")]
-NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Skip the data files.")]
+RetryFaults = Annotated[
+    bool, typer.Option("--retry-faults", help="Also ask again where a SUT failed or a mutation was ended.")
+]
+Estimate = Annotated[
+    bool, typer.Option("--estimate/--no-estimate", help="Run a few images to estimate the time.")
+]
 
 
-def plan(study: StudyPath, out: Out = None) -> None:
-    """Print what a study would run and what is already done.
+def plan(
+    study: StudyPath,
+    out: Out = None,
+    workers: Workers = None,
+    estimate: Estimate = True,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Print what a study would run, and how long it would take.
 
-    It also says what cannot run, and why.
+    It also says what is already done, and what cannot run and why. The time is estimated from a few images
+    that are run for it.
 
     \b
-    Example:
+    Examples:
         adverse plan study.yaml
+        adverse plan study.yaml --workers 4 --no-estimate --json
     """
+    from adverse.processes import all_cores
     from adverse.study.run import plan_study
     from adverse.study.spec import read_study
+    from adverse.study.time_estimate import estimate_time
 
     file = read_study(study)
     folder = out or _default_folder(file.folder, file.study.name)
     made = plan_study(file, folder)
+    total, to_do = made.pictures(made.units), made.pictures(made.to_do)
+    crew = (all_cores() if workers is None else workers) or 1
+    time = estimate_time(made, workers=crew) if estimate else None
+    if as_json:
+        facts = {
+            "study": file.study.name,
+            "folder": str(folder),
+            "logs": len(made.dataset.logs),
+            "frames": {split: made.frames(split) for split in ("validation", "test")},
+            "settings": [setting.id for setting in made.job.settings],
+            "suts": {task.name: task.fingerprint for task in made.job.suts},
+            "images": {"planned": total, "done": total - to_do, "to_do": to_do},
+            "seconds": None if time is None else time.seconds,
+            "changed": list(made.again),
+            "warnings": list(made.warnings),
+            "problems": [{"what": error.what, **dict(error.details())} for error in made.blocked],
+        }
+        typer.echo(json.dumps(facts, indent=1))
+        raise typer.Exit(EXIT_CANNOT_RUN if made.blocked else EXIT_PASS)
     console = Console()
     groups = Counter(setting.group for setting in made.job.settings)
     left = made.to_do
@@ -68,8 +104,11 @@ def plan(study: StudyPath, out: Out = None) -> None:
         say(f"          {setting.id}")
     for task in made.job.suts:
         say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
-    total, to_do = made.pictures(made.units), made.pictures(left)
     say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
+    for change in made.again:
+        say(f"changed   {change}")
+    if time is not None:
+        say(f"time      {time}")
     for warning in made.warnings:
         say(f"warning   {warning}")
     for problem in made.blocked:
@@ -82,7 +121,9 @@ def run(
     out: Out = None,
     workers: Workers = None,
     fresh: Fresh = False,  # noqa: FBT002
+    retry_faults: RetryFaults = False,  # noqa: FBT002
     tables: Tables = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Run or resume a study.
 
@@ -99,14 +140,19 @@ def run(
     from adverse.study.spec import read_study
 
     file = read_study(study)
-    raise typer.Exit(
-        run_and_show(
-            file, out or _default_folder(file.folder, file.study.name), workers, fresh=fresh, tables=tables
-        )
+    folder = out or _default_folder(file.folder, file.study.name)
+    code = run_and_show(
+        file, folder, workers, fresh=fresh, retry_faults=retry_faults, tables=tables, quiet=quiet
     )
+    raise typer.Exit(code)
 
 
-def analyze(folder: RunPath, trust: Trust = False, tables: Tables = False) -> None:  # noqa: FBT002
+def analyze(
+    folder: RunPath,
+    trust: Trust = False,  # noqa: FBT002
+    tables: Tables = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
+) -> None:
     """Recompute the results of a finished run and print them.
 
     \b
@@ -115,34 +161,23 @@ def analyze(folder: RunPath, trust: Trust = False, tables: Tables = False) -> No
     """
     from adverse.report.pictures import Looker
     from adverse.store.read import finished
+    from adverse.store.seals import EVERYTHING
 
-    looker = Looker(finished(folder, results=False), trust=trust)
+    looker = Looker(finished(folder, rewrites=EVERYTHING), trust=trust)
+    say_remade(looker.store)
     registry = looker.registry if trust else None
-    raise typer.Exit(_analyze_and_show(looker, Console(), registry=registry, every_table=tables))
-
-
-def verify(folder: RunPath, no_inputs: NoInputs = False) -> None:  # noqa: FBT002
-    """Recompute every hash of a run and name changed files.
-
-    The data files are checked too, unless --no-inputs is given.
-
-    \b
-    Example:
-        adverse verify runs/orchard
-    """
-    from adverse.store.folder import existing_run
-    from adverse.store.seals import verify as check
-
-    checked = check(existing_run(folder), inputs=not no_inputs)
-    for problem in checked.problems:
-        show_error(problem)
-    if checked.problems:
-        raise typer.Exit(EXIT_CANNOT_RUN)
-    typer.echo(f"{checked.files} files match their recorded hashes")
+    raise typer.Exit(_analyze_and_show(looker, Console(quiet=quiet), registry=registry, every_table=tables))
 
 
 def run_and_show(
-    study: StudyFile, out: Path, workers: int | None, *, fresh: bool = False, tables: bool = False
+    study: StudyFile,
+    out: Path,
+    workers: int | None,
+    *,
+    fresh: bool = False,
+    retry_faults: bool = False,
+    tables: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Run a study with progress, print its results, briefly or as all tables, and return the exit code."""
     from adverse.processes import all_cores
@@ -150,14 +185,14 @@ def run_and_show(
     from adverse.study.engines.local import InlineEngine, LocalEngine
     from adverse.study.run import run_study
 
-    console = Console()
+    console = Console(quiet=quiet)
     watch = ProgressWatcher(console)
     stop = Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     ran = None
     with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh)
+        ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh, retry_faults=retry_faults)
     if ran is not None and ran.problem is not None:
         show_error(ran.problem)
     if ran is None or ran.status == "interrupted":
@@ -167,22 +202,30 @@ def run_and_show(
         return EXIT_INCOMPLETE
     from adverse.report.pictures import Looker
     from adverse.store.read import finished
+    from adverse.store.seals import EVERYTHING
 
-    looker = Looker(finished(out, results=False), plan=ran.plan)  # the study's plug-ins ran just now
-    return _analyze_and_show(looker, console, registry=ran.plan.registry, every_table=tables)
+    looker = Looker(finished(out, rewrites=EVERYTHING), plan=ran.plan)  # the study's plug-ins ran just now
+    kept = ran.units_run == 0 and not study.plugin_files
+    return _analyze_and_show(looker, console, registry=ran.plan.registry, every_table=tables, kept=kept)
 
 
 def _analyze_and_show(
-    looker: Looker, console: Console, *, registry: Registry | None, every_table: bool
+    looker: Looker, console: Console, *, registry: Registry | None, every_table: bool, kept: bool = False
 ) -> int:
-    from adverse.analysis.results import analyze_store
+    """Analyse a run and print its results; results and report of this very state serve again if `kept`."""
+    from adverse.analysis.results import analyze_store, current_summary
     from adverse.report.brief import brief_lines, brief_table
-    from adverse.report.page import page_tables, write_report_of
+    from adverse.report.page import current_report, page_tables, write_report_of
+    from adverse.store.verify import still_broken
 
     store = looker.store
     folder = store.folder.path
-    summary = analyze_store(store, registry=registry)
-    tables = page_tables(looker, summary)
+    known = current_summary(store) if kept else None
+    page = current_report(store) if known is not None else None
+    if known is not None:
+        console.say(f"- nothing was to do: these are the results of before (anew: adverse analyze {folder})")
+    summary = known or analyze_store(store, registry=registry)
+    tables = page_tables(looker, summary, computed=known is None)
     if every_table:
         _print_tables(console, summary, tables)
     else:
@@ -190,9 +233,15 @@ def _analyze_and_show(
         console.print(brief.terminal())
         for line in brief_lines(summary, store.run, brief):
             console.say(line)
-    page = write_report_of(looker, summary, tables)
+    page = page or write_report_of(looker, summary, tables)
     console.say(f"results: {folder / 'results' / 'summary.json'}")
     console.say(f"report:  {page}")
+    say_stale(folder)
+    left = still_broken(store.folder, store.state)
+    for problem in left:
+        show_error(problem)
+    if left:
+        return EXIT_CANNOT_RUN
     return EXIT_PASS if summary.trusted else EXIT_INCOMPLETE
 
 

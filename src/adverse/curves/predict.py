@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from adverse.errors import DataError, suggestion
+from adverse.plain_files import read_plain
 
 BASELINE = "baseline"
 SHAPE = "first column the setting's id, one column per SUT, one row called baseline"
@@ -51,7 +52,7 @@ class ScoreTable:
 def read_table(path: Path) -> ScoreTable:
     """Read a score table from a CSV file."""
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_plain(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
             "the score table cannot be read",

@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adverse.content import SOURCES, content_hashes, digest
+from adverse.data.checksums import listed, mismatches
+from adverse.data.plausibility import Doubt, doubtful_boxes, doubtful_depth, same_images, spread
 from adverse.errors import AdverseError, one_line
 from adverse.plugins import Plugin, built_in
 from adverse.types import Dataset, Frame, Log, Source
@@ -118,7 +121,7 @@ def check(
     frames = [frame for log in dataset.logs for frame in log.frames]
     test = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
     there = [frame for frame in frames if frame.fault is None]
-    sample = there if everything else _spread(there, SAMPLE)
+    sample = there if everything else spread(there, SAMPLE)
     looked = _look_at_all(sample, watch)
     faults = Counter({frame.id: 1 for frame in frames if frame.fault is not None})
     faults.update(looked.broken)
@@ -152,8 +155,29 @@ def check(
         mutations=len(list(mutations)),
         mutations_out={need: names for need, names in left_out.items() if names},
         notes=dict(dataset.notes),
-        problems=[*_missing_parts(dataset, test, faults), *_grouped(frames, looked)],
+        problems=[
+            *_replaced(dataset, frames),
+            *_missing_parts(dataset, test, faults),
+            *_grouped(frames, looked),
+            *(Problem(*doubt, stops=False) for doubt in _doubts(dataset, looked)),
+        ],
     )
+
+
+def _replaced(dataset: Dataset, frames: Iterable[Frame]) -> Iterator[Problem]:
+    """Yield the files that are not what the data set's own list of hashes says."""
+    sources = (getattr(frame, name) for frame in frames for name in SOURCES)
+    paths = [source.path for source in sources if source is not None]
+    wrong = list(mismatches(content_hashes(listed([*paths, *dataset.annotations]))))
+    if wrong:
+        first = wrong[0]
+        yield Problem(first.what, first.where or "", first.got or "", first.fix or "", len(wrong), stops=True)
+
+
+def _doubts(dataset: Dataset, looked: _Looked) -> Iterator[Doubt]:
+    yield from doubtful_boxes(dataset)
+    yield from doubtful_depth(dataset)
+    yield from same_images(dataset.logs, lambda frame: looked.pixels.get(frame.id))
 
 
 class _Looked:
@@ -161,6 +185,7 @@ class _Looked:
 
     def __init__(self) -> None:
         self.sizes: Counter[str] = Counter()
+        self.pixels: dict[str, str] = {}
         self.broken: set[str] = set()
         self.errors: list[tuple[str, AdverseError]] = []
         self.known_px = 0
@@ -179,6 +204,7 @@ class _Seen(NamedTuple):
 
     frame: Frame
     size: str | None
+    pixels: str | None
     errors: list[tuple[str, AdverseError]]
     depth: tuple[int, int, float, float] | None
 
@@ -193,6 +219,7 @@ def _look_at_all(sample: Sequence[Frame], watch: Callable[[int, int], None]) -> 
                 looked.broken.add(seen.frame.id)
             else:
                 looked.sizes[seen.size] += 1
+                looked.pixels[seen.frame.id] = seen.pixels or ""
             if seen.depth is not None:
                 valid, pixels, nearest, farthest = seen.depth
                 looked.known_px += valid
@@ -216,19 +243,13 @@ def _look(frame: Frame) -> _Seen:
 
     image, _, _, depth = (read(source) for source in (frame.image, frame.right, frame.labels, frame.depth_m))
     size = None if image is None else f"{image.shape[1]}x{image.shape[0]}"
+    pixels = None if image is None else digest(size or "", image.tobytes())
     if depth is None:
-        return _Seen(frame, size, errors, None)
+        return _Seen(frame, size, pixels, errors, None)
     valid = depth > 0  # False for NaN too
     near = depth[valid & np.isfinite(depth)]
     ends = (float(near.min()), float(near.max())) if near.size else (np.inf, -np.inf)
-    return _Seen(frame, size, errors, (int(valid.sum()), depth.size, *ends))
-
-
-def _spread(frames: Sequence[Frame], count: int) -> list[Frame]:
-    """Return so many frames, evenly spread."""
-    if len(frames) <= count:
-        return list(frames)
-    return [frames[int(at)] for at in np.linspace(0, len(frames) - 1, count)]
+    return _Seen(frame, size, pixels, errors, (int(valid.sum()), depth.size, *ends))
 
 
 def _splits(logs: Iterable[Log]) -> list[SplitCount]:

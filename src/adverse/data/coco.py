@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adverse.data import subsets
-from adverse.data.coco_truth import CocoFile, CocoImage, Key, category_names, read_coco, truth_by_image
-from adverse.data.files import absent, inside, read_json
+from adverse.data.coco_file import CocoFile, ImageEntry, Key, category_names, open_arrays, read_coco
+from adverse.data.coco_truth import truth_by_image
+from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 UNLISTED = "image files not in the annotations"
-GUESS_LIMIT_BYTES = 2**28
-"""Larger JSON files are not opened just to find out what they are, unless their name says it."""
 
 
 def looks_like(path: Path) -> dict[str, Any] | None:
@@ -60,14 +59,14 @@ def coco(
     categories = category_names(files)
     notes: Counter[str] = Counter()
     logs: list[Log] = []
-    used: dict[Path, set[Path]] = {}
+    used: dict[Path, set[str]] = {}
     for (kind, name, prefix), path, file in zip(parts, paths, files, strict=True):
         folder = _image_folder(root, _filled(images, name))
         sources = _sources(file, folder, path, policy, required=missing_sizes == "refuse")
-        used.setdefault(folder, set()).update(source.path for source in sources.values())
+        used.setdefault(folder, set()).update(str(source.path) for source in sources.values())
         logs += _logs(file, sources, categories, kind, prefix, notes)
     for folder, listed in used.items():
-        notes[UNLISTED] += sum(path not in listed for path in _image_files(folder))
+        notes[UNLISTED] += sum(str(path) not in listed for path in _image_files(folder))
     if not logs:
         raise DataError(
             "the data set has no images",
@@ -87,10 +86,10 @@ def _logs(
     prefix: str,
     notes: Counter[str],
 ) -> Iterator[Log]:
-    def size_of(image: CocoImage) -> Size:
+    def size_of(image: ImageEntry) -> Size:
         return sources[image.id].measure()
 
-    truths = truth_by_image(file, categories, size_of, notes)
+    truths = truth_by_image(file, file.images, categories, size_of, notes)
     names = [_stem(image.file_name) for image in file.images]
     if len(set(names)) < len(names):  # a.jpg and a.png: then every id keeps its ending
         names = [image.file_name for image in file.images]
@@ -125,13 +124,11 @@ def _sources(
 
 def _first_image(file: Path) -> dict[str, Any] | None:
     """Return the first entry of images, if the file is ground truth with boxes."""
-    if file.stat().st_size > GUESS_LIMIT_BYTES:
-        return None
     try:
-        data = read_json(file, "annotation")
-        images, annotations = data["images"], data["annotations"]
-        boxes = "categories" in data and (not annotations or "bbox" in annotations[0])
-        return dict(images[0]) if boxes and "file_name" in images[0] else None
+        arrays = open_arrays(file)
+        image, annotation = arrays.first("images"), arrays.first("annotations")
+        boxes = "categories" in arrays.outline() and (annotation is None or "bbox" in annotation)
+        return dict(image) if boxes and "file_name" in image else None
     except (AdverseError, TypeError, ValueError, LookupError):
         return None
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from adverse.data import coco, codecs
-from adverse.data.coco_truth import CocoImage
-from adverse.data.files import absent, inside, read_bytes, read_json, read_model
+from adverse.data.coco_file import CocoImage, Outline, entries, open_arrays
+from adverse.data.files import absent, inside, read_bytes, validated
 from adverse.data.images import DEFAULT_POLICY, MAX_MEGAPIXELS, ImageFile, ImagePolicy
 from adverse.data.truth import AnnotatedObject, Truths
 from adverse.errors import AdverseError, DataError
@@ -58,7 +58,7 @@ def coco_panoptic(
     relative to root. A frame's id is its file name without the ending. Everything is the test split.
     """
     path = root / annotations
-    file = read_model(path, "annotation", _Panoptic)
+    file = _read(path)
     names = {entry.id: entry.name for entry in file.categories}
     things = {entry.id for entry in file.categories if entry.isthing}
     truths = Truths(tuple(names[key] for key in sorted(things)), Counter())
@@ -181,18 +181,26 @@ class _Category(BaseModel):
     isthing: int | bool
 
 
-class _Panoptic(BaseModel):
+class _Panoptic(NamedTuple):
     images: list[CocoImage]
     annotations: list[_Annotation]
     categories: list[_Category]
 
 
+def _read(path: Path) -> _Panoptic:
+    arrays = open_arrays(path)
+    validated(arrays.outline(), path, "annotation", Outline)
+    return _Panoptic(
+        list(entries(arrays, path, "images", CocoImage)),
+        list(entries(arrays, path, "annotations", _Annotation)),
+        list(entries(arrays, path, "categories", _Category)),
+    )
+
+
 def _guessed(file: Path, root: Path) -> dict[str, Any] | None:
-    if file.stat().st_size > coco.GUESS_LIMIT_BYTES:
-        return None
     try:
-        data = read_json(file, "annotation")
-        first, image = data["annotations"][0], str(data["images"][0]["file_name"])
+        arrays = open_arrays(file)
+        first, image = arrays.first("annotations"), str(arrays.first("images")["file_name"])
         mask = str(first["file_name"])
         if "segments_info" not in first:
             return None

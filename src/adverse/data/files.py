@@ -5,6 +5,7 @@ Every path that data names is kept inside its folder, and every error names the 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +15,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from adverse import content
 from adverse.errors import DataError
+from adverse.plain_files import read_plain
 from adverse.strict_json import parse_json
 
 PICTURES = ("image", "depth", "label")
 PIXELS = ", what the pixel limit needs uncompressed"
 TEXT_LIMIT_BYTES = 2**28
 """Far above any list or label file; more than that is something else."""
+JSON_LIMIT_BYTES = 2**26
+"""The largest JSON file that is held in memory as a tree, which takes 10 to 70 times its bytes."""
 
 
 def read_bytes(path: Path, *, what: str, limit: int | None = None) -> bytes:
@@ -56,7 +60,7 @@ def _read(path: Path, what: str, limit: int | None) -> bytes:
                 if what in PICTURES
                 else "Find out what is in it, or take the file out.",
             )
-        return path.read_bytes()
+        return read_plain(path)
     except OSError as error:
         raise DataError(
             f"the {what} file cannot be read",
@@ -120,9 +124,15 @@ def inside(root: Path, relative: str, *, where: str) -> Path:
             wanted="a path the file system accepts",
             fix="Rename the file and its entry.",
         ) from error
-    if not target.is_relative_to(root.resolve()):
+    if not target.is_relative_to(_resolved(root)):
         raise _leaves("the path leaves its folder through a symlink", relative, where)
     return full
+
+
+@functools.lru_cache(maxsize=64)
+def _resolved(root: Path) -> Path:
+    """Return a folder without symlinks; looked up once, as thousands of its files are asked for."""
+    return root.resolve()
 
 
 def _leaves(what: str, relative: str, where: str) -> DataError:
@@ -143,24 +153,33 @@ T = TypeVar("T")
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Read a JSON file, `what` saying in errors what kind of file it is."""
-    return parse_json(read_bytes(path, what=what), path, what)
+    """Read a JSON file, `what` saying in errors what kind of file it is; large ones have `json_arrays`."""
+    return parse_json(read_bytes(path, what=what, limit=JSON_LIMIT_BYTES), path, what)
 
 
 def read_model(path: Path, what: str, model: type[T]) -> T:
     """Read a JSON file into a pydantic model; errors name the field: `annotations[17].bbox`."""
-    data = read_json(path, what)
+    return validated(read_json(path, what), path, what, model)
+
+
+def validated(
+    data: Any, path: Path, what: str, model: type[T], *, array: str | None = None, first: int = 0
+) -> T:
+    """Return the data of a JSON file as a model; it may be the elements of an array, from number `first`."""
     try:
         return TypeAdapter(model).validate_python(data, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        missing = first["type"] == "missing"
+        wrong = error.errors(include_url=False)[0]
+        missing = wrong["type"] == "missing"
+        loc = wrong["loc"]
+        if array is not None:
+            loc = (array, first + int(loc[0]), *loc[1:])
         raise DataError(
             f"the {what} file has a field that is {'missing' if missing else 'wrong'}",
-            where=f"{path}, field {_field(first['loc'])}",
-            got="nothing" if missing else _shown(first["input"]),
-            wanted="a value" if missing else first["msg"],
-            fix=f"{'Add' if missing else 'Correct'} the field ({error.error_count()} problem(s) in all).",
+            where=f"{path}, field {_field(loc)}",
+            got="nothing" if missing else _shown(wrong["input"]),
+            wanted="a value" if missing else wrong["msg"],
+            fix=f"{'Add' if missing else 'Correct'} the field ({error.error_count()} problem(s) like it).",
         ) from error
 
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from adverse.data import rig, subsets
-from adverse.data.coco_truth import CocoImage, ImageTruth, Key, category_names, read_coco, truth_by_image
+from adverse.data.coco_file import ImageEntry, Key, category_names, read_coco
+from adverse.data.coco_truth import ImageTruth, truth_by_image
 from adverse.data.depth import DepthFile, Resample
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
@@ -98,7 +99,7 @@ class _Known:
 
     path: Path
     categories: tuple[str, ...]
-    images: dict[Path, CocoImage]
+    images: dict[Path, ImageEntry]
     truths: dict[Key, ImageTruth]
 
 
@@ -204,7 +205,7 @@ def _read_truth(
         notes["no truth file"] += 1
         return None
     coco = read_coco(path)
-    images: dict[Path, CocoImage] = {}
+    images: dict[Path, ImageEntry] = {}
     for at, image in enumerate(coco.images):
         full = inside(root, image.file_name, where=f"{path}, field images[{at}].file_name")
         if any(full.is_relative_to(base) for base in bases):
@@ -212,12 +213,12 @@ def _read_truth(
     notes["images of the truth file outside the splits"] += len(coco.images) - len(images)
     paths = {image.id: full for full, image in images.items()}
 
-    def size_of(image: CocoImage) -> Size:
+    def size_of(image: ImageEntry) -> Size:
         return ImageFile(paths[image.id], policy, image.size).measure()
 
     categories = category_names([coco])
-    used = coco.model_copy(update={"images": list(images.values())})
-    return _Known(path, categories, images, truth_by_image(used, categories, size_of, notes))
+    truths = truth_by_image(coco, list(images.values()), categories, size_of, notes)
+    return _Known(path, categories, images, truths)
 
 
 def _base(root: Path, kind: Split, name: str | None) -> Path:

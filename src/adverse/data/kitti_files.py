@@ -275,6 +275,11 @@ LIMITS: dict[Difficulty, tuple[float, int, float]] = {
 """Of the devkit: least height in pixels, most occlusion (0 visible, 1 partly, 2 largely), most truncation."""
 
 
+OCCLUDED = {0.0: "no", 1.0: "partly", 2.0: "largely"}
+TRUNCATED = ((0.0, "no"), (0.15, "up to 15 %"), (0.3, "15 to 30 %"), (0.5, "30 to 50 %"))
+OUTSIDE = "more than 50 %"
+
+
 @dataclass(frozen=True)
 class KittiLabel:
     """One label line."""
@@ -285,6 +290,13 @@ class KittiLabel:
     occlusion: float
     box: Box
     position_m: Point
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """How much of the object is hidden or outside of the image, in the devkit's steps."""
+        truncated = next((words for most, words in TRUNCATED if self.truncation <= most), OUTSIDE)
+        hidden = OCCLUDED.get(self.occlusion)
+        return {"truncated": truncated, **({"occluded": hidden} if hidden else {})}
 
     def beyond(self, difficulty: Difficulty) -> bool:
         """Return whether the object is too small, occluded or truncated to count at a difficulty."""
@@ -339,7 +351,7 @@ def objects_of(
             continue
         label = renamed(row.kind, class_map)
         where_m = place(row.position_m) if place else None
-        yield AnnotatedObject(label, row.box, row.where, row.beyond(difficulty), where_m)
+        yield AnnotatedObject(label, row.box, row.where, row.beyond(difficulty), where_m, row.attributes)
         beside = renamed(NEIGHBOURS.get(row.kind, row.kind), class_map)
         if beside != label and beside in categories:
             yield AnnotatedObject(beside, row.box, row.where, ignore=True, position_m=where_m)

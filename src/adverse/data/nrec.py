@@ -223,7 +223,13 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
             place=place,
         )
         people.append(
-            AnnotatedObject(PERSON, (x0, y0, x1, y1), element.where, ignore=not COUNTS[subset](seen))
+            AnnotatedObject(
+                PERSON,
+                (x0, y0, x1, y1),
+                element.where,
+                ignore=not COUNTS[subset](seen),
+                attributes={"occluded": seen.hidden},
+            )
         )
     return people
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from adverse.data.attributes import told_attributes
 from adverse.data.coco_truth import IGNORED, NEGATIVE, PARTLY_OUTSIDE, ROUNDING_PX, ImageTruth
 from adverse.data.images import ImageFile
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
@@ -30,6 +31,7 @@ class AnnotatedObject:
     where: str
     ignore: bool = False
     position_m: tuple[float, float, float] | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Truths:
             ignore=np.array([thing.ignore for thing in objects], np.bool_),
             ids=np.array([next(self.ids) for _ in objects], np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
+            attributes=told_attributes([thing.attributes for thing in objects]),
         )
         self.notes[IGNORED] += int(truth.ignore.sum())
         try:

@@ -56,6 +56,7 @@ PIXEL_CLASSES = dict(
 )
 """What the ids of VOC's label maps mean; 255, void, is not evaluated."""
 DIFFICULT = "objects marked difficult"
+UNSPECIFIED = "Unspecified"
 UNLISTED = "image files without an annotation"
 
 
@@ -149,6 +150,14 @@ def is_difficult(element: Element) -> bool:
     return flag is not None and flag.flag()
 
 
+def _attributes(element: Element) -> dict[str, str]:
+    """Return whether an <object> is occluded and truncated, and its pose, where the file says."""
+    flags = {name: element.find(name) for name in ("occluded", "truncated")}
+    words = {name: "yes" if flag.flag() else "no" for name, flag in flags.items() if flag is not None}
+    pose = element.find("pose")
+    return words | ({} if pose is None or pose.text in ("", UNSPECIFIED) else {"pose": pose.text})
+
+
 def object_name(element: Element) -> str:
     """Return the class of an <object>."""
     name = element.get("name")
@@ -166,7 +175,12 @@ def _parsed(path: Path, difficult: str, class_map: dict[str, str], notes: Counte
         name = object_name(element)
         names.add(name)
         ignore = hard and difficult == "ignore"
-        objects.append(AnnotatedObject(renamed(name, class_map), voc_box(element), element.where, ignore))
+        attributes = _attributes(element)
+        objects.append(
+            AnnotatedObject(
+                renamed(name, class_map), voc_box(element), element.where, ignore, attributes=attributes
+            )
+        )
     return _Parsed(size_of(top), objects, names)
 
 

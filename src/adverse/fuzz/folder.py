@@ -9,7 +9,8 @@ bases/          by base frame: what SUTs said un-mutated; image and truth where 
 failures/       by recipe: mutated image, truth, recipe, what SUTs said
 results/        tables, curves, tests.csv; a pure function of the log
 times.jsonl     how long things took; the one thing that is different each time
-votes           what reviewers said
+votes           what reviewers said; votes.json seals what was acknowledged of it
+seals.json      the hashes of results and page, and the state of the campaign they were made from
 logs/           what SUTs printed
 """
 
@@ -28,12 +29,13 @@ from adverse.fuzz.job import FuzzRecords, Row
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.journal import Journal
 from adverse.store.owned_folder import OwnedFolder
+from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, write_derived
 
 VERSION = "fuzz-2"
 """Changes whenever the same campaign would find something else."""
 FINISHED = ("complete", "saturated")
 OURS = {
-    ".": r"manifest\.json|study\.yaml|log|times\.jsonl|file-hashes\.json|fuzz\.html",
+    ".": r"(manifest|seals)\.json|study\.yaml|log|times\.jsonl|fuzz\.html",
     "suts": r"said-[0-9a-f]{12}\.json",
     "results": r"(counts|discovery|guided|overlap|refusals|review|tests|times)\.(csv|json|svg)",
     "logs": r"worker-\d+\.log",
@@ -133,6 +135,28 @@ class CampaignFolder(OwnedFolder):
         self.times = path / "times.jsonl"
         self.votes = path / "votes"
         self._files: dict[str, tuple[int, str]] | None = None
+
+    @property
+    def recomputed_by(self) -> str:
+        """The command that computes results again from what the folder holds."""
+        return f"adverse fuzz report {self.path}"
+
+    def seal(self) -> None:
+        """Seal what a finished campaign wrote bit by bit; drop what was computed from an earlier state."""
+        state = self.state(self.read_manifest())
+        drop_of_other_states(self, state)
+        written = (self.study, self.log, self.times, *sorted(self.logs.glob("*")))
+        seal_as_is(self, state, written)
+        mark_pages(self, older=False)
+
+    def state(self, manifest: Mapping[str, Any]) -> str:
+        """Return the hash of what results are made from, which they are sealed with."""
+        return digest(json.dumps([manifest.get(key) for key in ("key", "guided", "results", "asked")]))
+
+    def write_derived(self, files: Mapping[str, bytes]) -> list[Path]:
+        """Write files computed from the campaign, by path below its folder, and seal them."""
+        write_derived(self, self.state(self.read_manifest()), files)
+        return [self.path / name for name in files]
 
     def own_files(self) -> dict[str, str]:
         """Return the names of the files that adverse writes; not the votes, which people gave."""

@@ -98,3 +98,5 @@ class FuzzRecords:
     files: Mapping[str, bytes]
     """What is worth keeping, by path below the campaign's folder."""
     times: Sequence[Row] = field(default_factory=list)
+    files_read: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The hash of each file that code has read by itself, by its path, by whose code it was."""

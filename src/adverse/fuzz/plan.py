@@ -15,14 +15,13 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from adverse import plugins, semantic
-from adverse.content import digest
+from adverse.content import content_hashes, digest
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.fuzz.folder import VERSION
 from adverse.fuzz.job import Before, FuzzJob
 from adverse.fuzz.scoring import Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, Options
-from adverse.store.owned_folder import FileHashes
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded
@@ -62,9 +61,7 @@ class CampaignPlan:
         return {kind: changed.get(kind, ()) for kind in self.mutations}
 
 
-def plan_campaign(
-    file: StudyFile, *, seed: int | None = None, hashes: FileHashes | None = None
-) -> CampaignPlan:
+def plan_campaign(file: StudyFile, *, seed: int | None = None) -> CampaignPlan:
     """Work a study out as a campaign, or say what it lacks."""
     study, section = file.study, file.study.fuzz
     seed = study.seed if seed is None else seed
@@ -89,7 +86,7 @@ def plan_campaign(
     judged = _judged_as(file, dataset)
     study_job = job_of(file, judged, (), suts)
     meaning = replace(dataset, logs=(), annotations=())
-    inputs = (hashes or FileHashes()).of(source.path for frame in frames for source in _sources(frame))
+    inputs = content_hashes(source.path for frame in frames for source in _sources(frame))
     job = FuzzJob(study_job, meaning, frames, scorer, section.threshold, options, inputs)
     parts = [
         VERSION,

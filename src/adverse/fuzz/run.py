@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import adverse
-from adverse.content import Changed, ChangedError, user_cache
+from adverse.content import Changed, ChangedError, content_hashes, user_cache, what_happened
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
@@ -20,6 +20,8 @@ from adverse.fuzz.rounds import UNIT, Rounds
 from adverse.fuzz.worker import FuzzWork
 from adverse.semantic import Resources
 from adverse.store.durable import write_file
+from adverse.store.seals import mark_pages
+from adverse.study.basis import Basis, Owners
 from adverse.study.engines import Engine, Stop
 from adverse.study.run import RunWatcher
 from adverse.study.spec import StudyFile, to_yaml
@@ -58,11 +60,10 @@ def run_campaign(
 ) -> CampaignRun:
     """Run what is not done yet of a campaign, in its folder."""
     folder = CampaignFolder(out)
-    with folder.in_use(fresh=fresh, note=watch.note) as hashes:
-        campaign = plan_campaign(file, seed=seed, hashes=hashes)
-        hashes.remember()
+    with folder.in_use(fresh=fresh, note=watch.note):
+        campaign = plan_campaign(file, seed=seed)
         manifest = _begin(folder, campaign, guided=guided)
-        progress = _CampaignInProgress(folder, campaign, engine, watch, stop)
+        progress = _CampaignInProgress(folder, campaign, manifest, engine, watch, stop)
         status: Status = "interrupted"
         tests_made = 0
         try:
@@ -76,12 +77,11 @@ def run_campaign(
                 "results": rounds.digest(),
             }
             folder.write_manifest(manifest | facts | {"status": status, "asked": tests, "tests": tests_made})
+            folder.seal()
         except _InterruptedError:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
         except ChangedError as error:
             folder.write_manifest(manifest | {"status": "interrupted", "asked": tests})
-            hashes.forget(error.files)
-            hashes.remember()
             raise ChangedError(error.files, where=out) from error
     return CampaignRun(folder, status, tests_made)
 
@@ -90,8 +90,16 @@ class _CampaignInProgress:
     """A campaign under way in a folder."""
 
     def __init__(
-        self, folder: CampaignFolder, campaign: CampaignPlan, engine: Engine, watch: RunWatcher, stop: Stop
+        self,
+        folder: CampaignFolder,
+        campaign: CampaignPlan,
+        manifest: dict[str, Any],
+        engine: Engine,
+        watch: RunWatcher,
+        stop: Stop,
     ) -> None:
+        self.manifest = manifest
+        self.basis = Basis(manifest["files_read"])
         self.folder, self.campaign, self.engine = folder, campaign, engine
         self.watch, self.stop = watch, stop
         self.journal = folder.journal()
@@ -170,11 +178,21 @@ class _CampaignInProgress:
         for unit, result in self.engine.run(work, feed, watch=self.watch, stop=self.stop):
             if isinstance(result, Changed):
                 raise ChangedError(result.files)
+            self._rest_on(result.files_read)
             finished = self.folder.keep(self.journal, phase, unit.id, result)
             self.done[phase, unit.id] = finished
             self._advance(finished)
             yield finished
         raise _InterruptedError
+
+    def _rest_on(self, files: Owners) -> None:
+        """Write down which files code has read by itself, before a unit counts that rests on them."""
+        other = self.basis.other_files(files)
+        if other:
+            raise ChangedError(other)
+        if self.basis.add(files):
+            self.manifest["files_read"] = self.basis.files_in_order()
+            self.folder.write_manifest(self.manifest | {"status": "running"})
 
     def _advance(self, unit: FinishedUnit) -> None:
         """Tell how many more tests are done, never more than are wanted."""
@@ -256,6 +274,7 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
         "suts": {task.name: task.fingerprint for task in campaign.job.suts},
         "data": {"name": campaign.dataset.name, "frames": len(campaign.job.frames)},
         "pixel_classes": {str(k): v for k, v in campaign.job.study.pixel_classes.items()},
+        "files_read": {},
     }
     if folder.manifest.exists():
         before = folder.read_manifest()
@@ -270,6 +289,18 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
                 got=f"a campaign of {before.get('study')!r} that differs in {difference}",
                 fix="Give another --out, or discard its results with --fresh.",
             )
+        manifest["files_read"] = before.get("files_read", {})
+        read = {Path(path): sha for hashes in manifest["files_read"].values() for path, sha in hashes.items()}
+        now = content_hashes(read)
+        changed = [f"{path} {what_happened(now[path])}" for path in read if now[path] != read[path]]
+        if changed:
+            raise StoreError(
+                "the folder holds a campaign with other files, which its SUTs or plug-ins read",
+                where=str(folder.path),
+                got="; ".join(changed),
+                fix="Put them back, give another --out, or discard its results with --fresh.",
+            )
+    mark_pages(folder, older=True)
     write_file(folder.study, to_yaml(study).encode())
     folder.write_manifest(manifest | {"status": "running"})
     return manifest

@@ -16,7 +16,7 @@ from adverse.fuzz.job import FuzzJob
 from adverse.fuzz.scoring import COMPAT_IGNORED, Judge, Score, judge_of, score_boxes
 from adverse.semantic import Scene
 from adverse.study.loaded_sut import LoadedSut
-from adverse.study.stages import Avoid, Stage
+from adverse.study.stages import Stage
 from adverse.study.sut_queue import AnswerOrFault, ask_batch, asking_stage
 from adverse.types import Detections, LabelMap
 
@@ -49,20 +49,19 @@ class ScoredSut:
             self.compat = published if COMPAT_IGNORED & set(classes.values()) else None
 
     def ask(
-        self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None], avoid: Avoid
+        self, scenes: Sequence[Scene], settings: Sequence[str], tell: Callable[[Stage], None]
     ) -> Iterator[tuple[SceneScore, float]]:
         """Yield what the SUT says about each scene, and the seconds it took, batch by batch.
 
         Raises IncompleteError when it cannot be asked: that is no answer, and must not be kept as one.
         """
         batch = self.loaded.task.batch
-        self.loaded.outage = None
+        self.loaded.begin()
         for start in range(0, len(scenes), batch):
             some = scenes[start : start + batch]
             stage = asking_stage(self.loaded, some[0].id, settings[start])
             began = time.perf_counter()
-            fatal = avoid.attempts.get((self.loaded.index, some[0].id, settings[start]))
-            replies = ask_batch(self.loaded, [scene.image for scene in some], stage, tell, fatal=fatal)
+            replies = ask_batch(self.loaded, [scene.image for scene in some], stage, tell)
             if self.loaded.outage is not None:
                 raise _unreachable(self.loaded.outage)
             each_s = (time.perf_counter() - began) / len(some)

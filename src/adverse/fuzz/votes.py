@@ -6,6 +6,8 @@ A vote is kept before it is acknowledged. The last vote of a reviewer on a failu
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +21,9 @@ from adverse.errors import StoreError
 from adverse.fuzz.outcome import CampaignOutcome, Case
 from adverse.fuzz.scoring import BINS
 from adverse.seeds import generator
+from adverse.store.durable import write_file
 from adverse.store.journal import Journal
+from adverse.store.seal_list import digest_of
 
 Says = Literal["true", "false", "unsure"]
 SAYS: tuple[Says, ...] = get_args(Says)
@@ -40,9 +44,49 @@ class Votes(Journal[Vote]):
 
     what = "file of votes"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, mend: bool = True) -> None:
+        """Read them, or raise where votes that were acknowledged are not what they were."""
         super().__init__(path)
-        self.mend()
+        self.seal = path.with_name(f"{path.name}.json")
+        self._refuse_changed()
+        if mend:
+            self.mend()
+
+    def append(self, entry: Vote) -> None:
+        """Add a vote, and seal all there are; both are on the disk before this returns."""
+        super().append(entry)
+        data = self.path.read_bytes()
+        facts = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        write_file(self.seal, json.dumps(facts | {"digest": digest_of(facts)}).encode() + b"\n")
+
+    def _refuse_changed(self) -> None:
+        """Raise unless the file begins as it was sealed; a vote that was not sealed any more may follow."""
+        data = self.path.read_bytes() if self.path.exists() else b""
+        if not self.seal.exists() and not self.seal.is_symlink() and not self.path.is_symlink():
+            if len(self.entries) <= 1:  # the first vote was given, and its seal never written
+                return
+            raise self._changed(self.seal, "no such file")
+        try:
+            raw = self.seal.read_bytes()
+            facts = {key: value for key, value in json.loads(raw).items() if key != "digest"}
+            whole = raw == json.dumps(facts | {"digest": digest_of(facts)}).encode() + b"\n"
+            begin = data[: facts["bytes"]]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._changed(self.seal, "another file") from error
+        if not whole or self.seal.is_symlink():
+            raise self._changed(self.seal, "another file")
+        found = hashlib.sha256(begin).hexdigest()
+        if len(begin) != facts["bytes"] or found != facts["sha256"] or self.path.is_symlink():
+            raise self._changed(self.path, f"{len(data)} bytes, sha256 of the first {len(begin)} {found}")
+
+    def _changed(self, path: Path, got: str) -> StoreError:
+        return StoreError(
+            "the votes were changed after they were given",
+            where=str(path),
+            got=got,
+            wanted="what was sealed with the last vote",
+            fix=f"Restore {self.path.name} and {self.seal.name} from a copy.",
+        )
 
     def parse(self, data: Any) -> Vote:
         """Return the vote that a line holds."""

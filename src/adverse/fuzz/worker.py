@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,9 @@ from adverse.fuzz.scoring import INCONSISTENT, drop_of
 from adverse.plugins import Registry
 from adverse.seeds import generator
 from adverse.semantic import Cell, Mutated, Recipe, Rejected, Resources, Scene, apply, propose, scene_of
+from adverse.study.attempts import AttemptLog
 from adverse.study.job import SutTask
-from adverse.study.stages import NOTHING_TO_AVOID, Avoid, Stage
+from adverse.study.stages import MUTATING, NOTHING_TO_AVOID, Avoid, Stage
 from adverse.study.worker import Worker
 
 ROOM_BYTES = 256 * 2**20
@@ -125,9 +126,17 @@ class FuzzWork:
         """The SUTs of the study."""
         return self.job.suts
 
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> FuzzWorker:
+    def worker(
+        self,
+        tell: Callable[[Stage], None],
+        *,
+        memory_limit_mb: int | None = None,
+        attempts: AttemptLog | None = None,
+    ) -> FuzzWorker:
         """Return what does units in the process that this is called in."""
-        return FuzzWorker(self.job, tell, registry=self.registry, memory_limit_mb=memory_limit_mb)
+        return FuzzWorker(
+            self.job, tell, registry=self.registry, memory_limit_mb=memory_limit_mb, attempts=attempts
+        )
 
 
 class FuzzWorker:
@@ -140,10 +149,13 @@ class FuzzWorker:
         *,
         registry: Registry | None = None,
         memory_limit_mb: int | None = None,
+        attempts: AttemptLog | None = None,
     ) -> None:
         self.job = job
         self.tell = tell
-        self.worker = Worker(job.study, tell, registry=registry, memory_limit_mb=memory_limit_mb)
+        self.worker = Worker(
+            job.study, tell, registry=registry, memory_limit_mb=memory_limit_mb, attempts=attempts
+        )
         self.scenes = Scenes(job, tell)
         self._scored: dict[tuple[int, bool], ScoredSut] = {}
 
@@ -155,7 +167,11 @@ class FuzzWorker:
         avoid: Avoid = NOTHING_TO_AVOID,
     ) -> FuzzRecords | Changed:
         """Return the records of a unit; `isolate` names the SUTs to run in a process of their own."""
-        return self.worker.unless_changed(lambda: self._records(unit, isolate, avoid))
+        done = self.worker.unless_changed(lambda: self._records(unit, isolate, avoid))
+        if isinstance(done, Changed):
+            return done
+        read = self.worker.files_read(set(range(len(self.job.suts))), mutated=False)
+        return replace(done, files_read=read)
 
     def _records(self, unit: BaseUnit | TestUnit, isolate: frozenset[int], avoid: Avoid) -> FuzzRecords:
         suts = [self._scored_sut(index, alone=index in isolate) for index in range(len(self.job.suts))]
@@ -193,7 +209,7 @@ class FuzzWorker:
             files[names_file(name)] = json.dumps({"sut": name, "names": names}, indent=1).encode()
             settings = ["un-mutated"] * len(usable)
             for place, (scored, _) in zip(
-                usable, sut.ask(list(usable.values()), settings, self.tell, avoid), strict=True
+                usable, sut.ask(list(usable.values()), settings, self.tell), strict=True
             ):
                 scores[place][name] = _scores(scored)
                 if scored.answer is not None:
@@ -220,7 +236,7 @@ class FuzzWorker:
         settings = [f"{attempt.arm.mutation}, draw {attempt.draw}" for attempt in shown]
         for sut in suts:
             name = sut.loaded.task.name
-            for place, (answer, each_s) in enumerate(sut.ask(scenes, settings, self.tell, avoid)):
+            for place, (answer, each_s) in enumerate(sut.ask(scenes, settings, self.tell)):
                 scored[shown[place].draw][name] = answer
                 times[place][f"sut {name}"] = each_s
         rows, files = [], {}
@@ -245,10 +261,10 @@ class FuzzWorker:
         for turn in range(len(unit.bases)):
             place = unit.bases[(draw + turn) % len(unit.bases)]
             scene = self.scenes.get(place, avoid)
-            if isinstance(scene, str) or avoid.covers(scene.id, arm.mutation):
+            if isinstance(scene, str) or avoid.reason(scene.id, arm.mutation) is not None:
                 refused["base frame that cannot be used"] += 1
                 continue
-            self.tell(Stage("mutating", scene.id, arm.mutation))
+            self.tell(Stage(MUTATING, scene.id, arm.mutation))
             recipe = self._proposed(scene, arm, rng, refused)
             if recipe is None:
                 continue

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import DataError, suggestion
 from adverse.humans.thresholds import Kind
+from adverse.plain_files import read_plain
 from adverse.visual import BACKENDS, Backend
 
 COLUMNS = ("participant", "image", "transformation", "dv", "backend", "answer", "truth")
@@ -98,7 +99,7 @@ def judgments_of(rows: Iterable[Row]) -> Judgments:
 def read_judgments(path: Path) -> Judgments:
     """Read a CSV file of answers, or raise DataError naming the row, the column and what is wrong there."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_plain(path).decode("utf-8-sig")
     except OSError as error:
         raise DataError(
             "the answers cannot be read",

@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -52,13 +51,7 @@ class Records:
 
     def add(self, record: Record) -> None:
         """Write a line and wait until it is on the disk; where that fails, nothing of it stays behind."""
-        before = self.path.stat().st_size if self.path.exists() else 0
-        try:
-            append_line(self.path, _line(record))
-        except BaseException:
-            with storage_errors(self.path):
-                os.truncate(self.path, before)  # else the next line would be added to half of this one
-            raise
+        append_line(self.path, _line(record))
 
     def replace(self, records: Iterable[Record]) -> None:
         """Write the file anew."""

@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -24,11 +23,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from adverse.errors import AdverseError, IncompleteError, LockedError, StoreError
+from adverse.errors import AdverseError, LockedError, StoreError
 from adverse.humans.experiment import Experiment
 from adverse.humans.records import Answer, Participant, Records, State, without
 from adverse.humans.study_file import HumanStudyFile
-from adverse.serving import Door, assets, json_answer, open_door, templates_of
+from adverse.serving import Door, assets, form_fields, json_answer, open_door, templates_of
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.owned_folder import locked
 from adverse.text import shown
@@ -79,9 +78,9 @@ class _Pages:
 
     async def join(self, request: Request) -> Response:
         """Let somebody in who agreed to the text as it is now."""
-        agreed = parse_qs((await request.body()).decode(errors="replace")).get("consent", [])
+        agreed = (await form_fields(request)).get("consent")
         answer = RedirectResponse("/", status_code=303)
-        if agreed == [self.study.consent.version]:
+        if agreed == self.study.consent.version:
             before = request.cookies.get(self.cookie, "")
             secret = await run_in_threadpool(self.experiment.join, before)
             answer.set_cookie(self.cookie, secret, max_age=LONG_S, httponly=True, samesite="strict")
@@ -145,7 +144,7 @@ class _Pages:
                 raise HTTPException(400, "That is not JSON.") from None
             try:
                 return await run_in_threadpool(work, person, message if isinstance(message, dict) else {})
-            except (IncompleteError, StoreError) as error:
+            except StoreError as error:  # a full disk is told by the server itself, with 507
                 print(f"{request.url.path}: {error}", file=sys.stderr)  # noqa: T201
                 raise HTTPException(503, "The answer cannot be saved at the moment.") from error
 

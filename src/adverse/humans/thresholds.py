@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, cast, get_args
 
 from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
+from adverse.plain_files import read_plain
 from adverse.strict_json import parse_json
 from adverse.visual import BACKENDS, Backend
 
@@ -196,7 +197,7 @@ def _from_file(path: Path, transformation: str, kind: Kind, where: str) -> Thres
 def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, Any]]:
     """Read the thresholds of an estimates file as plain data, or raise StudyError."""
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path)
     except OSError as error:
         raise StudyError(
             "the threshold is neither a number, nor 'published', nor a readable file",

@@ -2,7 +2,8 @@
 
     OUT/annotations.json          images, annotations and categories of the test frames
     OUT/SUT/SETTING.json          [{"image_id", "category_id", "bbox": [x, y, width, height], "score"}, ...]
-    OUT/index.json                the files, with the images that a SUT failed on or that could not be used
+    OUT/index.json                the files, with the images that a SUT failed on or that could not be used;
+                                  their sha256, and the state of the run that they are of
 
 Images that could not be used under any setting are left out of the truth. The `predictions` adapter reads
 results back: path: OUT/SUT/{mutation}.json, annotations: OUT/annotations.json.
@@ -18,10 +19,14 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from adverse.errors import StudyError, suggestion
+from adverse.content import file_sha256
+from adverse.errors import AdverseError, StoreError, StudyError, suggestion
 from adverse.store.durable import storage_errors, write_file
-from adverse.store.owned_folder import claim, delete_ours
+from adverse.store.owned_folder import MARK, claim, delete_ours
 from adverse.store.read import Store, finished
+from adverse.store.seal_list import digest_of
+from adverse.store.seals import changed, hash_inside
+from adverse.store.verify import Verification, added
 
 ANNOTATIONS, INDEX = "annotations.json", "index.json"
 KIND = "folder of COCO results"
@@ -49,7 +54,7 @@ def export_coco(
     run: Path, out: Path, *, suts: Sequence[str] = (), settings: Sequence[str] = ()
 ) -> list[Written]:
     """Write the test frames of a run below `out`: some SUTs and settings, or all of them."""
-    store = finished(run, results=False)
+    store = finished(run)
     _check(store, run)
     chosen = _chosen("SUT", suts, store.suts), _chosen("setting", settings, list(store.groups))
     frames = pq.read_table(store.folder.frames).to_pylist()
@@ -62,8 +67,37 @@ def export_coco(
         {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
     )
     _write(out / ANNOTATIONS, _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable))
-    _write(out / INDEX, {"run": store.run.name, "results": [results._asdict() for results in written]})
+    files = [ANNOTATIONS, *(results.file for results in written)]
+    index = {
+        "run": store.run.name,
+        "state": store.state,
+        "results": [results._asdict() for results in written],
+        "files": {file: file_sha256(out / file) for file in files},
+    }
+    _write(out / INDEX, index | {"digest": digest_of(index)})
     return written
+
+
+def verify_export(out: Path) -> Verification:
+    """Check that an export is as it was written, and name the run's state that it is of."""
+    again = "Have it made again: adverse export RUN OUT."
+    path = out / INDEX
+    try:
+        raw = path.read_bytes()
+        index = json.loads(raw)
+        body = {key: value for key, value in index.items() if key != "digest"}
+        files = {out / str(file): str(sha256) for file, sha256 in index["files"].items()}
+        if index["digest"] != digest_of(body) or raw != json.dumps(index).encode() or path.is_symlink():
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Verification(1, (StoreError("the list of files was changed", where=str(path), fix=again),))
+    hashes = {file: hash_inside(out, file) for file in files}
+    problems: list[AdverseError] = [
+        changed(file, hashes[file], sha256, again) for file, sha256 in files.items() if hashes[file] != sha256
+    ]
+    known = {*files, path, out / MARK}
+    problems += added((out,), known)
+    return Verification(len(files) + 1, tuple(problems), (f"an export of state {index['state']}",))
 
 
 def _start_over(out: Path) -> None:

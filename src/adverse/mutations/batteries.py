@@ -2,7 +2,7 @@
 
 `riot-2018` is Table IV of Pezzementi et al. 2018, and `field-2021` the mutations of Pezzementi et al. 2021,
 which also says which ones are severe. `coco-c` and `coco-c-holdout` are the corruptions of Michaelis et al.
-2019, `reliability-2022` the transformations of Hu et al. 2022. `weather` is ours.
+2019, `reliability-2022` the transformations of Hu et al. 2022. `demo` and `weather` are ours.
 """
 
 from __future__ import annotations
@@ -108,6 +108,18 @@ def _weather() -> Iterator[Step]:
     yield from _each("low_light", stops=(4, 6, 8))
 
 
+def _demo() -> Iterator[Step]:
+    """Yield what everybody has seen a camera do."""
+    for focus_m in (5, 1):
+        yield Step("defocus", {"focus_m": focus_m, "kappa": 2.8})
+    yield from _each("haze", visibility_m=HAZE_M[1:])
+    yield from _each("gaussian_blur", sigma_px=(2,))
+    yield from _each("salt_pepper", fraction=(0.02,))
+    yield from _each("low_light", stops=(6,))
+    yield from _each("channel_dropout", channel=("G",))
+    yield from _each("lens_mud", coverage=(0.1,))
+
+
 def _first_look() -> Iterator[Step]:
     yield from _each("gaussian_blur", sigma_px=(1.5, 3))
     yield from _each("brightness", scale=(0.5, 2))
@@ -131,6 +143,7 @@ def _battery(steps: Iterator[Step]) -> tuple[tuple[str, Group], ...]:
 BATTERIES: Mapping[str, tuple[tuple[str, Group], ...]] = {
     "coco-c": _battery(_corruptions(CORRUPTIONS)),
     "coco-c-holdout": _battery(_corruptions(HOLDOUT)),
+    "demo": _battery(_demo()),
     "field-2021": _battery(_field_2021()),
     "first-look": _battery(_first_look()),
     "first-look-depth": _battery(_each("haze", visibility_m=HAZE_M)),

@@ -44,6 +44,10 @@ PLACE_PX = 1 / 64
 """The table from blur radius to layer has so many entries, more where they would be further apart than this:
 one pixel before the lens must not make the blur of all others coarser."""
 
+WIDEST_PX = 128.0
+"""The widest blur: a depth of 10 um asks for 100,000 px, and the time grows with the square of the radius. A
+pixel spread with this radius gives each neighbour 1e-5 of itself; more changes nothing one can see."""
+
 WIDE_PX = 32.0
 """From here on the variance of a sampled kernel grows with its radius squared."""
 
@@ -77,8 +81,8 @@ def defocus(
 
     Each pixel's kernel has unit weight, and what is spread beyond the border is lost
     (Pezzementi et al. 2018, eq. 3 and 4).
-    `kappa` is in pixel metres; `camera_constant` makes it from a lens and a sensor. A radius beyond the
-    longer side of the image counts as that side: such a pixel is spread over all of it either way.
+    `kappa` is in pixel metres; `camera_constant` makes it from a lens and a sensor. A radius beyond
+    `WIDEST_PX`, or beyond the longer side of the image, counts as that: such a pixel is gone either way.
 
     >>> near_and_far = np.array([[1.0, np.inf]], np.float32)
     >>> defocus(np.array([[0, 200]], np.uint8), depth_m=near_and_far, focus_m=1.0, kappa=1.0)
@@ -131,8 +135,8 @@ def camera_constant(*, focal_m: float, f_number: float, pixel_m: float) -> float
 
 
 def _radius_within(source: Image, radius: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the radii, none above the longer side of the image; a depth of 10 um asks for 100,000 px."""
-    return np.minimum(radius, np.float32(max(source.shape[:2])), out=radius)
+    """Return the radii, none above the longer side of the image, nor above the widest that is made."""
+    return np.minimum(radius, np.float32(min(max(source.shape[:2]), WIDEST_PX)), out=radius)
 
 
 def _empty_sums(source: Image) -> NDArray[np.float32]:

@@ -119,7 +119,7 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
             group,
             coherent=coherent == LOG,
         )
-        for chosen in _sweep(plugin, options)
+        for chosen in _sweep(plugin, options, f"{where}.{name}")
     ]
 
 
@@ -345,8 +345,17 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(node)
 
 
-def _sweep(plugin: Plugin, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _sweep(plugin: Plugin, options: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
     """Yield every combination of the listed values; a list that IS a value (a colour) is not a sweep."""
+    for name, value in options.items():
+        if value == [] and not _is_value(plugin.options.get(name), value):
+            raise StudyError(
+                f"{plugin.name} is swept over an empty list, so nothing would run",
+                where=f"{where}.{name}",
+                got=f"{name}: []",
+                wanted="a value, or a list of at least one",
+                fix=f"Give {name} a value, or drop {plugin.name}.",
+            )
     choices = [
         value if isinstance(value, list) and not _is_value(plugin.options.get(name), value) else [value]
         for name, value in options.items()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.choices import Best, best_sut
 from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY
 from adverse.curves.ranking import LIKELY, percent
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import CONDITIONS, NO_ORDER
@@ -25,6 +26,48 @@ def answers(summary: Summary) -> list[str]:
         return list(_of_task(summary))
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows))
     return [text for level in reversed(levels) if (text := _of_level(summary, level))]
+
+
+def choices(summary: Summary, run: Run) -> list[str]:
+    """Return who is best on clean frames and who when it matters, each at the level with most context.
+
+    What matters is the worst case of all mutations; of the mild ones, where all of them leave no SUT of use.
+    A level at which the best are equal tells nothing, so the one before it is taken where that tells more.
+    """
+    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
+    if not levels or len(run.suts) < 2:
+        return []
+    lines = [_choice("best on clean frames", "area", summary, levels, run.baseline.id)]
+    for condition, words in reversed(CONDITIONS.items()):
+        rows = [row for row in summary.rows if row["setting"] == condition and row["area"] is not None]
+        if any(row["area"] for row in rows):
+            area = "worst-case area" if condition == ANY else "worst area of mild mutations"
+            lines.append(_choice("best when it matters", area, summary, levels, condition))
+            break
+        if rows:
+            lines.append(f"{words}: leaves no SUT of any use")
+    return [line for line in lines if line]
+
+
+def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], condition: str) -> str:
+    known = [(level, best) for level in reversed(levels) if (best := best_sut(summary, level, condition))]
+    if not known:
+        return ""
+    level, best = next(((level, best) for level, best in known if len(best.equals) == 1), known[0])
+    (area,) = (
+        row["area"]
+        for row in summary.rows
+        if (row["level"], row["sut"], row["setting"]) == (level, best.sut, condition)
+    )
+    sut, measured = shown(best.sut), f"{figure} {area:.3f} at {level}"
+    if len(best.equals) > 1:
+        return f"{label}: {NO_ORDER}, {' and '.join(map(shown, best.equals))} are equal ({measured})"
+    if best.chance is None:
+        return f"{label}: {sut} ({measured}; {NO_ORDER})"
+    chance = f"probability {percent(best.chance)}{best.few}"
+    if best.chance < LIKELY:
+        return f"{label}: cannot be told; {sut} leads, {chance} ({measured})"
+    return f"{label}: {sut}, {chance} ({measured})"
 
 
 def untested(summary: Summary, run: Run) -> list[str]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from adverse.analysis.headline import Condition, Headline, Survival, headline, headline_levels, stopping
+from adverse.analysis.headline import (
+    Condition,
+    Headline,
+    StopCosts,
+    Survival,
+    headline,
+    headline_levels,
+    stop_costs,
+)
 from adverse.analysis.results import Summary
+from adverse.report.answer import choices
 from adverse.report.intervals import interval_text
 from adverse.report.remarks import remarks, troubles
 from adverse.report.table import Cell, Column, Table, Tone
@@ -15,10 +23,14 @@ from adverse.text import SCORE_WORDS, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
+MOST_DRIVEN = 6
+"""Conditions where a robot drives: what they cost in stops stands below."""
 AROUND = 8
 """Lines for the frame of the table, its heading, and where to look next."""
 LEAST_TROUBLES = 8
 """So many lines on what went wrong are shown however long the rest is."""
+MOST_COSTS = 3
+"""Mutations that are named with what they cost a SUT in stops."""
 ABREAST = 3
 """SUTs beside each other whose intervals a terminal of 80 characters holds."""
 
@@ -29,15 +41,18 @@ def brief_table(summary: Summary, run: Run) -> Table:
     head = headline(summary, run, level)
     suts = list(head.clean)
     intervals = len(suts) <= ABREAST
+    failed = summary.failed_everywhere
     clean = [
-        Cell(value, "insufficient" if value is None else f"{value:.3f}") for value in head.clean.values()
+        Cell(value, "failed" if sut in failed else "insufficient" if value is None else f"{value:.3f}")
+        for sut, value in head.clean.items()
     ]
     rows = [(Cell("clean", tone="strong"), *clean)]
     groups = {1: ""}
-    rows += [_row(condition, suts, intervals=intervals) for condition in head.conditions[:MOST_CONDITIONS]]
+    most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
+    rows += [_row(condition, suts, intervals=intervals) for condition in head.conditions[:most]]
     groups[len(rows)] = ""
     rows += [_row(condition, suts, intervals=intervals) for condition in head.worst]
-    more = len(head.conditions) - MOST_CONDITIONS
+    more = len(head.conditions) - most
     return Table(
         "brief",
         _title(summary, head),
@@ -61,7 +76,7 @@ def _row(condition: Condition, suts: Sequence[str], *, intervals: bool) -> tuple
 
 def _cell(one: Survival | None, *, intervals: bool) -> Cell:
     if one is None or one.share is None:
-        return Cell(None, "-" if one is None else one.status, tone="soft")
+        return Cell(None, "-" if one is None else one.undefined, tone="soft")
     text = f"{one.share:.0%}"
     if intervals and one.interval and one.interval["low"] is not None:
         ends = (100 * one.interval["low"], 100 * one.interval["high"])
@@ -73,18 +88,13 @@ def _cell(one: Survival | None, *, intervals: bool) -> Cell:
 
 def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
-    lines = []
-    stops = stopping(summary, run)
-    if stops is not None:
-        counts = [f"{line.stopped} of {line.logs} {_under(line.words)}" for line in stops.lines]
-        lines.append(f"{shown(stops.sut)} stops in time in {', '.join(counts)}")
-        never = [line.words for line in stops.lines if math.isinf(line.latest_m)]
-        latest = max((line.latest_m for line in stops.lines if math.isfinite(line.latest_m)), default=0.0)
-        text = f"its latest stop is {latest:.1f} m behind the truth's"
-        lines.append(f"{text}; in some logs it never stops under {', '.join(never)}" if never else text)
+    lines = [*choices(summary, run), *stop_lines(summary, run)]
     left = MOST_LINES - AROUND - len(table.rows) - sum(map(_height, lines))
-    told = remarks(summary)
-    wrong = len(troubles(summary))
+    told, wrong = remarks(summary), len(troubles(summary))
+    failing = sum(counts["fault"] > 0 for counts in summary.data["counts"].values())
+    if failing > 1 and sum(map(_height, told)) > left:  # every SUT's trouble comes before lists of frames
+        told = [line for line in told if not line.startswith(" ")]
+        wrong = sum(not line.startswith(" ") for line in troubles(summary))
     for number, line in enumerate(told):
         left -= _height(line)
         if left <= 0 and number >= min(wrong, LEAST_TROUBLES):
@@ -94,10 +104,30 @@ def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     return lines
 
 
+def stop_lines(summary: Summary, run: Run) -> list[str]:
+    """Return how often each SUT stops in time, and what costs it most stops; nothing without a robot."""
+    known = stop_costs(summary, run)[:ABREAST]
+    if not known:
+        return []
+    head = f"stops in time (at {known[0].sensitivity:.2g} false alarms per image):"
+    return [head, *(f"  {shown(one.sut)} {_cost_words(one, MOST_COSTS)}" for one in known)]
+
+
+def stop_sentences(summary: Summary, run: Run) -> list[str]:
+    """Return the same as sentences, of all SUTs and with all that costs a stop."""
+    return [
+        f"{shown(one.sut)} stops in time in {_cost_words(one, len(one.costs))}."
+        for one in stop_costs(summary, run)
+    ]
+
+
+def _cost_words(one: StopCosts, most: int) -> str:
+    costs = [f"{cost.words} -{cost.lost}" for cost in one.costs if cost.lost > 0]
+    more = [f"{len(costs) - most} more"] if len(costs) > most else []
+    text = ", ".join([*costs[:most], *more]) or "no mutation costs a stop"
+    return f"{one.stopped} of {one.logs} clean; {text}"
+
+
 def _height(line: str) -> int:
     """Return how many lines of a terminal a text takes."""
     return -(-len(line) // WIDTH)
-
-
-def _under(words: str) -> str:
-    return words if words == "clean" else f"under {words}"

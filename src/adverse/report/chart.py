@@ -281,6 +281,10 @@ class Chart:
             parts.append(f'<g transform="translate({x} {y})">{panel.body()}{names}</g>')
         return "\n".join([*parts, "</svg>\n"])
 
+    def _repr_svg_(self) -> str:
+        """Show itself in a notebook."""
+        return self.svg()
+
     def data(self) -> dict[str, dict[str, list[float | None]]]:
         """Return the numbers that are drawn, to six digits: for each line, the values along each axis."""
         data: dict[str, dict[str, list[float | None]]] = {}

@@ -12,7 +12,7 @@ from adverse.report.intervals import interval_text
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, Tone, columns
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import counted, shown
 
 HEADS = {
     "regression": "Regressions",
@@ -22,6 +22,8 @@ HEADS = {
 }
 IN_TERMINAL = 12
 """Lines of each part that the terminal shows; the rest is in the files."""
+NAMED = 2
+"""Up to so many SUTs, mutations or logs that only one run has are named."""
 TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
 
 
@@ -42,18 +44,19 @@ def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Ite
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
-    """Return what a reader must know besides: the answer, how sure it is, what could not be compared."""
-    lines = [headline(comparison), method(comparison)]
+    """Return what a reader must know besides the differences: how sure they are, what was not compared."""
+    lines = [method(comparison)]
     alone = [change for change in comparison.of("not told") if change.why.startswith("alone")]
     if alone:
         lines.append(
             f"{len(alone)} of the inconclusive ones would be significant alone; more logs would settle them."
         )
-    return [
-        *lines,
-        *(f"only in one: {shown(text, longest=400)}" for text in comparison.pairing.only),
-        *(f"also: {shown(text, longest=400)}" for text in comparison.notes),
-    ]
+    only = comparison.pairing.only
+    if len(only) > NAMED:
+        lines.append(f"only in one of the runs: {counted(len(only), 'thing')}; --html names them")
+    else:
+        lines += [f"only in one: {shown(text, longest=400)}" for text in only]
+    return [*lines, *(f"also: {shown(text, longest=400)}" for text in comparison.notes)]
 
 
 def headline(comparison: Comparison) -> str:

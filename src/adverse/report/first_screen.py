@@ -238,7 +238,7 @@ def _numbers(head: Headline, suts: Sequence[str]) -> Table:
         for sut in suts:
             one = condition.by_sut.get(sut)
             if one is None or one.share is None:
-                cells.append(Cell(None, one.status if one else "-", tone="soft"))
+                cells.append(Cell(None, one.undefined if one else "-", tone="soft"))
                 continue
             cells.append(
                 Cell(

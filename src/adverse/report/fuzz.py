@@ -19,7 +19,6 @@ from adverse.report.chart import Chart, Line, time_panel
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures, FailureView
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Table, columns
-from adverse.store.durable import write_file
 from adverse.text import shown
 
 REASONS = 12
@@ -188,14 +187,12 @@ def discovery_chart(outcome: CampaignOutcome) -> Chart:
 
 def write_results(folder: CampaignFolder, outcome: CampaignOutcome, tables: Sequence[Table]) -> list[Path]:
     """Write every table as CSV and JSON, the curves as SVG, and the numbers of every test."""
-    made = []
+    files: dict[str, bytes] = {}
     for table in (*tables, tests_table(outcome)):
         for ending, text in (("csv", table.csv()), ("json", table.json())):
-            path = folder.results / f"{table.name}.{ending}"
-            write_file(path, text.encode())
-            made.append(path)
-    write_file(folder.results / "discovery.svg", discovery_chart(outcome).svg().encode())
-    return made
+            files[f"results/{table.name}.{ending}"] = text.encode()
+    files["results/discovery.svg"] = discovery_chart(outcome).svg().encode()
+    return folder.write_derived(files)
 
 
 def tests_table(outcome: CampaignOutcome) -> Table:
@@ -265,9 +262,7 @@ def write_fuzz_page(
         legend=pictures.legend([(test.key, sut) for sut, test in chosen]),
         facts=_facts(outcome),
     )
-    path = folder.path / FILE
-    write_file(path, page.encode())
-    return path
+    return folder.write_derived({FILE: page.encode()})[0]
 
 
 def times_table(folder: CampaignFolder) -> Table | None:

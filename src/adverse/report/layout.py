@@ -7,6 +7,7 @@ in the file and allowed by their hashes alone, so that nothing else can run, wha
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from importlib import resources
 from typing import Any
@@ -20,6 +21,13 @@ from adverse.text import shown
 def rendered(template: str, **content: Any) -> str:
     """Return a whole page from a template and what it places."""
     style, script = (_text(name) for name in ("report.css", "report.js"))
+    page = _templates().get_template(template)
+    return page.render(policy=_policy(style, script), style=style, script=script, **content)
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    """Return our templates, each compiled once."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("adverse.report"),
         autoescape=True,
@@ -28,8 +36,7 @@ def rendered(template: str, **content: Any) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.globals |= {"twin": _twin, "shown": shown}
-    page = environment.get_template(template)
-    return page.render(policy=_policy(style, script), style=style, script=script, **content)
+    return environment
 
 
 def _twin(table: Table, kind: str) -> str:

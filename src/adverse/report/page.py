@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.thresholds import MARKED
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
-from adverse.report.answer import answers, untested
+from adverse.report.answer import answers, choices, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
+from adverse.report.brief import stop_sentences
 from adverse.report.closed_loop import drives
+from adverse.report.film import Film, film_of
 from adverse.report.first_screen import first_screen
 from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery, telling_failure
 from adverse.report.layout import rendered
@@ -37,13 +40,15 @@ from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.strength_figures import strength_figures, strength_metrics
 from adverse.report.table import Table
 from adverse.report.tradeoffs import figures, level_words
-from adverse.requirements.verdicts import Verdict, read_verdicts
-from adverse.store.folder import BENCHMARK, read_seals
+from adverse.requirements.gate import saved_verdicts
+from adverse.requirements.verdicts import Verdict
+from adverse.store.folder import BENCHMARK, sut_log
 from adverse.store.read import Store, finished
-from adverse.store.seals import drop_derived
+from adverse.store.seal_list import read_seals
+from adverse.store.seals import broken_seal, drop_derived, made_by
 from adverse.text import shown
 
-FILE, TABLES = "report.html", "report_tables"
+FILE, FILM, TABLES = "report.html", "report_film.webp", "report_tables"
 """Beside the results rather than among them: no command reads them."""
 UNCHECKED = (
     "The run was not checked against rules; adverse check RUN RULES --save does that, and its verdicts are "
@@ -52,14 +57,20 @@ UNCHECKED = (
 
 
 def write_report(run: Path, *, trust: bool = False, tell: Callable[[str], None] | None = None) -> Path:
-    """Write report.html into the run folder, beside it every table as CSV and JSON; return its path.
+    """Write report.html into the run folder, every table as CSV and JSON and the film beside it; return it.
 
     Frames are shown by reading the data set again; the plug-ins that the run's study names for that are only
     run with `trust`, and `tell` hears of what is not shown without them.
     """
-    looker = Looker(finished(run), trust=trust)
+    looker = Looker(finished(run, rewrites=(FILE, f"{TABLES}/")), trust=trust)
     summary = read_summary(looker.store)
+    for error in looker.store.tolerated:
+        (tell or _silent)(f"{error.what}: {error.where}; it is made again")
     return write_report_of(looker, summary, page_tables(looker, summary), tell=tell)
+
+
+def _silent(_: str) -> None:
+    pass
 
 
 def write_report_of(
@@ -67,7 +78,10 @@ def write_report_of(
 ) -> Path:
     """Do the same for a run that is open already."""
     store = looker.store
-    files = {FILE: render(looker, summary, tables).encode()}
+    film = film_of(looker) if summary.data["task"] == "detection" and looker.why_not() is None else None
+    files = {FILE: render(looker, summary, tables, film).encode()}
+    if film is not None:
+        files[FILM] = film.data
     if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
         tell(words)
     if tell is not None and (words := looker.changed_words()):
@@ -76,10 +90,22 @@ def write_report_of(
         stem = "".join(char if char.isalnum() else "_" for char in table.name)
         files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
         files[f"{TABLES}/{stem}.json"] = table.json().encode()
-    before = [name for name in read_seals(store.folder) if name.startswith(f"{TABLES}/")]
+    before = [name for name in read_seals(store.folder) if name.startswith((f"{TABLES}/", FILM))]
     drop_derived(store.folder, [name for name in before if name not in files])
     store.write(files)
     return store.folder.path / FILE
+
+
+def current_report(store: Store) -> Path | None:
+    """Return the page if it is as it was written: from this state of the run, after results and verdicts."""
+    folder = store.folder
+    seals, path = read_seals(folder), folder.path / FILE
+    if FILE not in seals or broken_seal(folder, FILE, seals[FILE], store.state, made_by(folder, FILE)):
+        return None
+    shown_in_it = [folder.path / name for name in seals if name.startswith(("results/", "verdicts/"))]
+    written = path.stat().st_mtime_ns
+    current = all(other.exists() and other.stat().st_mtime_ns <= written for other in shown_in_it)
+    return path if current else None
 
 
 @dataclass(frozen=True)
@@ -120,9 +146,11 @@ class PageTables:
         ]
 
 
-def page_tables(looker: Looker, summary: Summary) -> PageTables:
-    """Make the tables of a run's report."""
-    coverage, verdicts = hazards_of(looker), read_verdicts(looker.store)
+def page_tables(looker: Looker, summary: Summary, *, computed: bool = False) -> PageTables:
+    """Make the tables of a run's report; `computed`: the summary was computed just now, not read."""
+    coverage, registry = hazards_of(looker), looker.known_plugins()
+    just_now = summary if computed else None
+    verdicts = saved_verdicts(looker.store, registry=registry, summary=just_now)
     return PageTables(
         coverage,
         verdicts,
@@ -143,7 +171,7 @@ def page_tables(looker: Looker, summary: Summary) -> PageTables:
     )
 
 
-def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
+def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | None = None) -> str:
     """Return the whole page."""
     store = looker.store
     verdicts = tables.verdicts
@@ -157,7 +185,13 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         title=shown(summary.data["study"]),
         run=store.run,
         first=first_screen(summary, store.run, verdicts, telling, tables.coverage),
-        answers=[*answers(summary), *plain_answer(summary), *verdict_answers(verdicts)],
+        answers=[
+            *(f"{line[0].upper()}{line[1:]}." for line in choices(summary, store.run)),
+            *stop_sentences(summary, store.run),
+            *answers(summary),
+            *plain_answer(summary),
+            *verdict_answers(verdicts),
+        ],
         untested=[
             *untested(summary, store.run),
             *tables.coverage.sentences(),
@@ -171,6 +205,11 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         classes=tables.classes,
         class_suts=store.suts,
         remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
+        fault_logs=[
+            (sut, quote(f"{store.folder.logs.name}/{sut_log(sut)}"))
+            for sut, counts in summary.data["counts"].items()
+            if counts["failed_attempts"] and (store.folder.logs / sut_log(sut)).exists()
+        ],
         changes=list(summary.data.get("ranking_changes", ())),
         side_by_side=tables.side_by_side,
         levels=tables.levels,
@@ -190,6 +229,8 @@ def render(looker: Looker, summary: Summary, tables: PageTables) -> str:
         strengths=strength_figures(summary, store.run, {one.setting: one.thumb for one in gallery}),
         strength_metrics=list(strength_metrics(summary)),
         failures=pictured,
+        film=film,
+        film_file=FILM,
         run_folder=store.folder.path,
         explorer_port=EXPLORER_PORT,
         gallery=gallery,

@@ -23,11 +23,12 @@ from adverse import plugins
 from adverse.errors import AdverseError, PluginError, StoreError, StudyError
 from adverse.plugins import Registry
 from adverse.store.read import Store
+from adverse.store.records import MUTATION_ENDED
 from adverse.study.frame_versions import FrameVersion, FrameVersions
 from adverse.study.job import StudyJob
 from adverse.study.plan import StudyPlan, job_of, read_dataset
 from adverse.study.spec import StudyFile, study_from
-from adverse.study.stages import NOTHING_TO_AVOID
+from adverse.study.stages import Avoid
 from adverse.types import Dataset, Frame, Image, Setting
 
 WIDEST = 480
@@ -173,7 +174,7 @@ class Looker:
         with self._naming_what_is_withheld(setting):
             for step in chosen.steps:
                 self.registry.get("mutation", step.mutation)
-        prepared = FrameVersions(frame, self.job, self.registry, avoid=NOTHING_TO_AVOID, tell=lambda _: None)
+        prepared = FrameVersions(frame, self.job, self.registry, avoid=self._ended, tell=lambda _: None)
         version = prepared.version(chosen)
         if version.image is None:
             raise StoreError("the frame cannot be shown", where=f"frame {frame_id!r}", got=version.refused)
@@ -222,6 +223,13 @@ class Looker:
         more = f" and {len(frames) - NAMED_FRAMES} more" if len(frames) > NAMED_FRAMES else ""
         named = ", ".join(frames[:NAMED_FRAMES])
         return f"Not pictured, because the images were changed after the run: {named}{more}."
+
+    @cached_property
+    def _ended(self) -> Avoid:
+        """What a mutation was ended at during the run: here, nothing would end it."""
+        rows = self.store.troubles().to_pylist()
+        ended = [row for row in rows if (row["reason"] or "").startswith(MUTATION_ENDED)]
+        return Avoid({(row["frame"], row["setting"]): row["reason"] for row in ended})
 
     @cached_property
     def _settings(self) -> Mapping[str, Setting]:

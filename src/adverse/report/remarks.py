@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from adverse.analysis.results import Summary
+from adverse.analysis.results import Summary, flaky_share
 from adverse.report.run_tables import unreached
 from adverse.report.table import Row
+from adverse.store.folder import sut_log
+from adverse.store.records import MUTATION_ENDED, OUTAGES
 
 SHOWN_CHANGES = 4
 CUT_SCORE = 0.01
@@ -55,9 +57,9 @@ def troubles(summary: Summary) -> list[str]:
                     f"{failed}, on every one; its figures are no result. Commonest fault: {commonest}"
                 )
             else:
-                lines.append(f"{failed}; {_faults_count(summary)}")
+                lines.append(f"{failed}; {_faults_count(summary)}; {_rate(counts)}; {_see_log(sut)}")
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
-        lines += _of_retries(summary, sut)
+        lines += _of_attempts(summary, sut)
         if counts["nondeterministic"]:
             lines.append(
                 f"{sut}: nondeterministic: gave different answers to the same image; its figures are one "
@@ -66,11 +68,14 @@ def troubles(summary: Summary) -> list[str]:
     if any(counts["fault"] for counts in summary.data["counts"].values()):
         lines.append("* in a table: the SUT failed on some of the images behind the figure")
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
+    ended = [row for row in refused if row["reason"].startswith(MUTATION_ENDED)]
+    for setting in dict.fromkeys(setting for row in ended for setting in row["settings"]):
+        mine = [row for row in ended if setting in row["settings"]]
+        lines.append(f"{setting}: the mutation was ended on {_frames(mine)}; left out of its figures")
+        lines += _listed(mine)
+    refused = [row for row in refused if row not in ended]
     if refused:
-        frames = len({row["frame"] for row in refused})
-        lines.append(
-            f"{frames} {'frame' if frames == 1 else 'frames'} could not be used; left out of the figures"
-        )
+        lines.append(f"{_frames(refused)} could not be used; left out of the figures")
         lines += _listed(refused)
     if summary.data["task"] == "detection":
         lines += _unanswered(summary)
@@ -174,26 +179,61 @@ def _unanswered(summary: Summary) -> list[str]:
     if doubtful:
         lines.append(
             f"{doubtful} figures are incomplete (?): more frames could not be used than quarantine_budget "
-            "allows. Fix: mend the frames above, or raise quarantine_budget in the study."
+            f"allows. Fix: {_mending(summary)}, or raise quarantine_budget in the study."
         )
     return lines
 
 
-def _of_retries(summary: Summary, sut: str) -> list[str]:
+def _mending(summary: Summary) -> str:
+    """Say what is to be mended so that no frame is left out: frames, or mutations."""
+    refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
+    ended = [row for row in refused if row["reason"].startswith(MUTATION_ENDED)]
+    settings = list(dict.fromkeys(setting for row in ended for setting in row["settings"]))
+    mutations = f"mend the mutation {', '.join(settings[:3])}"
+    if any("mutation_timeout_s" in row["reason"] for row in ended):
+        mutations += " or raise mutation_timeout_s"
+    if not ended:
+        return "mend the frames above"
+    return mutations if len(ended) == len(refused) else f"mend the frames above, {mutations}"
+
+
+def _frames(rows: Iterable[Row]) -> str:
+    frames = len({row["frame"] for row in rows})
+    return f"{frames} {'frame' if frames == 1 else 'frames'}"
+
+
+def _of_attempts(summary: Summary, sut: str) -> list[str]:
     """Say what of a SUT succeeded only when it was tried again: the figures alone would not show it."""
     counts = summary.data["counts"][sut]
-    mine = [row for row in summary.data["retries"] if row["sut"] == sut]
+    mine = [row for row in summary.data["failed_attempts"] if row["sut"] == sut and row["answered"]]
     lines = []
     if counts["retried"]:
         lines.append(
-            f"{sut}: flaky: {counts['retried']} of {counts['attempts']} attempts failed and were retried; "
-            "the figures show the answers that it gave then"
+            f"{sut}: flaky: {flaky_share(counts)}; the figures show the answers that it gave then. "
+            f"{_by_kind(row for row in mine if row['kind'] not in OUTAGES)}; {_see_log(sut)}"
         )
-        lines += _listed((row for row in mine if row["failed_attempts"]), "retries")
+        lines += _listed((row for row in mine if row["kind"] not in OUTAGES), "attempts")
     if counts["outages"]:
         lines.append(f"{sut}: was unreachable {counts['outages']} times before it answered")
-        lines += _listed((row for row in mine if not row["failed_attempts"]), "retries")
+        lines += _listed((row for row in mine if row["kind"] in OUTAGES), "attempts")
     return lines
+
+
+def _rate(counts: Mapping[str, int]) -> str:
+    failed, attempts = counts["failed_attempts"], counts["attempts"]
+    return f"{failed} of {attempts} attempts failed ({failed / max(attempts, 1):.1%})"
+
+
+def _see_log(sut: str) -> str:
+    return f"see logs/{sut_log(sut)}"
+
+
+def _by_kind(rows: Iterable[Row]) -> str:
+    """Return what kinds of faults there were, such as "Kinds: 4 exception, 1 time-out"."""
+    kinds: Counter[str] = Counter()
+    for row in rows:
+        kinds[row["kind"]] += row["attempts"]
+    return "Kinds: " + ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
 
 
 def _listed(troubles: Iterable[Row], table: str = "troubles") -> list[str]:

@@ -12,7 +12,7 @@ from adverse.curves.interval import Interval, interval_cells
 from adverse.report.chart import interval_bar
 from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
-from adverse.requirements.results import NAME, read
+from adverse.requirements.results import NAME, rechecked
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
 from adverse.store.read import finished
 from adverse.store.run import Run
@@ -288,8 +288,8 @@ class RequirementSection:
 
 def write_requirements_page(run: Path) -> Path:
     """Write requirements.html and requirements.csv into the folder of a check; return the page's path."""
-    store = finished(run)
-    data = read(store)
+    store = finished(run, rewrites=(f"{NAME}.",))
+    data = rechecked(store)
     table = results_table(NAME, data["results"]).csv()
     page = render(data, store.run)
     return store.write({f"{NAME}.csv": table.encode(), f"{NAME}.html": page.encode()})[-1]

@@ -19,6 +19,7 @@ from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.thresholds import MARKED
 from adverse.analysis.tradeoffs import RunCurves, TradeOff, read_curves, robust_curve
+from adverse.errors import StudyError, suggestion
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Panel, PanelSize
 from adverse.report.table import Cell, Row, Table, columns
 from adverse.store.read import Store
@@ -210,6 +211,21 @@ def figures(store: Store, summary: Summary) -> Iterator[LevelFigures]:
                 charts.append(robust)
         if charts:
             yield LevelFigures(level, words.get("title", ""), words.get("sentence", ""), tuple(charts))
+
+
+def curves_chart(store: Store, summary: Summary, level: str, setting: str) -> Chart:
+    """Return all SUTs at a level under a setting, AnyMild or Any, on one chart."""
+    runs: dict[str, list[RunCurves]] = {}
+    for read in read_curves(store):
+        runs.setdefault(read.level, []).append(read)
+    if level not in runs:
+        raise StudyError(f"the run has no curves at level {level!r}", fix=suggestion(level, runs))
+    drawn = [_renamed(read.curves[setting], read.sut) for read in runs[level] if setting in read.curves]
+    if not drawn:
+        known = dict.fromkeys(name for read in runs[level] for name in read.curves)
+        raise StudyError(f"no SUT has a curve under {setting!r}", fix=suggestion(setting, known))
+    panel = suts_panel(drawn, level_words(summary, level), "")
+    return Chart(f"{level} under {setting}", [panel], legend_left=True)
 
 
 def _all_suts(baseline: str, level: str, runs: Sequence[RunCurves], words: Mapping[str, Any]) -> Figure:

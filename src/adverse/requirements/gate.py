@@ -11,11 +11,11 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from adverse.analysis.results import Summary, run_results
+from adverse.analysis.results import Summary, flaky_share, run_results, unloaded
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
-from adverse.errors import AdverseError, suggestion
+from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.plugins import Registry
 from adverse.requirements.results import recheck
 from adverse.requirements.rules import (
@@ -28,8 +28,9 @@ from adverse.requirements.rules import (
     Rule,
     read_rules,
 )
-from adverse.requirements.verdicts import Outcome, Verdict
+from adverse.requirements.verdicts import Outcome, Verdict, numbers, read_verdicts, same, to_json
 from adverse.store.read import Store, finished
+from adverse.store.seals import made_by
 
 BASELINE = "baseline"
 TABLES = {
@@ -41,6 +42,7 @@ TABLES = {
 }
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
+WITHHELD = "the level is of a plug-in that was not run; give --trust if you trust it"
 PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
 
 
@@ -56,17 +58,30 @@ class RunFigure:
 
 
 class RunFigures:
-    """The figures of a finished run, computed from its detections: results on disk are not trusted."""
+    """The figures of a finished run, computed from its detections unless a summary is given.
 
-    def __init__(self, store: Store, registry: Registry | None = None) -> None:
+    A verdict is never made from a summary on disk.
+    """
+
+    def __init__(
+        self, store: Store, registry: Registry | None = None, *, summary: Summary | None = None
+    ) -> None:
         self.store = store
         self.registry = registry
+        self.unloaded = unloaded(store, registry, "level", store.run.levels)
         self.benchmark = cache(self._benchmark)
+        self._summary = summary
 
     @cached_property
     def summary(self) -> Summary:
-        """The results, computed when a rule first needs them."""
-        return run_results(self.store, registry=self.registry).summary
+        """The results, computed when a rule first needs them, at all levels whose code may be run."""
+        if self._summary is not None:
+            return self._summary
+        return run_results(self.store, registry=self.registry, partial=True).summary
+
+    def withheld(self, rule: Rule) -> bool:
+        """Tell whether a rule is about a level of a plug-in that was not loaded."""
+        return rule.level is not None and rule.level.partition("/")[0] in self.unloaded
 
     def figures(self, rule: Rule) -> Iterator[RunFigure]:
         """Yield one figure for each SUT and level that a rule covers, none left out."""
@@ -82,12 +97,17 @@ class RunFigures:
                 )
             elif rule.measure in PERCENT:
                 yield self._benchmarked(rule, sut)
+            elif (doubt := self._no_worst_case(rule.setting)) is not None:
+                yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=doubt)
             elif self.summary.data["task"] != "detection":
                 yield self._score(rule, sut)
             else:
                 yield from self._levels(rule, sut)
 
     def _levels(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
+        if self.withheld(rule):
+            yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=WITHHELD)
+            return
         rows = self._rows(rule.measure, sut)
         if rows and rule.setting is not None:
             settings = self._settings(rule)
@@ -127,13 +147,14 @@ class RunFigures:
     def _count(self, rule: Rule, sut: str) -> RunFigure:
         counts = self.summary.data["counts"][sut]
         if rule.measure == "faults":
-            retried = f"{counts['retried']} of {counts['attempts']} attempts failed and were retried"
-            note = f"flaky: {retried}; a rule of fault_rate counts them" if counts["retried"] else ""
+            flaky = f"flaky: {flaky_share(counts)}; a rule of fault_rate counts them"
+            note = flaky if counts["retried"] else ""
             return RunFigure(sut, float(counts["fault"]), note=note)
         if rule.measure == "fault_rate":
             if not counts["attempts"]:
                 return RunFigure(sut, None, doubt="no image was sent to it")
-            return RunFigure(sut, counts["failed_attempts"] / counts["attempts"])
+            failed = f"{counts['failed_attempts']} of {counts['attempts']} attempts failed"
+            return RunFigure(sut, counts["failed_attempts"] / counts["attempts"], note=failed)
         refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
         return RunFigure("", float(len({row["frame"] for row in refused})))
 
@@ -165,6 +186,15 @@ class RunFigures:
         if rule.measure in BY_SETTING and groups is not None:
             return [name for name, group in self.store.groups.items() if group in groups]
         return [self._setting(rule.setting or BASELINE)]
+
+    def _no_worst_case(self, setting: str | None) -> str | None:
+        """Return why there is no worst case to speak of: of no mutation it would be the baseline."""
+        groups = {ANY_MILD: {"mild"}, ANY: {"mild", "severe"}}.get(setting or "")
+        if groups is None or groups & set(self.store.groups.values()):
+            return None
+        return (
+            f"insufficient: no {'mild ' if setting == ANY_MILD else ''}mutation ran, so nothing is {setting}"
+        )
 
     def _no_setting(self, setting: str) -> str:
         close = suggestion(setting, [BASELINE, ANY_MILD, ANY, *self.store.groups]).partition(" Known")[0]
@@ -202,11 +232,73 @@ def check_run(run: Path | Store, rules: Path, *, registry: Registry | None = Non
     """Hold a finished run to a file of rules; a rule has a verdict for each SUT and level it covers.
 
     Figures and verdicts are computed from the detections of the run, whatever its results say. `registry`
-    holds the levels of plug-ins that may be run.
+    holds the levels of plug-ins that may be run; a rule about any other is INCONCLUSIVE.
     """
     store = run if isinstance(run, Store) else finished(run)
     figures, levels = RunFigures(store, registry), store.run.levels
     return [verdict for rule in read_rules(rules, levels=levels) for verdict in _verdicts(figures, rule)]
+
+
+def save_verdicts(store: Store, rules: Path, verdicts: Sequence[Verdict]) -> None:
+    """Keep the verdicts of `check_run` in the run, with the rules, so that they can be computed again."""
+    store.write(
+        {f"verdicts/{RULES}.json": to_json(verdicts).encode(), f"verdicts/{RULES}.yaml": rules.read_bytes()}
+    )
+
+
+def saved_verdicts(
+    store: Store, *, registry: Registry | None = None, summary: Summary | None = None
+) -> dict[str, list[Verdict]]:
+    """Return the verdicts that a run keeps, by the name of their file, each computed again.
+
+    What is returned never comes from the file: who wrote another verdict into it is told so. A rule about a
+    level of a plug-in that may not be run is INCONCLUSIVE, whatever was saved. `summary` is for those who
+    computed the results from the detections a moment ago.
+    """
+    saved = read_verdicts(store)
+    again: dict[str, list[Verdict]] = {}
+    for name, claimed in saved.items():
+        if name == RULES:
+            again[name] = _recomputed_rules(store, claimed, RunFigures(store, registry, summary=summary))
+        else:
+            again[name] = recheck(store) if name == REQUIREMENTS else []
+            _refuse_other(store, name, claimed, again[name])
+    return again
+
+
+def _recomputed_rules(store: Store, claimed: Sequence[Verdict], figures: RunFigures) -> list[Verdict]:
+    path = store.folder.verdicts / f"{RULES}.yaml"
+    if not path.exists():
+        raise _not_of_the_run(store, RULES, f"no {path.name}, the rules that were checked")
+    verdicts: list[Verdict] = []
+    decided: list[Verdict] = []
+    for rule in read_rules(path, levels=store.run.levels):
+        mine = list(_verdicts(figures, rule))
+        verdicts += mine
+        decided += [] if figures.withheld(rule) else mine
+    names = {verdict.name for verdict in decided}
+    whole = len(decided) == len(verdicts)
+    _refuse_other(store, RULES, [one for one in claimed if whole or one.name in names], decided)
+    return verdicts
+
+
+def _refuse_other(store: Store, name: str, claimed: Sequence[Verdict], true: Sequence[Verdict]) -> None:
+    if len(claimed) != len(true):
+        raise _not_of_the_run(store, name, f"{len(claimed)} verdicts where the run gives {len(true)}")
+    for one, other in zip(claimed, true, strict=True):
+        if not same(one, other):
+            got = f"{one.outcome} for {one.name!r}, {numbers(one)}"
+            raise _not_of_the_run(store, name, got, f"{other.outcome}, {numbers(other)}")
+
+
+def _not_of_the_run(store: Store, name: str, got: str, wanted: str | None = None) -> StoreError:
+    return StoreError(
+        "the saved verdicts are not what the run gives",
+        where=str(store.folder.verdicts / f"{name}.json"),
+        got=got,
+        wanted=wanted,
+        fix=f"Have them made again: {made_by(store.folder, f'verdicts/{name}.json')}.",
+    )
 
 
 def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:

@@ -271,7 +271,40 @@ def recheck(store: Store) -> list[Verdict]:
     """
     if store.result(f"{NAME}.json") is None:
         return []
-    data = read(store)
+    return [as_verdict(result) for result in _again(store, read(store)).results]
+
+
+def rechecked(store: Store) -> dict[str, Any]:
+    """Return all of a check, computed anew; raise where the file of results has other numbers.
+
+    Only what is required comes from the file: requirements, thresholds, and which setting is a version.
+    """
+    saved = read(store)
+    computed: dict[str, Any] = json.loads(json.dumps(as_data(_again(store, saved)), allow_nan=False))
+    differ = [key for key in computed if not _alike(computed[key], saved.get(key))]
+    if differ:
+        raise StoreError(
+            "the results of a requirements check are not what the run gives",
+            where=str(store.folder.results / f"{NAME}.json"),
+            got=f"another value of {', '.join(differ)}",
+            fix=f"Have them made again: adverse requirements check FILE --out {store.folder.path}.",
+        )
+    return computed
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Tell whether two JSON values are equal; numbers may differ by the rounding of another processor."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)
+    return bool(one == other)
+
+
+def _again(store: Store, data: Mapping[str, Any]) -> RequirementsCheck:
+    """Evaluate the answers of a check again, by the requirements that its results name."""
     study: Any = yaml.safe_load(store.folder.study.read_text())
     place = store.folder.results / f"{NAME}.json"
     try:
@@ -285,7 +318,7 @@ def recheck(store: Store) -> list[Verdict]:
     file = RequirementsFile(
         YamlFile(place, data["requirements"], {}), requirements, study_from(study, store.folder.path)
     )
-    return [as_verdict(result) for result in evaluate(file, store, versions).results]
+    return evaluate(file, store, versions)
 
 
 def read(store: Store) -> dict[str, Any]:

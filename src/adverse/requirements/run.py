@@ -41,6 +41,7 @@ from adverse.requirements.measures import (
 )
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
 from adverse.store.read import Store, finished
+from adverse.store.seals import EVERYTHING
 from adverse.store.tables import QUARANTINED
 from adverse.study.engines import Engine, Stop
 from adverse.study.run import RunWatcher, run_study
@@ -191,7 +192,7 @@ def run_check(
         raise ran.problem
     if ran.status != "complete":
         return None
-    return evaluate(file, finished(out, results=False), versions)
+    return evaluate(file, finished(out, rewrites=EVERYTHING), versions)
 
 
 def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:

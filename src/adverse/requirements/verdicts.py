@@ -1,8 +1,8 @@
 """Verdicts: a rule or requirement, what was measured, and the outcome; and the files they are written to.
 
 A verdict is never rounded up: what could not be decided is INCONCLUSIVE, and says why. Commands keep theirs
-in verdicts/ of the run folder, one file each, sealed with the state of the run they are about. Only the
-report reads them; the gate computes its verdicts anew.
+in verdicts/ of the run folder, one file each, sealed with the state of the run they are about. Nobody takes
+them at their word: gate and report compute every verdict again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from xml.etree import ElementTree as ET
 
 from adverse.curves.interval import Interval
 from adverse.errors import EXIT_GATE_FAILED, EXIT_INCOMPLETE, EXIT_PASS, StoreError
-from adverse.store.folder import read_seals
 from adverse.store.read import Store
-from adverse.store.seals import broken_seal
+from adverse.store.seal_list import read_seals
+from adverse.store.seals import broken_seal, made_by
 
 
 class Outcome(StrEnum):
@@ -134,6 +134,25 @@ def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def same(one: Verdict, other: Verdict) -> bool:
+    """Tell whether two verdicts say the same; numbers may differ by the rounding of another processor.
+
+    >>> same(Verdict("a", "b", 1, 0.3, None, Outcome.PASS), Verdict("a", "b", 1, 0.1 * 3, None, Outcome.PASS))
+    True
+    """
+    if (one.name, one.requirement, one.outcome) != (other.name, other.requirement, other.outcome):
+        return False
+    return all(
+        a is b is None or (a is not None and b is not None and math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9))
+        for a, b in zip(_numbers(one), _numbers(other), strict=True)
+    )
+
+
+def _numbers(verdict: Verdict) -> tuple[float | None, ...]:
+    interval = (verdict.interval.low, verdict.interval.high) if verdict.interval else (None, None)
+    return verdict.required, verdict.measured, *interval
+
+
 WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 
 
@@ -163,12 +182,16 @@ def _printable(text: str) -> str:
 
 
 def read_verdicts(store: Store) -> dict[str, list[Verdict]]:
-    """Return all verdicts on a run by the name of their file, in the order of names; each must be sealed."""
+    """Return the verdicts that a run keeps, by the name of their file; each file must be sealed.
+
+    They are what the file says. Who shows them takes `gate.saved_verdicts`, which computes them again.
+    """
     seals = read_seals(store.folder)
     verdicts = {}
     for path in sorted(store.folder.verdicts.glob("*.json")):
         name = f"{path.parent.name}/{path.name}"
-        broken = broken_seal(store.folder, name, seals.get(name), store.state)
+        again = made_by(store.folder, name)
+        broken = broken_seal(store.folder, name, seals.get(name), store.state, again)
         if broken is not None:
             raise broken
         verdicts[path.stem] = from_json(path.read_text("utf-8"), where=str(path))

@@ -43,6 +43,32 @@ def clearance_m(
     return nearest
 
 
+def distances_m(
+    path: Trajectory,
+    stations: NDArray[np.float64],
+    image: NDArray[np.int64],
+    points_m: NDArray[np.float64],
+    places_m: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how far away the nearest person is (K,) at each of K places on the path; inf: nobody in sight.
+
+    The rest is as in `clearance_m`, which is the smallest of these up to a place.
+    """
+    known = np.isfinite(points_m).all(axis=1)
+    image, points_m = image[known], points_m[known]
+    here = np.stack([np.interp(places_m, path.along_m, corner) for corner in path.corners.T], axis=1)
+    away = np.hypot(*(here[:, None] - points_m[None]).transpose(2, 0, 1))
+    seen = images_passed(stations, places_m)[:, None] == image[None]
+    nearest: NDArray[np.float64] = np.where(seen, away, np.inf).min(axis=1, initial=np.inf)
+    return nearest
+
+
+def images_passed(stations: NDArray[np.float64], places_m: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the last image passed (K,) at each of K places on the path; -1: none yet."""
+    passed: NDArray[np.int64] = np.searchsorted(stations, places_m + TOUCHING_M, side="right") - 1
+    return passed
+
+
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
 def _clearance(  # pragma: no cover - compiled
     corners: Any, along: Any, stations: Any, first: Any, points: Any, reached: Any

@@ -30,19 +30,25 @@ def write_file(path: Path, data: bytes, *, flush: bool = True) -> None:
             temporary.unlink(missing_ok=True)
             raise
         if flush:
-            _flush_folder(path.parent)
+            flush_folder(path.parent)
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Add a line to a file and wait until it is on the disk."""
+    """Add a line to a file and wait until it is on the disk; where that fails, nothing of it stays behind."""
     with storage_errors(path):
         created = not path.exists()
-        with path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        before = 0 if created else path.stat().st_size
+        try:
+            with path.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:  # else the next line would be added to half of this one
+            with contextlib.suppress(FileNotFoundError):
+                os.truncate(path, before)
+            raise
         if created:
-            _flush_folder(path.parent)
+            flush_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -67,7 +73,8 @@ def storage_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -10,57 +10,49 @@ cells.parquet       every finished cell, and the file that holds it
 journal             one line for each finished unit; what is in it survives a power cut
 detections/         one Parquet file for each finished unit
 results/            curves, tables, summary.json; a pure function of the above
-verdicts/           verdicts of adverse check (rules.json) and adverse requirements check (requirements.json)
-logs/               what SUTs printed
+verdicts/           verdicts of adverse check (rules.json, and rules.yaml, what it checked) and of
+                    adverse requirements check (requirements.json)
+logs/               what SUTs printed; sut-NAME.log: tracebacks and stderr of their faults
+report.html         the report; report_tables/ its tables
 seals.json          the hashes of results, verdicts and report, and the state of the run they were made from
-file-hashes.json    a memory of hashes, safe to delete
+signature.dsse.json a signed statement of all of it, if somebody signed it (adverse seal)
 lock                who is using the folder
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adverse.content import file_sha256
 from adverse.errors import StoreError
-from adverse.store.owned_folder import OwnedFolder, digest_of
+from adverse.store.owned_folder import PARTIAL, OwnedFolder
+from adverse.store.seal_list import read_seals
 
-FORMAT = 5
+FORMAT = 6
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
-    ".": r"(manifest|file-hashes|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
-    r"|(report|requirements)\.html|requirements\.csv",
+    ".": r"(manifest|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
+    r"|(report|requirements)\.html|requirements\.csv|report_film\.webp|signature\.dsse\.json",
     "detections": r"[0-9a-f]{16}(-[0-9a-f]{8})?\.parquet",
-    "results": r"(curves|outcomes|required|retries|sensitivity|stops|troubles)\.parquet"
+    "results": r"(attempts|curves|frames|objects|outcomes|required|sensitivity|slice_members)\.parquet"
+    r"|(stops|troubles)\.parquet"
     r"|(summary|requirements)\.json|drive\.svg"
     r"|(adr|detection_range|differences|drive|expected|families|loop|loop_rates|magnitudes|means|metrics)\.csv"
     r"|(outstanding_slices|plain_metrics|required|slices|visual_change)\.csv"
     r"|benchmark\.(csv|json)",
-    "verdicts": r"(rules|requirements)\.json",
-    "logs": r"worker-\d+\.log",
+    "verdicts": r"(rules|requirements)\.json|rules\.yaml",
+    "logs": r"worker-\d+\.log|sut-[\w .-]+\.log",
 }
 """The names of the files that we write, by sub-folder; tables of the report are found by their seals."""
 BENCHMARK = "benchmark"
 """What the files in results are called that a run has only on request."""
-SEALED = re.compile(
-    r"(results|verdicts|report_tables)/\w[\w.-]*|(report|requirements)\.html|requirements\.csv"
-)
-"""The files that can be sealed; nothing else is deleted because a list says so."""
-
-
-class Seal(NamedTuple):
-    """The hash of a file, and the state of the run that it was made from."""
-
-    sha256: str
-    state: str
 
 
 class RunFolder(OwnedFolder):
@@ -78,7 +70,11 @@ class RunFolder(OwnedFolder):
         self.journal = path / "journal"
         self.detections = path / "detections"
         self.verdicts = path / "verdicts"
-        self.seals = path / "seals.json"
+
+    @property
+    def recomputed_by(self) -> str:
+        """The command that computes results again from what the folder holds."""
+        return f"adverse analyze {self.path}"
 
     def subfolders(self) -> tuple[Path, ...]:
         """Return the folders that are there from the start."""
@@ -89,7 +85,11 @@ class RunFolder(OwnedFolder):
         sealed = [self.study, self.frames, self.truth, self.inputs]
         if manifest["status"] != "running":  # while units are done, the journal still grows
             sealed += [self.cells, self.journal]
-        files = {path.name: file_sha256(path) for path in sealed if path.is_file()}
+        if manifest["status"] == "complete":
+            sealed += [path for path in sorted(self.logs.rglob("*")) if not PARTIAL.fullmatch(path.name)]
+        files = {
+            path.relative_to(self.path).as_posix(): file_sha256(path) for path in sealed if path.is_file()
+        }
         body = {key: value for key, value in manifest.items() if key != "files"}
         super().write_manifest({**body, "format": FORMAT, "files": files})
 
@@ -110,26 +110,13 @@ class RunFolder(OwnedFolder):
         return {**OURS, "report_tables": "|".join(tables)}
 
 
+def sut_log(sut: str) -> str:
+    """Return the name of the file in logs/ that holds tracebacks and stderr of a SUT's faults."""
+    return f"sut-{sut}.log"
+
+
 def existing_run(path: Path) -> RunFolder:
     """Return a run folder that must be there already."""
     folder = RunFolder(path)
     folder.read_manifest()
     return folder
-
-
-def read_seals(folder: RunFolder) -> dict[str, Seal]:
-    """Return the seals by path below the run folder; none where nothing was computed yet."""
-    try:
-        data = json.loads(folder.seals.read_bytes())
-        allowed = all(SEALED.fullmatch(name) for name in data["files"])
-        if allowed and data["digest"] == digest_of(data["files"]):
-            return {name: Seal(*entry) for name, entry in data["files"].items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    raise StoreError(
-        "the list of results was changed after it was written",
-        where=str(folder.seals),
-        fix=f"Delete it and run adverse analyze {folder.path}: results are computed again.",
-    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -83,6 +83,11 @@ class Journal(ABC, Generic[E]):
         self._stale = self._stale or dropped > 0
         return dropped
 
+    def replace(self, entries: Iterable[E]) -> None:
+        """Have other entries; the file on disk follows with `mend`."""
+        self.entries = list(entries)
+        self._stale = True
+
     def mend(self) -> None:
         """Write the file anew without a last line that was never finished and without dropped entries."""
         if self._stale:
@@ -106,6 +111,14 @@ class RunEntry:
     sha256: str
     cells: tuple[tuple[str, str, str], ...]
     """(cell key, setting id, SUT name)"""
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The hash of each file that was read on the way, by its path, by whose code has read it."""
+    environment: str = ""
+    """The environment it was done in, as the manifest calls it."""
+    faulty: tuple[str, ...] = ()
+    """Keys of cells with a fault in them, or a mutation that was ended: asked again by --retry-faults."""
+    late: Mapping[str, float] = field(default_factory=dict)
+    """Keys of cells with a mutation that was ended for the time it took, and the limit in seconds."""
 
 
 class RunJournal(Journal[RunEntry]):
@@ -116,12 +129,43 @@ class RunJournal(Journal[RunEntry]):
     def parse(self, data: Any) -> RunEntry:
         """Return the finished unit that a line holds."""
         cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
-        return RunEntry(str(data["file"]), str(data["sha256"]), cells)
+        return RunEntry(
+            str(data["file"]),
+            str(data["sha256"]),
+            cells,
+            data.get("files", {}),
+            data.get("environment", ""),
+            tuple(str(key) for key in data.get("faulty", ())),
+            {str(key): float(limit_s) for key, limit_s in data.get("late", {}).items()},
+        )
 
     def plain(self, entry: RunEntry) -> dict[str, Any]:
         """Return what a line holds of a finished unit."""
-        return {"file": entry.file, "sha256": entry.sha256, "cells": entry.cells}
+        plain: dict[str, Any] = {
+            "file": entry.file,
+            "sha256": entry.sha256,
+            "cells": entry.cells,
+            "files": entry.files,
+            "environment": entry.environment,
+        }
+        if entry.faulty:
+            plain["faulty"] = entry.faulty
+        if entry.late:
+            plain["late"] = dict(entry.late)
+        return plain
 
     def entry_of_cell(self) -> dict[str, RunEntry]:
         """Map each finished cell to the unit that holds it; the latest wins."""
         return {cell[0]: entry for entry in self.entries for cell in entry.cells}
+
+    def settled(self, *, mutation_timeout_s: float, retry_faults: bool = False) -> dict[str, RunEntry]:
+        """Map each finished cell that need not be run again to the unit that holds it.
+
+        One with a mutation that was ended for the time it took is run again once it may take longer.
+        """
+        return {
+            key: entry
+            for key, entry in self.entry_of_cell().items()
+            if entry.late.get(key, mutation_timeout_s) >= mutation_timeout_s
+            and not (retry_faults and key in entry.faulty)
+        }

@@ -1,8 +1,9 @@
 """A folder that adverse made, whatever it holds: a run, a fuzz campaign, mutated images.
 
-The mark is the first file written into a new folder. A folder without it belongs to somebody else: nothing
-is written into it, and nothing in it is deleted. Runs and campaigns, which are resumed, share the rest: a
-lock, a manifest that carries its own hash, a memory of the hashes of input files, and a fresh start.
+The mark is the first file written into a new folder, and says which folder that is. A folder without it, or
+with the mark of another one, belongs to somebody else: nothing is written into it, and nothing in it is
+deleted. Runs and campaigns, which are resumed, share the rest: a lock, a manifest that carries its own hash,
+and a fresh start. A copy of a whole one is known by its manifest.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ import os
 import re
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from adverse.content import MISSING, Stamp, digest, file_sha256, stamp
+from adverse.content import MISSING, content_hash, digest
 from adverse.errors import LockedError, StoreError
-from adverse.store.durable import storage_errors, write_file
+from adverse.store.durable import flush_folder, storage_errors, write_file
+from adverse.store.seal_list import digest_of
 
 MARK = ".adverse"
 PARTIAL = re.compile(r"\..+\.\d+\.partial")
 """What a write that was cut short leaves behind (`durable.write_file`)."""
+MARK_PARTIAL = re.compile(rf"\.{re.escape(MARK)}\.\d+\.partial")
+"""The same of the mark: all there is in a folder whose first moment was its last."""
 
 
 class OwnedFolder(ABC):
@@ -44,7 +47,12 @@ class OwnedFolder(ABC):
         self.study = path / "study.yaml"
         self.results = path / "results"
         self.logs = path / "logs"
-        self.file_hashes = path / "file-hashes.json"
+        self.seals = path / "seals.json"
+
+    @property
+    def recomputed_by(self) -> str:
+        """The command that computes results again from what the folder holds."""
+        return f"{self.command} {self.path}"
 
     def subfolders(self) -> tuple[Path, ...]:
         """Return the folders that are there from the start."""
@@ -56,7 +64,22 @@ class OwnedFolder(ABC):
 
     def create(self) -> None:
         """Make the folder, refusing to mix into one that holds something else."""
-        claim(self.path, self.kind, besides=self.guest)
+        self._claim()
+        self._make_subfolders()
+
+    def _claim(self) -> None:
+        claim(self.path, self.kind, besides=self.guest, is_copy=self._is_copy)
+
+    def _is_copy(self) -> bool:
+        """Tell whether this is a copy of a whole folder of ours: its manifest fits, and what that lists."""
+        try:
+            files: Mapping[str, str] = self.read_manifest().get("files", {})
+        except StoreError:
+            return False
+        hashes = {name: content_hash(self.path / name) for name in files}
+        return all(hashes[name] in (sha256, MISSING) for name, sha256 in files.items())
+
+    def _make_subfolders(self) -> None:
         with storage_errors(self.path):
             for folder in self.subfolders():
                 folder.mkdir(exist_ok=True)
@@ -67,21 +90,22 @@ class OwnedFolder(ABC):
         self.create()
 
     @contextlib.contextmanager
-    def in_use(self, *, fresh: bool, note: Callable[[str], None]) -> Iterator[FileHashes]:
-        """Create and lock the folder, emptying it first if `fresh`; yield the hashes of its input files."""
-        self.create()
+    def in_use(self, *, fresh: bool, note: Callable[[str], None]) -> Iterator[None]:
+        """Mark and lock the folder, emptying it first if `fresh`."""
+        self._claim()
         with locked(self.path) as left_over:
             if left_over:
                 note(left_over)
             if fresh:
                 self.clear()
-            yield FileHashes(self.file_hashes)
+            self._make_subfolders()
+            yield
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest with a hash of itself."""
         body = {key: value for key, value in manifest.items() if key != "digest"}
         body["digest"] = digest_of(body)
-        write_file(self.manifest, json.dumps(body, indent=2, default=str).encode() + b"\n")
+        write_file(self.manifest, _manifest_bytes(body))
 
     def read_manifest(self) -> dict[str, Any]:
         """Return the manifest of a folder that must have one, as it was written."""
@@ -92,11 +116,21 @@ class OwnedFolder(ABC):
                 got="no manifest.json in it" if self.path.exists() else "no such folder",
                 fix=f"Give the folder that {self.command} printed.",
             )
+        if not is_marked(self.path, self.kind):
+            raise StoreError(
+                f"the folder is not marked as a {self.kind}",
+                where=str(self.path / MARK),
+                got="no mark as adverse writes it" if (self.path / MARK).exists() else "no such file",
+                fix=f"Give the folder that {self.command} printed, or restore the mark from a copy.",
+            )
         try:
-            manifest = dict(json.loads(self.manifest.read_bytes()))
-            if manifest["digest"] == digest_of({k: v for k, v in manifest.items() if k != "digest"}):
+            raw = self.manifest.read_bytes()
+            manifest = dict(json.loads(raw))
+            body = {key: value for key, value in manifest.items() if key != "digest"}
+            unchanged = manifest["digest"] == digest_of(body) and raw == _manifest_bytes(manifest)
+            if unchanged and not self.manifest.is_symlink():
                 return manifest
-        except (ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         raise StoreError(
             "the manifest was changed after it was written",
@@ -105,21 +139,28 @@ class OwnedFolder(ABC):
         )
 
 
-def digest_of(body: Mapping[str, Any]) -> str:
-    """Return the hash by which a JSON file shows that it was changed."""
-    return digest(json.dumps(body, sort_keys=True, default=str))
+def _manifest_bytes(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, indent=2, default=str).encode() + b"\n"
 
 
-def claim(folder: Path, kind: str, *, besides: str | None = None) -> None:
+def claim(
+    folder: Path, kind: str, *, besides: str | None = None, is_copy: Callable[[], bool] = lambda: False
+) -> None:
     """Make a folder ours, or raise where it holds something else; nothing else is written into it first.
 
-    `besides` is the one thing that an unmarked folder may hold.
+    `besides` is the one thing that an unmarked folder may hold. A folder with the mark of another one becomes
+    ours if it is a copy of that.
     """
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"the {kind} is a file", where=str(folder), fix="Give another folder (--out).")
-    if is_marked(folder, kind):
+    if is_ours(folder, kind):
         return
-    if folder.is_dir() and any(path.name != besides for path in folder.iterdir()):
+    if is_marked(folder, kind):
+        if not is_copy():
+            raise _not_its_own(folder, kind)
+    elif folder.is_dir() and any(
+        path.name != besides and not MARK_PARTIAL.fullmatch(path.name) for path in folder.iterdir()
+    ):
         raise StoreError(
             f"the folder holds something that is not a {kind}",
             where=str(folder),
@@ -127,17 +168,42 @@ def claim(folder: Path, kind: str, *, besides: str | None = None) -> None:
             fix="Give an empty or a new folder (--out).",
         )
     with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_file(folder / MARK, _mark(kind))
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            flush_folder(folder.parent)
+        write_file(folder / MARK, _mark(kind, folder.stat().st_ino))
 
 
 def is_marked(folder: Path, kind: str) -> bool:
-    """Return whether we made a folder, for this kind of content."""
+    """Return whether a folder has a mark for this kind of content, be it a copy from another folder."""
+    return _marked_inode(folder, kind) is not None
+
+
+def is_ours(folder: Path, kind: str) -> bool:
+    """Return whether we made this very folder, for this kind of content."""
+    return folder.is_dir() and _marked_inode(folder, kind) == folder.stat().st_ino
+
+
+def _marked_inode(folder: Path, kind: str) -> int | None:
     path = folder / MARK
     try:
-        return not path.is_symlink() and path.read_bytes() == _mark(kind)
+        text = b"" if path.is_symlink() or not path.is_file() else path.read_bytes()[:1000]
     except OSError:
-        return False
+        return None
+    if text == _mark_of_earlier_versions(kind):
+        return 0
+    number = re.search(rb"folder (\d{1,20}),", text)
+    return int(number[1]) if number is not None and text == _mark(kind, int(number[1])) else None
+
+
+def _not_its_own(folder: Path, kind: str) -> StoreError:
+    return StoreError(
+        f"the mark in the folder was made for another {kind}",
+        where=str(folder / MARK),
+        got="a mark that was copied or moved here",
+        wanted="the mark that adverse wrote into this folder",
+        fix="Give an empty or a new folder (--out).",
+    )
 
 
 def delete_ours(folder: Path, kind: str, files: Mapping[str, str]) -> None:
@@ -146,6 +212,8 @@ def delete_ours(folder: Path, kind: str, files: Mapping[str, str]) -> None:
     Other files stay, and so do folders that still hold some. Nothing is followed: where one of the folders
     is a symbolic link, nothing at all is deleted.
     """
+    if is_marked(folder, kind) and not is_ours(folder, kind):
+        raise _not_its_own(folder, kind)
     if not is_marked(folder, kind):
         raise StoreError(
             f"the folder is not marked as a {kind} of ours, so nothing in it is deleted",
@@ -174,11 +242,17 @@ def delete_ours(folder: Path, kind: str, files: Mapping[str, str]) -> None:
                 place.rmdir()
 
 
-def _mark(kind: str) -> bytes:
+def _mark_of_earlier_versions(kind: str) -> bytes:
     return (
         f"This folder is a {kind} of adverse, 5d1c0f6e-7b0b-4c39-9f0a-3e6f1f5c2a84. While this file is here, "
         "--fresh deletes what adverse wrote into the folder.\n"
     ).encode()
+
+
+def _mark(kind: str, inode: int) -> bytes:
+    check = digest(kind, str(inode), size=8)
+    owner = f"It belongs to folder {inode}, {check}, and means nothing in another.\n"
+    return _mark_of_earlier_versions(kind) + owner.encode()
 
 
 @contextlib.contextmanager
@@ -190,7 +264,7 @@ def locked(folder: Path) -> Iterator[str | None]:
     """
     path = folder / "lock"
     with storage_errors(path):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -226,52 +300,3 @@ def _holder(handle: int) -> dict[str, object]:
     except ValueError:
         return {}
     return holder if isinstance(holder, dict) and {"pid", "host"} <= holder.keys() else {}
-
-
-class FileHashes:
-    """The sha256 of input files, remembered by size and time so that a resume is quick.
-
-    A memory can be wrong, so a plan made with it is only a claim: workers compare every file with it.
-    `memory` is where the hashes are remembered; None remembers nothing.
-    """
-
-    def __init__(self, memory: Path | None = None) -> None:
-        self.memory = memory
-        self.remembered: dict[str, tuple[Stamp, str]] = {}
-        if memory is not None and memory.exists():
-            try:
-                stored = json.loads(memory.read_text())
-                self.remembered = {
-                    path: ((int(a), int(b), int(c), int(d)), str(sha256))
-                    for path, ((a, b, c, d), sha256) in stored.items()
-                }
-            except (ValueError, TypeError, AttributeError):
-                self.remembered = {}  # only a memory: what cannot be read is hashed again
-
-    def of(self, paths: Iterable[Path]) -> dict[Path, str]:
-        """Return the hash of each file; files that cannot be read are `missing`."""
-        wanted = sorted(set(paths))
-        with ThreadPoolExecutor() as pool:
-            return dict(zip(wanted, pool.map(self._hash, wanted), strict=True))
-
-    def forget(self, paths: Iterable[Path]) -> None:
-        """Hash some files again next time, whatever they look like."""
-        for path in paths:
-            self.remembered.pop(str(path), None)
-
-    def remember(self) -> None:
-        """Write the hashes down."""
-        if self.memory is not None:
-            write_file(self.memory, json.dumps(self.remembered, indent=0, sort_keys=True).encode())
-
-    def _hash(self, path: Path) -> str:
-        now = stamp(path)
-        before = self.remembered.get(str(path))
-        if now is not None and before is not None and before[0] == now:
-            return before[1]
-        try:
-            sha256 = file_sha256(path)
-        except OSError:
-            return MISSING
-        self.remembered[str(path)] = (now, sha256)
-        return sha256

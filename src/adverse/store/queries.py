@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from adverse.errors import StoreError
 from adverse.store.folder import RunFolder
-from adverse.store.records import SCHEMA
 
 
 class DetectionFiles:
@@ -48,7 +47,11 @@ class DetectionFiles:
             return None
         try:
             with duckdb.connect() as connection:
-                connection.execute("SET enable_progress_bar = false")  # it would print between our lines
+                if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [
+                    (False,)
+                ]:
+                    # It would print between our lines. Where it is off, a notebook refuses even this.
+                    connection.execute("SET enable_progress_bar = false")
                 connection.register("cells", cells)
                 paths = [str(self.folder.detections / name) for name in files]
                 sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
@@ -65,21 +68,14 @@ class DetectionFiles:
 
     @cached_property
     def _spans(self) -> dict[str, tuple[str, str]]:
-        """The first and last frame id, by their text, of every file of detections that has statistics."""
-        place = SCHEMA.get_field_index("frame")
-        spans: dict[str, tuple[str, str]] = {}
-        for file in dict.fromkeys(self.cells["file"].to_pylist()):
-            try:
-                groups = pq.read_metadata(self.folder.detections / file)
-            except (OSError, pa.ArrowException):
-                continue  # who reads the file itself says what is wrong with it
-            statistics = [groups.row_group(n).column(place).statistics for n in range(groups.num_row_groups)]
-            if statistics and all(column is not None and column.has_min_max for column in statistics):
-                spans[file] = (
-                    min(column.min for column in statistics),
-                    max(column.max for column in statistics),
-                )
-        return spans
+        """The first and last frame id, by their text, of every file of detections."""
+        columns = "parse_filename(d.filename) AS file, min(d.frame) AS first, max(d.frame) AS last"
+        try:
+            table = self.select(columns, tail="GROUP BY d.filename")
+        except StoreError:
+            return {}  # who reads the damaged file itself says what is wrong with it
+        rows = [] if table is None else table.to_pylist()
+        return {row["file"]: (row["first"], row["last"]) for row in rows}
 
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
         """Return the cells whose files can hold one of some frames: few of many, where logs are long."""

@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.content import ChangedError
-from adverse.errors import IncompleteError, StoreError
-from adverse.store.folder import FORMAT, RunFolder, read_seals
+from adverse.errors import AdverseError, IncompleteError, StoreError
+from adverse.store.folder import FORMAT, RunFolder
 from adverse.store.queries import DetectionFiles
-from adverse.store.records import DEPTH_QUANTILES, SCHEMA
+from adverse.store.records import DEPTH_QUANTILES, FAILURE
 from adverse.store.run import Run, differences, run_of
-from adverse.store.seals import broken_seal, state_of, verify, write_derived
+from adverse.store.seal_list import read_seals
+from adverse.store.seals import broken_seal, made_by, state_of, write_derived
 from adverse.store.tables import (
     STATUSES,
     Answers,
@@ -37,6 +38,7 @@ from adverse.store.tables import (
     positions,
     vectors,
 )
+from adverse.store.verify import verify
 from adverse.types import Task
 
 
@@ -46,14 +48,7 @@ class Store:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self._manifest = folder.read_manifest()
-        if self._manifest.get("format") != FORMAT:
-            raise StoreError(
-                "the run was made by another version of adverse",
-                where=str(folder.manifest),
-                got=f"format {self._manifest.get('format')}",
-                wanted=f"format {FORMAT}",
-                fix="Run the study again in the same folder: what is still valid is reused.",
-            )
+        refuse_other_format(folder, self._manifest)
         if not folder.cells.exists():
             raise StoreError(
                 "the run has no results yet",
@@ -62,6 +57,8 @@ class Store:
             )
         self._detections = DetectionFiles(folder)
         self._read: dict[str, tuple[int, int, int]] = {}
+        self.tolerated: tuple[AdverseError, ...] = ()
+        """What was wrong with files that whoever opened the run is about to make again."""
 
     @cached_property
     def state(self) -> str:
@@ -75,7 +72,8 @@ class Store:
         now = path.stat() if path.exists() else None
         seen = None if now is None else (now.st_ino, now.st_size, now.st_mtime_ns)
         if seen is None or self._read.get(name) != seen:
-            broken = broken_seal(self.folder, key, read_seals(self.folder).get(key), self.state)
+            seal = read_seals(self.folder).get(key)
+            broken = broken_seal(self.folder, key, seal, self.state, made_by(self.folder, key))
             if broken is not None:
                 raise broken
         if seen is None:
@@ -168,6 +166,18 @@ class Store:
         order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
         ids: NDArray[np.int64] = table["id"].to_numpy()[order]
         return ids
+
+    @cached_property
+    def truth_attributes(self) -> dict[str, tuple[str, ...]]:
+        """What else is annotated of the true objects of the targets, by name; "" where one has no value."""
+        table = pq.read_table(self.folder.truth)
+        if "attributes" not in table.column_names:
+            return {}  # a run from before attributes were kept
+        table = table.filter(pa.array(positions(table["label"], self.targets) >= 0))
+        order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
+        told = [dict(value or ()) for value in table["attributes"].take(pa.array(order)).to_pylist()]
+        names = sorted({name for value in told for name in value})
+        return {name: tuple(value.get(name, "") for value in told) for name in names}
 
     def truth_depths_m(self) -> NDArray[np.float32]:
         """Return the depth of each true object as the Localizer sees it; NaN where that is not known."""
@@ -270,15 +280,16 @@ class Store:
     def ranked(self, sut: str) -> dict[str, RankedClasses]:
         """Return the ranked classes of a classifier, by setting."""
         by_setting = {}
-        for setting, table in self._rows(sut, "ranked"):
-            best = [row or [] for row in table["ranked"].to_pylist()]
-            by_setting[setting] = RankedClasses(*self._frame_and_status(table), best)
+        for setting, table in self._rows(sut, "ranked", "ranked_scores"):
+            best, scores = ([row or [] for row in table[name].to_pylist()] for name in table.column_names[3:])
+            by_setting[setting] = RankedClasses(*self._frame_and_status(table), best, scores)
         return by_setting
 
-    def _rows(self, sut: str, column: str) -> Iterator[tuple[str, pa.Table]]:
+    def _rows(self, sut: str, *columns: str) -> Iterator[tuple[str, pa.Table]]:
         """Yield one table for each setting, in the order of the frames."""
         cells = self._detections.cells_of(sut=sut)
-        table = self._detections.select(f"d.frame, d.setting, d.status, d.{column}", cells)
+        wanted = ", ".join(f"d.{name}" for name in ("frame", "setting", "status", *columns))
+        table = self._detections.select(wanted, cells)
         if table is None:
             return
         for setting in self.groups:
@@ -320,13 +331,14 @@ class Store:
         """Return how many rows of each SUT and setting have which status, with one reason each.
 
         `unstable` counts the frames that were run twice with different answers; `attempts`,
-        `failed_attempts` and `outages` are sums, `retried` the failed attempts before an answer.
+        `failed_attempts` and `outages` are sums, `retried` the failed ones answered when sent again.
         """
         table = self._detections.select(
             """d.sut, d.setting, d.status, count(*) AS n, min(d.frame) AS frame, min(d.reason) AS reason,
             count(*) FILTER (NOT d.repeats) AS unstable, sum(d.attempts)::BIGINT AS attempts,
             sum(d.failed_attempts)::BIGINT AS failed_attempts, sum(d.outages)::BIGINT AS outages,
-            coalesce(sum(d.failed_attempts) FILTER (d.status = 'ok'), 0)::BIGINT AS retried""",
+            coalesce(sum(len(list_filter(d.failures, lambda f:
+                f.answered AND f.kind NOT IN ('connection', 'machine')))), 0)::BIGINT AS retried""",
             tail="GROUP BY ALL ORDER BY ALL",
         )
         return [] if table is None else list(table.to_pylist())
@@ -378,16 +390,24 @@ class Store:
         )
         return pa.table({name: pa.array([], pa.string()) for name in columns}) if table is None else table
 
-    def retries(self) -> pa.Table:
-        """Return every row that succeeded only on a retry: the attempts, and why the first failed."""
-        columns = ("sut", "setting", "frame", "attempts", "failed_attempts", "outages", "retried")
+    def failed_attempts(self) -> pa.Table:
+        """Return every request that failed or did not reach its SUT, by the first image that it held.
+
+        Its kind and message, how many images it held, and whether they were answered when sent again.
+        """
+        columns = {
+            "sut": pa.string(),
+            "setting": pa.string(),
+            "frame": pa.string(),
+            **{field.name: field.type for field in FAILURE},
+        }
         table = self._detections.select(
-            ", ".join(f"d.{name}" for name in columns),
-            tail="WHERE d.retried IS NOT NULL AND d.status = 'ok' ORDER BY ALL",
+            "d.sut, d.setting, d.frame, unnest(d.failures, recursive := true)",
+            tail="WHERE d.failures IS NOT NULL ORDER BY ALL",
         )
         if table is not None:
             return table
-        return pa.table({name: pa.array([], SCHEMA.field(name).type) for name in columns})
+        return pa.table({name: pa.array([], kind) for name, kind in columns.items()})
 
     def _answers(self, table: pa.Table, classes: tuple[str, ...]) -> Answers:
         frame = positions(table["frame"], self.frames.ids)
@@ -412,14 +432,29 @@ class Store:
         )
 
 
-def finished(path: Path, *, results: bool = True) -> Store:
+def refuse_other_format(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
+    """Raise for a run of another version, with the command that makes it again."""
+    if manifest.get("format") != FORMAT:
+        study = manifest.get("study", {}).get("file", "STUDY")
+        raise StoreError(
+            "the run was made by another version of adverse",
+            where=str(folder.manifest),
+            got=f"format {manifest.get('format')}",
+            wanted=f"format {FORMAT}",
+            fix=f"Make it again: adverse run {study} --out {folder.path}",
+        )
+
+
+def finished(path: Path, *, rewrites: Sequence[str] = ()) -> Store:
     """Open a finished run, or raise: for a file that changed, a run that is not finished, an older state.
 
-    Every file that results are made from is hashed, once. So is what was worked out from them, which must
-    also be of the state that the run is in now; without `results`, for those who make it anew, it may be not.
+    Every file of the folder is hashed, once, and what was worked out must be of the state that the run is in
+    now. Only files that the caller is about to make again may be different: `rewrites` says how their names
+    begin, and `tolerated` of the store what was wrong with them.
     """
     folder = RunFolder(path)
     manifest = folder.read_manifest()
+    refuse_other_format(folder, manifest)
     if manifest["status"] == "incomplete" and manifest["changed"]:
         changed = {Path(name): sha256 for name, sha256 in manifest["changed"].items()}
         raise ChangedError(changed, where=path)
@@ -432,9 +467,11 @@ def finished(path: Path, *, results: bool = True) -> Store:
             got=", ".join(unasked) or _older_results(folder),
             fix="Run the study again with the same command: it resumes where it stopped.",
         )
-    for problem in verify(folder, inputs=False, results=results).problems:
+    checked = verify(folder, inputs=False, rewrites=rewrites)
+    for problem in checked.problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
     store = Store(folder)
+    store.tolerated = checked.tolerated
     _refuse_mixed(store)
     return store
 

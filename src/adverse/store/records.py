@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +24,14 @@ Status = Literal["ok", "fault", "quarantined", "unreachable"]
 CONFUSION = pa.struct([("true", pa.string()), ("predicted", pa.string()), ("pixels", pa.int64())])
 """`predicted` is empty for a class that the data set does not have, and where there is no answer."""
 
+FAILURE = pa.struct(
+    [("kind", pa.string()), ("message", pa.string()), ("images", pa.int32()), ("answered", pa.bool_())]
+)
+OUTAGES = ("connection", "machine")
+"""The kinds of failure that say nothing about the SUT."""
+MUTATION_ENDED = "the mutation was ended: "
+"""How the reason begins why a frame is not used whose mutation took too long or too much memory."""
+
 DEPTH_QUANTILES = 32
 QUANTILES = pa.list_(pa.list_(pa.float32(), DEPTH_QUANTILES))
 
@@ -36,12 +44,13 @@ SCHEMA = pa.schema(
         ("reason", pa.string()),  # why, where status is not ok
         ("pixels", pa.string()),  # blake2b of the decoded image before mutation
         ("notes", pa.string()),  # what decoding normalised: gray, palette, ...
-        ("attempts", pa.int32()),  # times that the SUT was asked about the image, in a batch or alone
+        ("attempts", pa.int32()),  # requests to the SUT that began with this image, in a batch or alone
+        ("failed_attempts", pa.int32()),  # of these; a batch that failed counts once
+        ("outages", pa.int32()),  # requests that did not reach it
         (
-            "failed_attempts",
-            pa.int32(),
-        ),  # of these; a batch that failed for no image alone counts for all in it
-        ("outages", pa.int32()),  # times that it could not be asked before it could; of a batch, at its first
+            "failures",
+            pa.list_(FAILURE),
+        ),  # each of both: kind, message, images in it, answered when sent again?
         ("retried", pa.string()),  # why the first attempt failed, where a later one gave an answer
         ("repeats", pa.bool_()),  # asked twice: did it give the same answer? null: asked once
         ("truth_depths", pa.list_(pa.float32())),  # metres; of the true boxes, on un-mutated frames
@@ -66,6 +75,19 @@ NOTHING = Detections.none()
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A request that failed: what kind of fault, how many images it held, whether they were answered later.
+
+    Kinds: exception, bad answer, crash, time-out; connection and machine (no memory) say nothing of the SUT.
+    """
+
+    kind: str
+    message: str
+    images: int = 1
+    answered: bool = False
+
+
+@dataclass(frozen=True)
 class Record:
     """One row. `labels` are class names of the data set, one for each detection."""
 
@@ -81,6 +103,7 @@ class Record:
     attempts: int = 0
     failed_attempts: int = 0
     outages: int = 0
+    failures: tuple[Failure, ...] = ()
     retried: str | None = None
     repeats: bool | None = None
     truth_depths: list[float] | None = None
@@ -126,6 +149,8 @@ def _column(records: Sequence[Record], name: str) -> pa.Array:
     values = [getattr(record, name) for record in records]
     if name == "details":
         values = [sorted(details.items()) or None for details in values]
+    if name == "failures":
+        values = [[asdict(failure) for failure in failures] or None for failures in values]
     return pa.array(values, SCHEMA.field(name).type)
 
 

@@ -73,6 +73,10 @@ class Provenance:
     libraries: Mapping[str, str]
     engine: str
     workers: int
+    finished: str | None
+    """When its last unit was done, in UTC (ISO 8601); None: the run does not say."""
+    commits: Mapping[str, str]
+    """By SUT: the commit of the git repository that tracks its files, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,8 @@ def _provenance(manifest: Mapping[str, Any]) -> Provenance:
         libraries=dict(environment["libraries"]),
         engine=engine["name"],
         workers=engine["workers"],
+        finished=manifest.get("finished"),
+        commits=dict(manifest.get("commits", {})),
     )
 
 

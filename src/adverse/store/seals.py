@@ -1,19 +1,23 @@
 """What was computed from a run: the hash of every such file, and the state of the run it was made from.
 
-seals.json lists the files of results/, verdicts/ and the report that our commands wrote. A file whose content
-is another one, or that nobody sealed, is not read. Neither is one that was made from another state of the run
-than manifest, tables and detections now describe: its figures are true, but of another run.
+seals.json lists the files of results/, verdicts/ and report_tables/, the pages and the signature, as our
+commands wrote them. A file whose content is another one, or that nobody sealed, is not read. Neither is one
+that was made from another state of the run than manifest, tables and detections now describe: its figures
+are true, but of another run.
 
-A seal shows a change, not a forgery: who edits a file can write its hash anew. What must not rest on
-that, the gate works out again from the detections (docs/gate.md). `verify` checks every hash of a run folder,
-and of its inputs, and names what changed.
+A seal shows a change, not a forgery: who edits a file can write its hash anew. Verdicts do not rest on that,
+they are worked out again from the detections (docs/gate.md); against forgery there are signatures
+(`store/signature.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +26,24 @@ import pyarrow.parquet as pq
 from adverse.content import MISSING, content_hash, digest
 from adverse.errors import AdverseError, StoreError
 from adverse.store.durable import storage_errors, write_file
-from adverse.store.folder import BENCHMARK, RunFolder, Seal, read_seals
+from adverse.store.folder import BENCHMARK, OURS, RunFolder
 from adverse.store.journal import RunJournal
-from adverse.store.owned_folder import digest_of
+from adverse.store.owned_folder import PARTIAL, OwnedFolder
+from adverse.store.seal_list import DERIVED, SIGNATURE, Seal, read_seals, write_seals
 
 DECIDES = ("format", "adverse", "data", "suts", "settings", "statistics")
 """Parts of the manifest that decide results; the machine and the number of workers do not."""
-READ = (
-    "summary.json",
-    "curves.parquet",
-    "outcomes.parquet",
-    "sensitivity.parquet",
-    "required.parquet",
-    "retries.parquet",
-    "troubles.parquet",
-    f"{BENCHMARK}.json",
-    "requirements.json",
-)
-"""Results that commands read."""
 TABLES = ("frames.parquet", "truth.parquet", "inputs.parquet", "cells.parquet", "study.yaml")
+PLACES = ("results", "verdicts", "report_tables")
+"""The sub-folders that hold nothing but sealed files."""
+EVERYTHING = ("",)
+"""For those who make anew whatever was computed: every name begins with it."""
+OLDER = (
+    b'<p role="alert" '
+    b'style="margin:0;padding:.7em 1em;background:#b00020;color:#fff;font:bold 16px sans-serif">'
+    b"This page is of an older state: its run was started again and is not finished.</p>"
+)
+"""What a page begins with while its run is under way again, or was stopped."""
 
 
 def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
@@ -54,46 +57,94 @@ def state_of(folder: RunFolder, manifest: Mapping[str, Any]) -> str:
     return digest(json.dumps(whole, sort_keys=True, default=str))
 
 
-def write_derived(folder: RunFolder, state: str, files: Mapping[str, bytes]) -> None:
-    """Write files that were computed from a state of the run (by path below its folder), and seal them."""
+def write_derived(folder: OwnedFolder, state: str, files: Mapping[str, bytes]) -> None:
+    """Write files that were computed from a state of the folder (by path below it), and seal them."""
     hashes = {}
     for name, data in files.items():
         path = folder.path / name
         with storage_errors(path):
             path.parent.mkdir(exist_ok=True)
         write_file(path, data)
-        hashes[name] = Seal(content_hash(path), state)
-    _write_seals(folder, read_seals(folder) | hashes)
+        hashes[name] = Seal(hashlib.sha256(data).hexdigest(), state)
+    write_seals(folder, read_seals(folder) | hashes)
 
 
-def drop_derived(folder: RunFolder, names: Iterable[str]) -> None:
+def seal_as_is(folder: OwnedFolder, state: str, paths: Iterable[Path]) -> None:
+    """Seal files that were written bit by bit, as they are now; of leftovers of cut writes none."""
+    names = {path.relative_to(folder.path).as_posix(): path for path in paths}
+    hashes = {
+        name: Seal(content_hash(path), state)
+        for name, path in names.items()
+        if path.is_file() and not PARTIAL.fullmatch(path.name)
+    }
+    write_seals(folder, read_seals(folder) | hashes)
+
+
+def drop_derived(folder: OwnedFolder, names: Iterable[str]) -> None:
     """Delete sealed files, and their seals; a file that somebody changed since then is left where it is."""
     seals = read_seals(folder)
-    gone = [name for name in names if name in seals]
+    gone = [name for name in names if name in seals and DERIVED.fullmatch(name)]
     for name in gone:
         path = folder.path / name
         if content_hash(path) == seals[name].sha256 and not path.is_symlink():
             with storage_errors(path):
                 path.unlink()
     if gone:
-        _write_seals(folder, {name: seal for name, seal in seals.items() if name not in gone})
+        write_seals(folder, {name: seal for name, seal in seals.items() if name not in gone})
 
 
-def drop_of_other_states(folder: RunFolder, state: str) -> None:
-    """Delete what was computed from other states of the run."""
-    drop_derived(folder, [name for name, seal in read_seals(folder).items() if seal.state != state])
+def drop_of_other_states(folder: OwnedFolder, state: str) -> None:
+    """Delete what was computed from other states of the run; not a signature, which is another's word."""
+    stale = [name for name, seal in read_seals(folder).items() if seal.state != state and name != SIGNATURE]
+    drop_derived(folder, stale)
 
 
-def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | None) -> AdverseError | None:
+def mark_pages(folder: OwnedFolder, *, older: bool) -> None:
+    """Begin the pages of a folder with a banner that says that they are of an older state, or end that.
+
+    Only pages that are as they were sealed are touched: what somebody changed is not sealed anew.
+    """
+    with contextlib.suppress(StoreError):  # a damaged list names nothing
+        for name, seal in read_seals(folder).items():
+            path = folder.path / name
+            if not name.endswith(".html") or path.is_symlink() or not path.is_file():
+                continue
+            page = path.read_bytes()
+            plain = page.replace(OLDER, b"", 1)
+            start = plain.find(b"<body")
+            at = plain.find(b">", start) + 1 if start >= 0 else 0
+            wanted = plain[:at] + OLDER + plain[at:] if older else plain
+            ours = seal.sha256 in (hashlib.sha256(page).hexdigest(), hashlib.sha256(plain).hexdigest())
+            if ours and wanted != page:
+                write_derived(folder, seal.state, {name: wanted})
+
+
+def sweep(folder: RunFolder) -> None:
+    """Delete what writes that were cut short left behind, and detections that were never acknowledged."""
+    acknowledged = {entry.file for entry in RunJournal(folder.journal).entries}
+    with storage_errors(folder.path):
+        for place in (folder.path, *(folder.path / name for name in (*OURS, "report_tables"))):
+            for path in sorted(place.iterdir()) if place.is_dir() and not place.is_symlink() else ():
+                cut_short = PARTIAL.fullmatch(path.name) and not _running(int(path.name.split(".")[-2]))
+                ours = place == folder.detections and re.fullmatch(OURS["detections"], path.name)
+                orphan = ours and path.name not in acknowledged
+                if (cut_short or orphan) and path.is_file() and not path.is_symlink():
+                    path.unlink(missing_ok=True)
+
+
+def broken_seal(
+    folder: OwnedFolder, name: str, seal: Seal | None, state: str | None, again: str
+) -> AdverseError | None:
     """Return why a derived file must not be read; None if it may, or if it is neither sealed nor there.
 
     `state` is that of the run; None: the run is not finished, so that whatever there is was made before.
+    `again` is the command that makes it again.
     """
     path = folder.path / name
-    sha256 = content_hash(path)
-    if seal is None and sha256 == MISSING and not path.is_symlink():
+    sha256 = hash_inside(folder.path, path)
+    if seal is None and sha256 == MISSING:
         return None
-    again = f"Have it made again: {made_by(folder, name)}."
+    again = f"Have it made again: {again}."
     if seal is None:
         return StoreError(
             "the file was not written by adverse",
@@ -102,14 +153,8 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
             fix=f"Delete it. {again}",
         )
     if sha256 != seal.sha256:
-        return StoreError(
-            "a file is missing" if sha256 == MISSING else "a file was changed",
-            where=str(path),
-            got="no such file" if sha256 == MISSING else f"sha256 {sha256}",
-            wanted=f"sha256 {seal.sha256}",
-            fix=again,
-        )
-    if state is not None and seal.state != state:
+        return changed(path, sha256, seal.sha256, again)
+    if state is not None and seal.state != state and name != SIGNATURE:
         return StoreError(
             "the results were made from another state of the run",
             where=str(path),
@@ -120,96 +165,85 @@ def broken_seal(folder: RunFolder, name: str, seal: Seal | None, state: str | No
     return None
 
 
-def derived_files(folder: RunFolder) -> list[str]:
+def changed(path: Path, found: str, wanted: str, fix: str) -> StoreError:
+    """Return the error for a file that is not what it was; `found` is its hash, or what it is instead."""
+    if found == MISSING:
+        return StoreError(
+            "a file is missing", where=str(path), got="no such file", wanted=f"sha256 {wanted}", fix=fix
+        )
+    got = found if " " in found else f"sha256 {found}"
+    return StoreError("a file was changed", where=str(path), got=got, wanted=f"sha256 {wanted}", fix=fix)
+
+
+def hash_inside(root: Path, path: Path) -> str:
+    """Return the sha256 of a file in one of our folders, `missing`, or in words what is in its place.
+
+    We write plain files. A link, pipe or device in the place of one is not followed, opened or waited for.
+    """
+    for place in (path, *path.parents):
+        if place == root:
+            break
+        if place.is_symlink():
+            return f"a symbolic link, {place.relative_to(root)}"
+    if path.exists() and not path.is_file():
+        return "something that is not a file"
+    return content_hash(path)
+
+
+def derived_files(folder: OwnedFolder) -> list[str]:
     """Return the files that must be as they were sealed, and those in their places that are not sealed.
 
-    Pages and pictures are not among them: no command reads them, and who likes may delete or change them.
+    Results come first: all else is made from them.
     """
-    there = [*(folder.results / name for name in READ), *folder.verdicts.glob("*.json")]
-    names = {f"{path.parent.name}/{path.name}" for path in there if path.exists() or path.is_symlink()}
-    sealed = {name for name in read_seals(folder) if name.startswith(("results/", "verdicts/"))}
-    return sorted(names | {name for name in sealed if not name.startswith("results/drive.")})
+    names = set(read_seals(folder))
+    for place in PLACES:
+        names |= {path.relative_to(folder.path).as_posix() for path in inside(folder.path / place)}
+    names |= {path.name for path in _entries(folder.path) if DERIVED.fullmatch(path.name)}
+    return sorted(names, key=lambda name: (not name.startswith("results/"), name))
 
 
-def made_by(folder: RunFolder, name: str) -> str:
+def inside(place: Path) -> list[Path]:
+    """Return all that is below a folder but folders, and leftovers of writes that were cut short."""
+    if place.is_symlink():
+        return [place]
+    found: list[Path] = []
+    for path in _entries(place):
+        if path.is_dir() and not path.is_symlink():
+            found += inside(path)
+        elif not PARTIAL.fullmatch(path.name):
+            found.append(path)
+    return found
+
+
+def _entries(place: Path) -> list[Path]:
+    return sorted(place.iterdir()) if place.is_dir() else []
+
+
+MADE_BY = {
+    "report": "adverse report {run}",
+    f"results/{BENCHMARK}.": "adverse bench-table {run} --save",
+    "results/drive.": "adverse drive {run}",
+    "results/requirements.": "adverse requirements check FILE --out {run}",
+    "results/": "adverse analyze {run}",
+    "verdicts/rules.": "adverse check {run} RULES --save",
+    "verdicts/": "adverse requirements check FILE --out {run}",
+    "requirements.": "adverse report {run}",
+    SIGNATURE: "adverse seal {run} --key KEY --replace",
+}
+"""The commands that write derived files, by how the names of these begin."""
+
+
+def made_by(folder: OwnedFolder, name: str) -> str:
     """Return the command that writes a derived file."""
-    run = folder.path
-    if name.startswith("report"):
-        return f"adverse report {run}"
-    if name.startswith(f"results/{BENCHMARK}."):
-        return f"adverse bench-table {run} --save"
-    if name == "verdicts/rules.json":
-        return f"adverse check {run} RULES --save"
-    if name.startswith("verdicts/") or "requirements" in name:
-        return f"adverse requirements check FILE --out {run}"
-    if name.startswith("results/drive."):
-        return f"adverse drive {run}"
-    return f"adverse analyze {run}"
+    command = next((words for start, words in MADE_BY.items() if name.startswith(start)), "{run}")
+    return command.replace("{run}", str(folder.path))
 
 
-def _write_seals(folder: RunFolder, seals: Mapping[str, Seal]) -> None:
-    files = {name: list(seals[name]) for name in sorted(seals)}
-    data = {"files": files, "digest": digest_of(files)}
-    write_file(folder.seals, json.dumps(data, indent=1).encode() + b"\n")
-
-
-@dataclass(frozen=True)
-class Verification:
-    """How many files were checked, and what was wrong with which."""
-
-    files: int
-    problems: tuple[AdverseError, ...]
-
-
-def verify(folder: RunFolder, *, inputs: bool = True, results: bool = True) -> Verification:
-    """Check a run folder; `inputs` reads data, SUTs and plug-ins again, `results` what was computed."""
-    manifest = folder.read_manifest()
-    sealed = {folder.path / name: wanted for name, wanted in manifest["files"].items()}
-    problems: list[AdverseError] = _wrong(sealed)
-    expected: dict[Path, str] = {}
+def _running(pid: int) -> bool:
     try:
-        for entry in RunJournal(folder.journal).entries:
-            expected[folder.detections / entry.file] = entry.sha256
-    except StoreError as error:
-        problems.append(error)
-    if inputs:
-        expected |= {Path(path): wanted for path, wanted in manifest["data"]["annotations"].items()}
-        expected |= {Path(path): wanted for path, wanted in folder.read_inputs().items()}
-        expected |= {Path(path): wanted for path, wanted in manifest.get("plugins", {}).items()}
-        systems = manifest["suts"].values()
-        expected |= {Path(file["path"]): file["sha256"] for sut in systems for file in sut["files"].values()}
-    problems += _wrong(expected)
-    files = len(sealed) + len(expected)
-    if results:
-        derived = _results(folder, manifest, whole=not problems and manifest["status"] == "complete")
-        files, problems = files + derived.files, [*problems, *derived.problems]
-    return Verification(files, tuple(problems))
-
-
-def _results(folder: RunFolder, manifest: Mapping[str, Any], *, whole: bool) -> Verification:
-    """Check what was computed; against the state of the run only where that is `whole`."""
-    try:
-        seals, names = read_seals(folder), derived_files(folder)
-    except StoreError as error:
-        return Verification(1, (error,))
-    state = state_of(folder, manifest) if whole else None
-    broken = (broken_seal(folder, name, seals.get(name), state) for name in names)
-    return Verification(len(names), tuple(problem for problem in broken if problem is not None))
-
-
-def _wrong(expected: Mapping[Path, str]) -> list[AdverseError]:
-    problems: list[AdverseError] = []
-    for path, wanted in expected.items():
-        sha256 = content_hash(path)
-        if sha256 != wanted:
-            missing = sha256 == MISSING
-            problems.append(
-                StoreError(
-                    "a file is missing" if missing else "a file was changed",
-                    where=str(path),
-                    got="no such file" if missing else f"sha256 {sha256}",
-                    wanted=f"sha256 {wanted}",
-                    fix="Restore it from a copy, or run the study again: only what changed is re-run.",
-                )
-            )
-    return problems
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -79,17 +79,20 @@ class PixelCounts:
 
 @dataclass(frozen=True, eq=False)
 class RankedClasses:
-    """The answers of a classifier under one setting: the best classes of each frame, best first."""
+    """The answers of a classifier under one setting: the best classes of each frame and their scores."""
 
     frame: NDArray[np.int64]
     status: NDArray[np.int8]
     best: list[list[str]]
+    scores: list[list[float]]
 
 
 def vectors(column: Any, width: int) -> NDArray[np.float64]:
     """Return a column of lists as (N, width); NaN where a list is missing."""
-    rows = [[np.nan] * width if value is None else value for value in column.to_pylist()]
-    return np.array(rows, np.float64).reshape(-1, width)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    rows = np.full((len(whole), width), np.nan)
+    rows[whole.is_valid().to_numpy(zero_copy_only=False)] = whole.flatten().to_numpy().reshape(-1, width)
+    return rows
 
 
 def place_in_group(group: NDArray[np.int64]) -> NDArray[np.int64]:

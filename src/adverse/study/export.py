@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from adverse import plugins
-from adverse.content import PlannedFiles, digest
+from adverse.content import PlannedFiles, content_hashes, digest
 from adverse.data.images import image_bytes
 from adverse.errors import StudyError
 from adverse.processes import ONE_THREAD, SAFE_PATH
 from adverse.store.durable import append_line, storage_errors, write_file
-from adverse.store.owned_folder import FileHashes, claim
+from adverse.store.owned_folder import claim
 from adverse.study.frame_versions import FrameVersions
 from adverse.study.job import StudyJob
 from adverse.study.plan import (
@@ -123,7 +123,7 @@ def folder_name(setting: Setting) -> str:
 def _tasks(dataset: Dataset, job: StudyJob, suffix: str) -> Iterator[Task]:
     registry = plugins.load(job.plugin_files)
     frames = list(frames_of(dataset))
-    hashes = FileHashes().of(source.path for frame in frames for source in sources_of(frame))
+    hashes = content_hashes(source.path for frame in frames for source in sources_of(frame))
     code = [
         digest(setting.id, *(registry.get("mutation", step.mutation).code for step in setting.steps))
         for setting in job.settings

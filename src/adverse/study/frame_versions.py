@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,11 +14,12 @@ from adverse.content import digest
 from adverse.depth import Policy, usable
 from adverse.depth.boxes import BoxPixels, box_pixels
 from adverse.errors import AdverseError, one_line
+from adverse.file_access import FileAccess
 from adverse.mutations.settings import BASELINE, apply_setting
 from adverse.plugins import Registry
 from adverse.store.records import DEPTH_QUANTILES
 from adverse.study.job import StudyJob
-from adverse.study.stages import Avoid, Stage
+from adverse.study.stages import MUTATING, Avoid, Stage
 from adverse.types import Depth, Frame, Image, Setting
 from adverse.visual import Reference
 
@@ -53,13 +55,21 @@ class FrameVersions:
     """
 
     def __init__(
-        self, frame: Frame, job: StudyJob, registry: Registry, *, avoid: Avoid, tell: Callable[[Stage], None]
+        self,
+        frame: Frame,
+        job: StudyJob,
+        registry: Registry,
+        *,
+        avoid: Avoid,
+        tell: Callable[[Stage], None],
+        access: FileAccess | None = None,
     ) -> None:
         self.frame = frame
         self.job = job
         self.registry = registry
         self.avoid = avoid
         self.tell = tell
+        self.access = access
         self._refused = frame.fault
         self._loaded: _DecodedFrame | None = None
         self._depth_m: Depth | None = None
@@ -68,27 +78,29 @@ class FrameVersions:
 
     def version(self, setting: Setting) -> FrameVersion:
         """Return the frame under a setting, or why it cannot be had."""
-        if self.avoid.covers(self.frame.id, setting.id):
-            return FrameVersion(
-                self.frame, setting, refused="the process that prepared this frame died twice"
-            )
+        avoided = self.avoid.reason(self.frame.id, setting.id)
+        if avoided is not None:
+            return FrameVersion(self.frame, setting, refused=avoided)
         loaded = self._load()
         if loaded is None:
             return FrameVersion(self.frame, setting, refused=self._refused)
-        self.tell(Stage("mutating", self.frame.id, setting.id))
+        self.tell(Stage(MUTATING, self.frame.id, setting.id, limit_s=self.job.mutation_timeout_s))
         details: dict[str, float] = {}
         try:
-            image = apply_setting(
-                loaded.image,
-                setting,
-                self.registry,
-                seed=self.job.seed,
-                key=self.frame.log_id if setting.coherent else self.frame.id,
-                log=self.frame.log_id,
-                depth_m=loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None,
-                labels=loaded.labels() if "labels" in setting.needs else None,
-                details=details,
-            )
+            depth_m = loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None
+            labels = loaded.labels() if "labels" in setting.needs else None
+            with self.access.noted() if self.access else contextlib.nullcontext():
+                image = apply_setting(
+                    loaded.image,
+                    setting,
+                    self.registry,
+                    seed=self.job.seed,
+                    key=self.frame.log_id if setting.coherent else self.frame.id,
+                    log=self.frame.log_id,
+                    depth_m=depth_m,
+                    labels=labels,
+                    details=details,
+                )
         except Exception as error:  # noqa: BLE001
             return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
         details |= self._visual_change(loaded.image, image, setting)

@@ -10,6 +10,7 @@ from typing import Any
 
 from adverse.depth import Policy
 from adverse.plugins import Kind
+from adverse.study.stages import STEP_LIMIT_S
 from adverse.types import Frame, Localizer, Setting, Task
 from adverse.visual import Backend
 
@@ -28,6 +29,8 @@ class SutTask:
     timeout_s: float
     memory_limit_mb: int | None
     class_map: Mapping[str, str]
+    files: tuple[Path, ...] = ()
+    """What the study names besides the options that decides the answers."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class StudyJob:
     keep_label_maps: bool = False
     visual_change: Backend | None = None
     """How the visual change of mutated frames is measured, if it is; no part of what decides an answer."""
+    mutation_timeout_s: float = STEP_LIMIT_S
+    """Longest time that one mutation of one frame may take."""
     code: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
     """The hash of the code of each plug-in that decides an answer, as planned."""
 
@@ -77,13 +82,33 @@ class WorkUnit:
 
 
 @dataclass(frozen=True)
+class SutFault:
+    """What a failed attempt left behind: a traceback, or the end of the SUT's stderr."""
+
+    sut: str
+    where: str
+    message: str
+    output: str
+
+
+@dataclass(frozen=True)
 class UnitRecords:
     """The result of a unit: the records of its finished cells as Parquet, and what the run must know of them.
 
     `statuses` counts the images of these cells; `retried` are ok, but only on a retry. `unreachable`
-    holds why cells, by setting id and SUT name, are not finished: their SUT could not be reached.
+    holds why cells, by setting id and SUT name, are not finished: their SUT could not be reached. `faulty`
+    are finished ones with an image that failed; `late` those with a frame whose mutation was ended, and after
+    how many seconds. `crashed` are the SUTs whose own process died.
     """
 
     parquet: bytes
     statuses: Counter[str]
     unreachable: Mapping[tuple[str, str], str]
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The hash of each file that was read on the way, by its path, by whose code has read it."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The machine and the libraries that it was done with."""
+    faulty: frozenset[tuple[str, str]] = frozenset()
+    late: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    crashed: frozenset[int] = frozenset()
+    faults: tuple[SutFault, ...] = ()

@@ -6,21 +6,28 @@ frames are all that its scores need.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import cv2
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from adverse.depth.boxes import box_depths_m
-from adverse.errors import InfrastructureError, StudyError, suggestion
+from adverse.errors import CrashError, InfrastructureError, StudyError, suggestion
+from adverse.file_access import FileAccess
+from adverse.study.attempts import Attempt, AttemptLog
 from adverse.study.frame_versions import FrameVersion
-from adverse.study.job import StudyJob
+from adverse.study.job import StudyJob, SutFault
+from adverse.study.stages import Stage
 from adverse.suts.ask import task_of
 from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
 
 BEST = 5
 """Classes of a classifier that are kept: as many as top-5 accuracy needs."""
+LOGGED_FAULTS = 20
+"""Faults of a SUT in one unit whose traceback or stderr is kept."""
 OTHER = ""
 """Stands for a class that the data set does not have, and for no answer at all."""
 IDS = 256
@@ -30,17 +37,54 @@ IDS = 256
 class LoadedSut:
     """A SUT that is loaded. `isolated` ones watch over time and memory themselves."""
 
-    def __init__(self, index: int, sut: System | Recorded, job: StudyJob, *, isolated: bool) -> None:
+    def __init__(
+        self,
+        index: int,
+        sut: System | Recorded,
+        job: StudyJob,
+        *,
+        isolated: bool,
+        access: FileAccess,
+        attempts: AttemptLog | None = None,
+    ) -> None:
         self.index = index
+        self.access = access
         self.task = job.suts[index]
         self.sut: Any = sut
         self.isolated = isolated
         self.looks = not hasattr(sut, "recall")
-        self.outage: InfrastructureError | None = None
-        """Why the SUT cannot be reached at the moment; it is tried again with the next unit."""
+        self.attempts = AttemptLog() if attempts is None else attempts
+        self.begin()
         self.job = job
         self._check_task()
         self.names = self._names()
+
+    def begin(self) -> None:
+        """Forget what happened in the unit before."""
+        self.outage: InfrastructureError | None = None
+        """Why the SUT cannot be reached at the moment; it is tried again with the next unit."""
+        self.unsure: list[tuple[Stage, Attempt]] = []
+        """Attempts that ended with the death of a worker which held other SUTs too."""
+        self.faults: list[SutFault] = []
+        self.crashed = False
+        """Whether it took a process of its own down."""
+
+    def note_fault(self, stage: Stage, images: int, attempt: Attempt) -> None:
+        """Keep what a failed attempt left behind, for the log of the SUT."""
+        self.crashed = self.crashed or (isinstance(attempt.error, CrashError) and not attempt.unsure)
+        if len(self.faults) < LOGGED_FAULTS:
+            where = f"frame {stage.frame!r}, {stage.setting}, {images} image{'s' if images > 1 else ''}"
+            self.faults.append(SutFault(self.task.name, where, str(attempt.error), attempt.output or ""))
+
+    def machine_is_short(self) -> bool:
+        """Return whether it is the machine that has no memory left, not the SUT that may use no more."""
+        limit_mb = self.task.memory_limit_mb
+        if limit_mb is None:
+            return True
+        used = 0.0
+        with contextlib.suppress(psutil.Error, AttributeError):
+            used = psutil.Process(self.sut.pid).memory_info().rss if self.sut.pid else 0.0
+        return bool((psutil.virtual_memory().available + used) / 2**20 < limit_mb)
 
     def kept(self, version: FrameVersion, answer: Answer | None) -> dict[str, Any]:
         """Return the fields of a record that hold an answer; None: the SUT failed."""

@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adverse import plugins
-from adverse.content import digest
+from adverse.content import MISSING, content_hashes, digest
+from adverse.data.checksums import mismatches
 from adverse.data.formats import read_format
+from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, same_images
 from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.depth import usable
 from adverse.errors import AdverseError, StudyError, suggestion
@@ -24,21 +26,22 @@ from adverse.plugins import Kind, Plugin, Registry
 from adverse.robot.profile import Robot, read_robot
 from adverse.seeds import generator
 from adverse.store.journal import RunEntry
-from adverse.store.owned_folder import FileHashes
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded, missing_recordings, review_recordings
 from adverse.suts.fingerprint import described, fingerprint_of
 from adverse.suts.python_callable import object_fingerprint
-from adverse.suts.recorded_check import Needed, Review
+from adverse.suts.recorded_check import Review
+from adverse.suts.recorded_rows import Needed
 from adverse.suts.score_cuts import declared_cuts
 from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
-KEY_VERSION = "cell-4"
+KEY_VERSION = "cell-5"
 LIMITS = ("timeout_s", "memory_limit_mb")
 """Keys of a SUT that are also passed to an adapter with limits of its own."""
-REPEAT_ONE_IN = 64
-"""About one frame in so many is shown to each SUT twice, to notice answers that change by themselves."""
+REPEAT_ONE_IN, LEAST_REPEATED = 64, 20
+"""About one frame in so many, and at least so many, are shown to each SUT twice without a mutation, to notice
+answers that change by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,8 @@ class StudyPlan:
     blocked: tuple[AdverseError, ...]
     warnings: tuple[str, ...] = ()
     """What a reader of the results must know about the SUTs before they are run."""
+    again: tuple[str, ...] = ()
+    """What changed since the last run in the folder, so that work which was done is to be done again."""
 
     @property
     def to_do(self) -> list[WorkUnit]:
@@ -66,6 +71,11 @@ class StudyPlan:
                 left.append(replace(unit, cells=cells))
         return left
 
+    @property
+    def keys(self) -> list[str]:
+        """The keys of all cells."""
+        return [cell.key for unit in self.units for cell in unit.cells]
+
     def frames(self, split: str) -> int:
         """Count the frames of a split."""
         return sum(len(log.frames) for log in self.dataset.logs if log.split == split)
@@ -75,7 +85,7 @@ class StudyPlan:
         return sum(len(unit.frames) * len(unit.cells) for unit in units)
 
 
-def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] | None = None) -> StudyPlan:
+def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> StudyPlan:
     """Work a study out: load plug-ins and annotations, hash inputs, cut the work into units."""
     registry = plugins.load(file.plugin_files)
     suts = sut_tasks(file, registry)
@@ -89,7 +99,9 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] 
     locate = any("depth" in level.needs for level in levels)
     job = replace(job_of(file, dataset, settings, suts), locate=locate, code=_code(registry, settings, suts))
     recorded = _review_recordings(file, registry, job, dataset, whole)
+    inputs = content_hashes(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     blocked = [
+        *mismatches(inputs | content_hashes(dataset.annotations)),
         *_unmet_needs(file, dataset, settings),
         *_unusable_depth(file, dataset, settings),
         *_unmet_levels(file, dataset, levels),
@@ -98,9 +110,11 @@ def make_plan(file: StudyFile, hashes: FileHashes, done: Mapping[str, RunEntry] 
         *recorded.errors,
     ]
     cuts = [f"{task.name}: {line}" for task in suts for line in declared_cuts(task.options)]
-    inputs = hashes.of(source.path for frame in frames_of(dataset) for source in sources_of(frame))
     units = tuple(_units(file, registry, dataset, job, inputs))
-    warnings = (*cuts, *recorded.warnings)
+    doubts = [*doubtful_boxes(dataset), *same_images(dataset.logs, by_hash(inputs, MISSING))]
+    if locate or any("depth_m" in setting.needs for setting in settings):
+        doubts += doubtful_depth(dataset)
+    warnings = (*cuts, *recorded.warnings, *map(str, doubts))
     return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked), warnings)
 
 
@@ -129,6 +143,7 @@ def job_of(
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
         visual_change=file.study.visual_change,
+        mutation_timeout_s=file.study.mutation_timeout_s,
     )
 
 
@@ -208,20 +223,23 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
     section = file.study.suts[index]
     plugin = registry.get("sut", section.adapter, where=file.where("suts", index, "adapter"))
     held = file.detectors.get(section.name)
-    limits = {name: getattr(section, name) for name in LIMITS if name in plugin.options}
+    shared = {name: getattr(section, name) for name in LIMITS if name in plugin.options}
+    files = tuple(file.folder / Path(name).expanduser() for name in section.files)
+    if section.files and "files" in plugin.options:
+        shared["files"], files = section.files, ()
     options = (
         {"detector": held}
         if held is not None
         else plugins.bind(
             plugin,
-            {**section.options, **limits},
+            {**section.options, **shared},
             where=file.where("suts", index),
             base=file.folder,
             also=type(section).model_fields,
         )
     )
     try:
-        made_of = described(plugin, options)
+        made_of = described(plugin, options, files)
     except AdverseError as error:
         raise error.placed(file.where("suts", index)) from error
     return SutTask(
@@ -234,6 +252,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
         class_map=section.class_map,
+        files=files,
     )
 
 
@@ -242,7 +261,7 @@ def _unmet_needs(file: StudyFile, dataset: Dataset, settings: Iterable[Setting])
     for need, noun in (("depth_m", "depth"), ("labels", "labels")):
         asking = sorted({setting.family for setting in settings if need in setting.needs})
         without = [frame for frame in frames if getattr(frame, need) is None]
-        if asking and without:
+        if asking and without and len(without) == len(frames):  # else those frames alone are quarantined
             yield StudyError(
                 f"{', '.join(asking)} needs {noun}",
                 where=f"frame {without[0].id!r}",
@@ -406,7 +425,7 @@ def _units(
         setting.id: [registry.get("mutation", step.mutation).code for step in setting.steps]
         for setting in job.settings
     }
-    first = True
+    repeated = _repeated([frame.id for frame in frames_of(dataset)])
     for split in ("validation", "test"):
         logs = [log for log in dataset.logs if log.split == split]
         chosen = range(len(job.settings)) if split == "test" else range(1)
@@ -430,16 +449,20 @@ def _units(
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
                     parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
                     cells.append(PlannedCell(digest(*parts), s, k))
-            twice = {frame.id for frame in frames if int(digest(frame.id), 16) % REPEAT_ONE_IN == 0}
-            if first:
-                twice.add(frames[0].id)
-            first = False
+            twice = repeated & {frame.id for frame in frames}
             name = digest(split, *(frame.id for frame in frames), size=8)
             bare = frames  # truth is of no use to workers where no depth is read
             if not (job.locate or any("depth_m" in setting.needs for setting in job.settings)):
                 bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
             read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
             yield WorkUnit(name, bare, tuple(cells), frozenset(twice), read)
+
+
+def _repeated(frames: Sequence[str]) -> frozenset[str]:
+    """Return the frames to ask about twice, from all over the data set."""
+    drawn = {frame for frame in frames if int(digest(frame), 16) % REPEAT_ONE_IN == 0}
+    step = max(len(frames) / LEAST_REPEATED, 1.0)
+    return frozenset(drawn | {frames[int(k * step)] for k in range(min(LEAST_REPEATED, len(frames)))})
 
 
 def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:

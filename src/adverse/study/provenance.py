@@ -22,6 +22,7 @@ from adverse.plugins import library_version
 from adverse.store.records import table_bytes
 from adverse.store.run import setting_entry
 from adverse.study.plan import StudyPlan, conditions_of, levels_of, robot_of
+from adverse.suts.fingerprint import hashes_of
 from adverse.types import Frame, Log
 
 LIBRARIES = (
@@ -78,6 +79,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             }
             for task in plan.job.suts
         },
+        "commits": _commits(plan),
         "settings": {
             setting.id: {
                 **setting_entry(setting),
@@ -111,15 +113,32 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
 def _commit() -> str | None:
     """Return the commit of the source tree we run from, or None for an installed package."""
     root = Path(adverse.__file__).parents[2]
-    if not (root / ".git").exists():
+    return _git(root, "rev-parse", "HEAD") if (root / ".git").exists() else None
+
+
+def _commits(plan: StudyPlan) -> dict[str, str]:
+    """Return the commit checked out where the first tracked file of each SUT lies; others have none."""
+    commits = {}
+    for task in plan.job.suts:
+        for path in hashes_of(task.made_of):
+            if _git(path.parent, "ls-files", "--error-unmatch", path.name):
+                commits[task.name] = _git(path.parent, "rev-parse", "HEAD") or ""
+                break
+    return {name: commit for name, commit in commits.items() if commit}
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """Return what git answers; None where it cannot. It runs no program that a repository names."""
+    try:
+        answer = subprocess.run(  # noqa: S603
+            ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *words],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
         return None
-    answer = subprocess.run(  # noqa: S603
-        ["git", "-C", str(root), "rev-parse", "HEAD"],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return answer.stdout.strip() or None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
 
 
 def _cpu() -> str:
@@ -154,6 +173,7 @@ TRUTH = pa.schema(
         ("position_m", pa.list_(pa.float64(), 3)),  # world x y z, null: not known
         ("area", pa.float64()),  # pixels, as annotated; null: not told
         ("crowd", pa.bool_()),  # a region of many; null: the format knows no such thing
+        ("attributes", pa.map_(pa.string(), pa.string())),  # what else is annotated; null: nothing
     ]
 )
 INPUTS = pa.schema([("path", pa.string()), ("sha256", pa.string())])
@@ -197,6 +217,7 @@ def truth_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
             "position_m": None if frame.truth.positions_m is None else frame.truth.positions_m[row].tolist(),
             "area": _known_area(frame, row),
             "crowd": None if frame.truth.crowd is None else bool(frame.truth.crowd[row]),
+            "attributes": sorted(frame.truth.attributes[row].items()) if frame.truth.attributes else None,
         }
         for log in logs
         if log.split != "train"

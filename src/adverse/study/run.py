@@ -6,30 +6,36 @@ and the next one asks again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from adverse.content import Changed, ChangedError, content_hash, digest
-from adverse.errors import IncompleteError
+from adverse.errors import IncompleteError, StoreError
 from adverse.store.durable import write_file
-from adverse.store.folder import RunFolder
+from adverse.store.folder import RunFolder, sut_log
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.owned_folder import FileHashes
 from adverse.store.run import (
     differences,
     input_differences,
 )
-from adverse.store.seals import drop_of_other_states, state_of
+from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
+from adverse.study.basis import Basis, environments_in_use, forget_changed
 from adverse.study.engines import Engine, Stop, Watcher
-from adverse.study.job import UnitRecords, WorkUnit
+from adverse.study.environment import environment, environment_id, mixture
+from adverse.study.job import SutFault, UnitRecords, WorkUnit
 from adverse.study.plan import StudyPlan, make_plan
 from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.worker import StudyWork
 
+SUT_LOG_BYTES = 1 << 20
+"""From this length on the log of a SUT takes no more faults."""
 Status = Literal["complete", "interrupted", "incomplete"]
 
 
@@ -58,12 +64,20 @@ class StudyRun:
 
 
 def run_study(
-    file: StudyFile, out: Path, engine: Engine, *, watch: RunWatcher, stop: Stop, fresh: bool = False
+    file: StudyFile,
+    out: Path,
+    engine: Engine,
+    *,
+    watch: RunWatcher,
+    stop: Stop,
+    fresh: bool = False,
+    retry_faults: bool = False,
 ) -> StudyRun:
-    """Run what is not done yet of a study, in its run folder."""
+    """Run what is not done yet of a study, in its run folder; `retry_faults`: also what SUTs failed at."""
     folder = RunFolder(out)
-    with folder.in_use(fresh=fresh, note=watch.note) as hashes:
-        plan, journal, manifest = _prepare(file, folder, engine, watch, hashes)
+    with folder.in_use(fresh=fresh, note=watch.note):
+        ended_before = _ended(folder)
+        plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
         units = plan.to_do
         total = plan.pictures(plan.units)
         watch.begin(total, total - plan.pictures(units))
@@ -73,33 +87,52 @@ def run_study(
         try:
             work = StudyWork(plan.job, plan.registry)
             for unit, result in engine.run(work, units, watch=watch, stop=stop):
-                if isinstance(result, Changed):
-                    changed |= result.files
+                others = result.files if isinstance(result, Changed) else basis.other_files(result.files)
+                if isinstance(result, Changed) or others:
+                    changed |= others
                     dropped += 1
                     continue
+                if not basis.knows(result):
+                    folder.write_manifest(_running(manifest, basis))
+                basis.add(result.files)
                 _keep(folder, journal, plan, unit, result, outages)
                 watch.advance(result.statuses)
                 finished += 1
         finally:
             watch.end()
-            if changed:
-                hashes.forget(changed)
-                hashes.remember()
             files = {key: entry.file for key, entry in journal.entry_of_cell().items()}
             write_file(folder.cells, cells_table(plan, files))
             status = _status(len(units), finished, dropped, outages)
+            environments = environments_in_use(journal, files, basis)
             facts = {
                 "status": status,
+                "warnings": [*plan.warnings, *mixture(environments)],
+                "environments": environments,
+                "files_read": Basis.of(journal.entries, {}).files_in_order(),
                 "changed": {str(path): sha256 for path, sha256 in sorted(changed.items())},
                 "outages": outages.facts(),
+                "finished": _now() if finished else ended_before,
             }
             folder.write_manifest({**manifest, **facts})
             if status == "complete":
+                sweep(folder)
                 drop_of_other_states(folder, state_of(folder, folder.read_manifest()))
+                mark_pages(folder, older=False)
     problem: IncompleteError | None = ChangedError(changed, where=out) if changed else None
     if problem is None and status == "incomplete":
         problem = outages.error(plan, folder)
     return StudyRun(folder, plan, status, finished, problem)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _ended(folder: RunFolder) -> str | None:
+    """Return when the last unit of an earlier run in this folder was done."""
+    with contextlib.suppress(StoreError):  # none there, or damaged: the run is told so elsewhere
+        return folder.read_manifest().get("finished")
+    return None
 
 
 def _status(units: int, finished: int, dropped: int, outages: Outages) -> Status:
@@ -150,45 +183,69 @@ def plan_study(file: StudyFile, out: Path) -> StudyPlan:
     """Work out what a run would do, writing nothing."""
     folder = RunFolder(out)
     journal = RunJournal(folder.journal)
-    return make_plan(file, FileHashes(folder.file_hashes), journal.entry_of_cell())
+    again = [f"detections/{name} was changed or lost" for name in _forget_lost(folder, journal)]
+    again += forget_changed(journal)
+    plan = make_plan(file, journal.settled(mutation_timeout_s=file.study.mutation_timeout_s))
+    if folder.manifest.exists():
+        with contextlib.suppress(StoreError):
+            again += _differences_since(folder, plan, describe(plan, engine="", workers=0))
+    return replace(plan, again=tuple(again))
 
 
 def _prepare(
-    file: StudyFile, folder: RunFolder, engine: Engine, watch: RunWatcher, hashes: FileHashes
-) -> tuple[StudyPlan, RunJournal, dict[str, object]]:
+    file: StudyFile, folder: RunFolder, engine: Engine, watch: RunWatcher, *, retry_faults: bool
+) -> tuple[StudyPlan, RunJournal, dict[str, object], Basis]:
     journal = RunJournal(folder.journal)
     if journal.torn:
         watch.note("the last line of the journal was never finished; its unit is run again")
-    _forget_lost(folder, journal, watch)
-    plan = make_plan(file, hashes, journal.entry_of_cell())
+    for name in _forget_lost(folder, journal):
+        watch.note(f"detections/{name} was changed or lost; its part is run again")
+    for line in forget_changed(journal):
+        watch.note(f"{line}; what rests on it is run again")
+    limit_s = file.study.mutation_timeout_s
+    plan = make_plan(file, journal.settled(mutation_timeout_s=limit_s, retry_faults=retry_faults))
     if plan.blocked:
         raise plan.blocked[0]
     for warning in plan.warnings:
         watch.note(f"warning: {warning}")
-    hashes.remember()
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
+    basis = Basis.of(journal.entries, {environment_id(environment()): environment()})
     if folder.manifest.exists():
-        before = folder.read_inputs()
-        now = {str(path): sha256 for path, sha256 in plan.inputs.items()}
-        changed = input_differences(before, now) if before else []
-        for difference in [*changed, *differences(folder.read_manifest(), manifest)]:
+        basis.environments |= folder.read_manifest().get("environments", {})
+        for difference in _differences_since(folder, plan, manifest):
             watch.note(f"since the last run in this folder: {difference}")
     journal.mend()
+    mark_pages(folder, older=True)
     write_file(folder.study, to_yaml(file.study).encode())
     write_file(folder.frames, frames_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.truth, truth_table(plan.dataset.logs, plan.dataset.categories))
     write_file(folder.inputs, inputs_table(plan.inputs))
-    folder.write_manifest({**manifest, "status": "running"})
-    return plan, journal, manifest
+    folder.write_manifest(_running(manifest, basis))
+    used = environments_in_use(journal, plan.keys, basis)
+    for line in mixture({**used, environment_id(environment()): environment()} if plan.to_do else used):
+        watch.note(f"warning: {line}")
+    return plan, journal, manifest, basis
 
 
-def _forget_lost(folder: RunFolder, journal: RunJournal, watch: RunWatcher) -> None:
-    """Drop the finished units whose file is no longer what was acknowledged."""
+def _running(manifest: Mapping[str, object], basis: Basis) -> dict[str, object]:
+    """Return the manifest of a run under way: it knows an environment before a unit counts that has it."""
+    return {**manifest, "status": "running", "environments": basis.environments}
+
+
+def _differences_since(folder: RunFolder, plan: StudyPlan, manifest: Mapping[str, Any]) -> list[str]:
+    """Say what is not as it was when the folder was last run in."""
+    before = folder.read_inputs()
+    now = {str(path): sha256 for path, sha256 in plan.inputs.items()}
+    changed = input_differences(before, now) if before else []
+    return [*changed, *differences(folder.read_manifest(), manifest)]
+
+
+def _forget_lost(folder: RunFolder, journal: RunJournal) -> list[str]:
+    """Drop the finished units whose file is no longer what was acknowledged; return these files."""
     latest = {entry.file: entry for entry in journal.entries}
     lost = {name for name, entry in latest.items() if content_hash(folder.detections / name) != entry.sha256}
-    for name in sorted(lost):
-        watch.note(f"detections/{name} was changed or lost; its part is run again")
     journal.forget(lambda entry: entry.file in lost)
+    return sorted(lost)
 
 
 def _keep(
@@ -209,7 +266,30 @@ def _keep(
     if finished:
         name = f"{unit.id}-{digest(*(key for key, _, _ in finished), size=4)}.parquet"
         write_file(folder.detections / name, records.parquet)
-        journal.append(RunEntry(name, hashlib.sha256(records.parquet).hexdigest(), finished))
+        faulty = tuple(key for key, *cell in finished if tuple(cell) in records.faulty)
+        late = {
+            key: records.late[setting, sut]
+            for key, setting, sut in finished
+            if (setting, sut) in records.late
+        }
+        sha256 = hashlib.sha256(records.parquet).hexdigest()
+        done_in = environment_id(records.environment)
+        journal.append(RunEntry(name, sha256, finished, records.files, done_in, faulty, late))
+    for fault in records.faults:
+        _log(folder, fault)
+
+
+def _log(folder: RunFolder, fault: SutFault) -> None:
+    """Keep what a fault left behind, as long as the log of the SUT is not too long."""
+    path = folder.logs / sut_log(fault.sut)
+    size = path.stat().st_size if path.exists() else 0
+    if size >= SUT_LOG_BYTES:
+        return
+    text = f"== {fault.where}\n{fault.message}\n{fault.output}".rstrip() + "\n\n"
+    if size + len(text) >= SUT_LOG_BYTES:
+        text += "(further faults are left out)\n"
+    with path.open("ab") as log:
+        log.write(text.encode(errors="replace"))
 
 
 def _commonest(reasons: Counter[str]) -> str:

@@ -21,6 +21,7 @@ from pydantic import (
 from adverse.errors import StudyError, suggestion
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
+from adverse.study.stages import STEP_LIMIT_S
 from adverse.types import Localizer, Task
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
@@ -64,6 +65,7 @@ class SutSection(_OpenSection):
     timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
+    files: list[str] = []
 
     @field_validator("name")
     @classmethod
@@ -160,6 +162,7 @@ class Study(_Section):
     keep_label_maps: bool = False
     measure: Literal["visual_change"] | dict[Literal["visual_change"], Literal["vif", "vifp"]] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
+    mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
@@ -179,9 +182,20 @@ class Study(_Section):
     @classmethod
     def _levels(cls, levels: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         task = info.data.get("task", "detection")
+        if not levels:
+            raise ValueError("at least one level, as in levels: [image]; without the key it is that one")
         if task != "detection" and levels != ("image",):
             raise ValueError(f"no levels: they are for detectors, and the task is {task}")
         return levels
+
+    @field_validator("mutations")
+    @classmethod
+    def _mutations(cls, mutations: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not mutations:
+            raise ValueError(
+                "at least one mutation; to run the images as they are, leave the key mutations out"
+            )
+        return mutations
 
     @field_validator("suts")
     @classmethod

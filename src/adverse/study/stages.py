@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 LOAD_LIMIT_S = 900.0
 """Longest time that loading a SUT may take."""
 STEP_LIMIT_S = 300.0
-"""Longest time that decoding or mutating one frame may take."""
+"""Longest time that decoding or mutating one frame may take, unless the study says otherwise."""
+MUTATING = "mutating"
+"""The text of the step in which the code of a mutation runs."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,18 @@ class Stage:
 
 @dataclass(frozen=True)
 class Avoid:
-    """Steps that killed a worker and are not tried again.
+    """Steps that ended a worker and are not tried again.
 
-    `steps` did so several times: (frame id, setting id or None for all). `attempts` are batches, by SUT and
-    their first frame and setting, that took a worker down: a failed attempt, for this reason.
+    `steps` holds why, by frame id and setting id (None: all of them); `late` the limit, in seconds, of those
+    that took too long.
     """
 
-    steps: frozenset[tuple[str, str | None]] = frozenset()
-    attempts: Mapping[tuple[int, str, str], str] = field(default_factory=dict)
+    steps: Mapping[tuple[str, str | None], str] = field(default_factory=dict)
+    late: Mapping[tuple[str, str | None], float] = field(default_factory=dict)
 
-    def covers(self, frame: str, setting: str) -> bool:
-        """Return whether a frame under a setting is to be left alone."""
-        return (frame, None) in self.steps or (frame, setting) in self.steps
+    def reason(self, frame: str, setting: str) -> str | None:
+        """Return why a frame under a setting is to be left alone, if it is."""
+        return self.steps.get((frame, None)) or self.steps.get((frame, setting))
 
 
 NOTHING_TO_AVOID = Avoid()

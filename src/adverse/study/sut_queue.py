@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from adverse.errors import InfrastructureError, OutOfMemoryError, SutError
-from adverse.store.records import Record
+from adverse.store.records import OUTAGES, Failure, Record
+from adverse.study.attempts import Attempt, kind_of_fault
 from adverse.study.frame_versions import FrameVersion
 from adverse.study.loaded_sut import LoadedSut
-from adverse.study.stages import Avoid, Stage
+from adverse.study.stages import Stage
 from adverse.suts.ask import ask
 from adverse.types import Answer, Detections, Image
 
@@ -25,24 +26,27 @@ AnswerOrFault = Answer | SutError
 class SutReply:
     """The last answer of a SUT about one image, and what it took to get it.
 
-    `attempts` are those that reached the SUT, `failed` those of them that it failed, `outages` those that did
-    not reach it; `reason` is why the first failed.
+    `attempts` are the requests that began with this image and reached the SUT, `failures` those of them that
+    failed, and those that did not reach it. `retried` is why the first failed of all that held the image.
     """
 
     answer: AnswerOrFault
-    attempts: int = 1
-    failed: int = 0
-    outages: int = 0
-    reason: str | None = None
+    attempts: int = 0
+    failures: tuple[Failure, ...] = ()
+    retried: str | None = None
 
-    def after(self, attempt: SutReply) -> SutReply:
-        """Return the same with an earlier attempt counted in."""
+    @property
+    def failed(self) -> int:
+        """Count the requests that the SUT failed."""
+        return sum(failure.kind not in OUTAGES for failure in self.failures)
+
+    def after(self, earlier: SutReply) -> SutReply:
+        """Return the same with earlier attempts counted in."""
         return replace(
             self,
-            attempts=self.attempts + attempt.attempts,
-            failed=self.failed + attempt.failed,
-            outages=self.outages + attempt.outages,
-            reason=attempt.reason or self.reason,
+            attempts=earlier.attempts + self.attempts,
+            failures=earlier.failures + self.failures,
+            retried=earlier.retried or self.retried,
         )
 
 
@@ -54,13 +58,11 @@ class SutQueue:
         loaded: LoadedSut,
         *,
         twice: frozenset[str],
-        avoid: Avoid,
         tell: Callable[[Stage], None],
         keep: Callable[[Record], None],
     ) -> None:
         self.loaded = loaded
         self.twice = twice
-        self.avoid = avoid
         self.tell = tell
         self.keep = keep
         self.waiting: list[FrameVersion] = []
@@ -87,8 +89,7 @@ class SutQueue:
         images = [version.image for version in waiting if version.image is not None]
         first = waiting[0].frame.id, waiting[0].setting.id
         stage = asking_stage(self.loaded, *first)
-        fatal = self.avoid.attempts.get((self.loaded.index, *first))
-        replies = ask_batch(self.loaded, images, stage, self.tell, fatal=fatal)
+        replies = ask_batch(self.loaded, images, stage, self.tell)
         sampled = [v.setting.group == "baseline" and v.frame.id in self.twice for v in waiting]
         repeats: list[bool | None] = [None] * len(waiting)
         if any(sampled) and self.loaded.outage is None:
@@ -97,9 +98,7 @@ class SutQueue:
             repeats = [
                 _equal(once.answer, twice.answer) if doubled else None for once, twice, doubled in pairs
             ]
-            replies = [
-                once.after(replace(twice, reason=once.reason or twice.reason)) for once, twice, _ in pairs
-            ]
+            replies = [replace(twice.after(once), answer=once.answer) for once, twice, _ in pairs]
         if self.loaded.outage is not None:
             self._skip(waiting)
             return
@@ -123,10 +122,11 @@ class SutQueue:
         name = self.loaded.task.name
         self.tell(Stage(f"looking up SUT {name!r}", version.frame.id, version.setting.id))
         try:
-            detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
+            with self.loaded.access.noted():
+                detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
         except SutError as error:
-            return SutReply(error, failed=1)
-        return SutReply(detections)
+            return SutReply(error, 1, (failure_of(error),))
+        return SutReply(detections, 1)
 
     def _keep(self, version: FrameVersion, reply: SutReply, repeats: bool | None) -> None:  # noqa: FBT001
         answer = reply.answer
@@ -142,8 +142,9 @@ class SutQueue:
                 notes=version.notes,
                 attempts=reply.attempts,
                 failed_attempts=reply.failed,
-                outages=reply.outages,
-                retried=None if failed else reply.reason,
+                outages=len(reply.failures) - reply.failed,
+                failures=reply.failures,
+                retried=None if failed else reply.retried,
                 repeats=repeats,
                 details=version.details,
                 **self.loaded.kept(version, None if isinstance(answer, SutError) else answer),
@@ -163,65 +164,109 @@ def asking_stage(loaded: LoadedSut, frame: str, setting: str) -> Stage:
 
 
 def ask_batch(
-    loaded: LoadedSut,
-    images: Sequence[Image],
-    stage: Stage,
-    tell: Callable[[Stage], None],
-    *,
-    fatal: str | None = None,
+    loaded: LoadedSut, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
 ) -> list[SutReply]:
     """Ask about a batch; if that fails, about each of its images alone. One answer or error for each.
 
-    `fatal` says that to ask about this batch took a worker down, and how: that was the first attempt. For a
-    SUT that cannot be asked `loaded.outage` is set, and the answers say nothing.
+    An attempt is a request: what a batch took counts once, at its first image, or at the one that makes it
+    fail. For a SUT that cannot be asked `loaded.outage` is set, and the answers say nothing.
     """
-    if fatal is None:
-        answers, attempt = _attempt(loaded, images, stage, tell)
-        if answers is not None:
-            return [SutReply(answers[0]).after(attempt), *map(SutReply, answers[1:])]
-    else:
-        attempt = SutReply(SutError(fatal), failed=1, reason=fatal)
+    whole = _attempt(loaded, stage, tell, images)
+    if whole.answers is not None:
+        return [_reply_of(whole, images=len(images)), *map(SutReply, whole.answers[1:])]
     alone: list[SutReply] = []
     for image in images:
-        answers_alone, reply = _attempt(loaded, [image], stage, tell)
-        if isinstance(reply.answer, InfrastructureError):
-            loaded.outage = reply.answer
-            return [reply] * len(images)
-        alone.append(reply if answers_alone is None else SutReply(answers_alone[0]).after(reply))
-    if isinstance(attempt.answer, InfrastructureError):
-        return [alone[0].after(attempt), *alone[1:]]
-    explained = any(isinstance(reply.answer, SutError) for reply in alone)  # an image that fails by itself
-    return [
-        reply.after(attempt) if not explained or isinstance(reply.answer, SutError) else reply
-        for reply in alone
-    ]
+        attempt = _attempt(loaded, stage, tell, [image])
+        if isinstance(attempt.error, InfrastructureError):
+            loaded.outage = attempt.error
+            return [SutReply(attempt.error)] * len(images)
+        alone.append(_reply_of(attempt))
+    bad = [place for place, reply in enumerate(alone) if isinstance(reply.answer, SutError)]
+    at = bad[0] if bad else 0
+    if whole.unsure and not bad:  # others were in the process that died, and alone it answers
+        loaded.unsure.append((stage, whole))
+        return alone
+    earlier = _reply_of(whole, images=len(images), answered=not bad)
+    alone[at] = alone[at].after(earlier)
+    if bad:
+        return alone
+    return [replace(reply, retried=reply.retried or earlier.retried) for reply in alone]
+
+
+def confirmed(record: Record, unsure: Attempt) -> Record:
+    """Count an attempt during which a worker died that held others too: alone, the SUT has died since."""
+    failure = replace(failure_of(unsure.error or SutError("a worker died")), answered=record.status == "ok")
+    return replace(
+        record,
+        attempts=record.attempts + 1,
+        failed_attempts=record.failed_attempts + 1,
+        failures=(failure, *record.failures),
+        retried=failure.message if record.status == "ok" else None,
+    )
+
+
+def failure_of(error: SutError, *, images: int = 1, answered: bool = False) -> Failure:
+    """Return what is kept of a request that failed; `answered`: when its images were sent again."""
+    return Failure(kind_of_fault(error), str(error), images, answered)
+
+
+def _reply_of(attempt: Attempt, *, images: int = 1, answered: bool = False) -> SutReply:
+    """Return an attempt as the reply about one image; a failed one may be `answered` when asked again."""
+    error, later = attempt.error, answered or attempt.answers is not None
+    failures = [Failure("connection", reason, images, later) for reason in attempt.outages]
+    if error is not None and not (failures and isinstance(error, InfrastructureError)):
+        failures.append(failure_of(error, images=images, answered=answered))
+    answer = attempt.answers[0] if attempt.answers else error or SutError("no answer")
+    return SutReply(answer, attempt.requests, tuple(failures), failures[0].message if failures else None)
 
 
 def _attempt(
-    loaded: LoadedSut, images: Sequence[Image], stage: Stage, tell: Callable[[Stage], None]
-) -> tuple[list[Answer] | None, SutReply]:
-    """Send one request. Return the answers, if there are any, and what is to be counted beside them."""
-    tell(stage)
-    outages = getattr(loaded.sut, "take_outages", list)
-    outages()
+    loaded: LoadedSut, stage: Stage, tell: Callable[[Stage], None], images: Sequence[Image]
+) -> Attempt:
+    """Call a SUT once, or return what came of it when an earlier worker did."""
+    attempt = loaded.attempts.replayed(loaded.index, stage.frame, stage.setting, len(images))
+    if attempt is None:
+        tell(stage)
+        attempt = _asked(loaded, stage, images)
+        loaded.attempts.add(attempt)
+        tell(Stage(f"keeping the answer of SUT {loaded.task.name!r}", stage.frame, stage.setting))
+    if attempt.error is not None:
+        loaded.note_fault(stage, len(images), attempt)
+    return attempt
+
+
+def _asked(loaded: LoadedSut, stage: Stage, images: Sequence[Image]) -> Attempt:
+    take = getattr(loaded.sut, "take_requests", None)
+    if take is not None:
+        take()
+    answers: list[Answer] | None = None
+    error: SutError | None = None
     try:
-        answers: list[Answer] = ask(loaded.sut, images, name=loaded.task.name)
-    except OutOfMemoryError as error:
-        if loaded.task.memory_limit_mb is None:
-            return None, _outage(error, outages())
-        fix = "Raise memory_limit_mb, or look for a leak."
-        own = SutError(error.what, where=error.where, got=error.got, wanted=error.wanted, fix=fix)
-        return None, SutReply(own, failed=1, reason=str(own))
-    except InfrastructureError as error:
-        return None, _outage(error, outages())
-    except SutError as error:
-        return None, SutReply(error, failed=1, outages=len(outages()), reason=str(error))
-    passed: list[str] = outages()
-    return answers, SutReply(answers[0], 0, outages=len(passed), reason=passed[0] if passed else None)
+        with loaded.access.noted():
+            answers = ask(loaded.sut, images, name=loaded.task.name)
+    except OutOfMemoryError as failed:
+        error = failed if loaded.machine_is_short() else _own_memory_fault(failed)
+    except SutError as failed:
+        error = failed
+    outage = isinstance(error, InfrastructureError)
+    reached, outages = (0, ()) if take is None else take()
+    return Attempt(
+        loaded.index,
+        stage.frame,
+        stage.setting,
+        answers,
+        error,
+        requests=reached if outage else max(reached, 1),
+        outages=tuple(outages),
+        output=None if error is None else error.output,
+    )
 
 
-def _outage(error: InfrastructureError, passed: Sequence[str]) -> SutReply:
-    return SutReply(error, 0, outages=max(len(passed), 1), reason=str(error))
+def _own_memory_fault(error: OutOfMemoryError) -> SutError:
+    fix = "Raise memory_limit_mb, or look for a leak."
+    own = SutError(error.what, where=error.where, got=error.got, wanted=error.wanted, fix=fix)
+    own.output = error.output
+    return own
 
 
 def _refused(version: FrameVersion, sut: str) -> Record:

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from adverse import plugins
 from adverse.content import Changed, ChangedError, HeldFiles, PlannedFiles, content_hash
 from adverse.errors import AdverseError, IncompleteError
+from adverse.file_access import FileAccess, access_of_plugin
+from adverse.file_access.identity import is_code
+from adverse.file_access.processes import files_of_program
+from adverse.mutations.settings import BASELINE
 from adverse.plugins import Plugin, Registry
-from adverse.store.records import Record, to_parquet
+from adverse.store.records import MUTATION_ENDED, Record, to_parquet
+from adverse.study.attempts import AttemptLog
+from adverse.study.basis import MUTATIONS, PLUGINS, sut_owner
+from adverse.study.environment import environment
 from adverse.study.frame_versions import FrameVersions
 from adverse.study.job import StudyJob, SutTask, UnitRecords, WorkUnit
 from adverse.study.loaded_sut import LoadedSut
 from adverse.study.stages import LOAD_LIMIT_S, NOTHING_TO_AVOID, Avoid, Stage
-from adverse.study.sut_queue import SutQueue
+from adverse.study.sut_queue import SutQueue, confirmed
 from adverse.suts.build import build, is_recorded, watches_itself
 from adverse.suts.child import isolated
 from adverse.suts.fingerprint import described, hashes_of
@@ -51,9 +58,17 @@ class StudyWork:
         """The SUTs of the study."""
         return self.job.suts
 
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> Worker:
+    def worker(
+        self,
+        tell: Callable[[Stage], None],
+        *,
+        memory_limit_mb: int | None = None,
+        attempts: AttemptLog | None = None,
+    ) -> Worker:
         """Return what does units in the process that this is called in."""
-        return Worker(self.job, tell, registry=self.registry, memory_limit_mb=memory_limit_mb)
+        return Worker(
+            self.job, tell, registry=self.registry, memory_limit_mb=memory_limit_mb, attempts=attempts
+        )
 
 
 class Worker:
@@ -66,20 +81,34 @@ class Worker:
         *,
         registry: Registry | None = None,
         memory_limit_mb: int | None = None,
+        attempts: AttemptLog | None = None,
     ) -> None:
         self.job = job
+        self.attempts = AttemptLog() if attempts is None else attempts
         self.memory_limit_mb = memory_limit_mb
         self.tell = tell
         self.registry = plugins.load(job.plugin_files) if registry is None else registry
         self._check_code()
         self._suts: dict[tuple[int, bool], LoadedSut] = {}
         self._held: dict[tuple[int, bool], HeldFiles] = {}
+        self._access: dict[tuple[int, bool], FileAccess] = {}
+        self._mutations = FileAccess()
+        self._plugins = [access_of_plugin(path.resolve()) for path in job.plugin_files]
+        self._sources = frozenset(map(str, self.registry.sources()))
+        self._changed_code: dict[Path, str] = {}
 
     def do(
         self, unit: WorkUnit, *, isolate: frozenset[int] = frozenset(), avoid: Avoid = NOTHING_TO_AVOID
     ) -> UnitRecords | Changed:
         """Return the records of a unit; `isolate` names the SUTs to run in a process of their own."""
-        return self.unless_changed(lambda: self._records(unit, isolate, avoid))
+        done = self.unless_changed(lambda: self._records(unit, isolate, avoid))
+        if isinstance(done, Changed):
+            return done
+        return replace(
+            done,
+            files=self.files_read({cell.sut for cell in unit.cells}, mutated=_is_mutated(self.job, unit)),
+            environment=environment(),
+        )
 
     def unless_changed(self, work: Callable[[], R]) -> R | Changed:
         """Return what some work comes to if all files it rests on are what was planned, from start to end."""
@@ -97,8 +126,11 @@ class Worker:
                 touched = self._let_go_of_touched()
                 if not touched:
                     return result
+            if self._changed_code:
+                break
             written |= touched
-        return Changed({path: content_hash(path) for path in written})
+            self.attempts.restart()
+        return Changed({path: content_hash(path) for path in written} | self._changed_code)
 
     def _records(self, unit: WorkUnit, isolate: frozenset[int], avoid: Avoid) -> UnitRecords:
         """Return the records of a unit.
@@ -113,19 +145,23 @@ class Worker:
 
         suts = {index: self.sut(index, alone=index in isolate) for index in {c.sut for c in unit.cells}}
         for sut in suts.values():
-            sut.outage = None
+            sut.begin()
         files = PlannedFiles(unit.inputs)
         frames = [
-            FrameVersions(files.of(frame), self.job, self.registry, avoid=avoid, tell=self.tell)
+            FrameVersions(
+                files.of(frame),
+                self.job,
+                self.registry,
+                avoid=avoid,
+                tell=self.tell,
+                access=self._mutations,
+            )
             for frame in unit.frames
         ]
         for index in sorted({cell.setting for cell in unit.cells}):
             setting = self.job.settings[index]
             suts_of_setting = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
-            queues = [
-                SutQueue(sut, twice=unit.twice, avoid=avoid, tell=self.tell, keep=keep)
-                for sut in suts_of_setting
-            ]
+            queues = [SutQueue(sut, twice=unit.twice, tell=self.tell, keep=keep) for sut in suts_of_setting]
             looking = any(sut.looks and sut.outage is None for sut in suts_of_setting)
             for frame in frames:
                 version = frame.version(setting) if looking else frame.unseen(setting)
@@ -140,7 +176,38 @@ class Worker:
             for frame in unit.frames
             for cell in unit.cells
         ]
-        return _unit_records([records[key] for key in order])
+        for sut in suts.values():
+            for stage, attempt in sut.unsure if sut.crashed or self._only(sut) else ():
+                key = str(stage.frame), str(stage.setting), sut.task.name
+                records[key] = confirmed(records[key], attempt)
+        late = {
+            (setting.id, self.job.suts[cell.sut].name): avoid.late[frame.id, setting.id]
+            for cell in unit.cells
+            for setting in (self.job.settings[cell.setting],)
+            for frame in unit.frames
+            if (frame.id, setting.id) in avoid.late
+        }
+        made = _unit_records([records[key] for key in order])
+        return replace(
+            made,
+            late=late,
+            crashed=frozenset(sut.index for sut in suts.values() if sut.crashed),
+            faults=tuple(fault for sut in suts.values() for fault in sut.faults),
+        )
+
+    def _only(self, sut: LoadedSut) -> bool:
+        """Return whether a SUT is the only one of the study whose code runs in workers."""
+        plugins_of = {
+            index: self.registry.get("sut", task.adapter) for index, task in enumerate(self.job.suts)
+        }
+        inside = {
+            index
+            for index, plugin in plugins_of.items()
+            if self.job.suts[index].memory_limit_mb is None
+            and not watches_itself(plugin)
+            and not is_recorded(plugin)
+        }
+        return inside <= {sut.index}
 
     def close(self) -> None:
         """Let go of the SUTs that hold something."""
@@ -158,17 +225,45 @@ class Worker:
                 )
 
     def _let_go_of_touched(self) -> set[Path]:
-        """Return the files of SUTs that were written to since loading; these SUTs are loaded again."""
+        """Return the files of SUTs that were written to since loading; these SUTs are loaded again.
+
+        What a process cannot load again, such as a module, is changed for as long as the process lives.
+        """
         touched: set[Path] = set()
+        fixed = self._mutations.settle(self._sources)
+        fixed |= {path for access in self._plugins for path in access.settle(self._sources)}
         for key, held in list(self._held.items()):
-            written = held.written_to()
+            read = self._read_by_sut(key)
+            written = [*held.written_to(), *read]
+            fixed |= {path for path in read if is_code(path)}
             if written:
                 del self._held[key]
                 loaded = self._suts.pop(key, None)
                 if loaded is not None:
                     _close(loaded)
                 touched.update(written)
-        return touched
+        self._changed_code |= {path: content_hash(path) for path in fixed}
+        return touched | set(self._changed_code)
+
+    def _read_by_sut(self, key: tuple[int, bool]) -> set[Path]:
+        """Hash what a SUT has read, and return what was written to meanwhile."""
+        access, loaded = self._access[key], self._suts.get(key)
+        program = getattr(loaded.sut, "pid", None) if loaded is not None else None
+        if isinstance(program, int):
+            access.add(files_of_program(program))
+        planned = frozenset(str(path) for path in hashes_of(self.job.suts[key[0]].made_of))
+        return access.settle(self._sources | planned)
+
+    def files_read(self, suts: set[int], *, mutated: bool) -> dict[str, dict[str, str]]:
+        """Return the hashes of the files that the answers of SUTs rest on, by whose code has read them."""
+        found: dict[str, dict[str, str]] = {}
+        for (index, _), access in self._access.items():
+            if index in suts:
+                found.setdefault(sut_owner(self.job.suts[index].name), {}).update(access.hashes)
+        if mutated:
+            found[MUTATIONS] = dict(self._mutations.hashes)
+        found[PLUGINS] = {path: sha256 for access in self._plugins for path, sha256 in access.hashes.items()}
+        return {owner: hashes for owner, hashes in found.items() if hashes}
 
     def sut(self, index: int, *, alone: bool) -> LoadedSut:
         """Return a SUT, loaded on first use; `alone` in a process of its own.
@@ -185,23 +280,34 @@ class Worker:
         suspect, limit_s = (None, None) if alone or guarded else (index, LOAD_LIMIT_S)
         self.tell(Stage(f"loading SUT {task.name!r}", sut=suspect, limit_s=limit_s))
         planned = hashes_of(task.made_of)
-        self._held[index, alone] = HeldFiles(planned, lambda: _files_now(plugin, task.options, planned))
-        default_class = self.job.targets[0]
-        if alone:
-            sut: Any = isolated(
-                task.adapter,
-                task.options,
-                self.job.plugin_files,
-                name=task.name,
-                timeout_s=task.timeout_s,
-                memory_limit_mb=task.memory_limit_mb,
-                share_mb=self.memory_limit_mb,
-                default_class=default_class,
+        self._held[index, alone] = HeldFiles(planned, lambda: _files_now(plugin, task, planned))
+        access = self._access[index, alone] = FileAccess(self._access.get((index, alone)))
+        with access.noted():
+            sut = self._built(task, plugin, alone=alone)
+            loaded = LoadedSut(
+                index, sut, self.job, isolated=alone or guarded, access=access, attempts=self.attempts
             )
-        else:
-            sut = build(plugin, task.options, name=task.name, default_class=default_class)
-        self._suts[index, alone] = LoadedSut(index, sut, self.job, isolated=alone or guarded)
-        return self._suts[index, alone]
+        self._suts[index, alone] = loaded
+        return loaded
+
+    def _built(self, task: SutTask, plugin: Plugin, *, alone: bool) -> Any:
+        default_class = self.job.targets[0]
+        if not alone:
+            return build(plugin, task.options, name=task.name, default_class=default_class)
+        return isolated(
+            task.adapter,
+            task.options,
+            self.job.plugin_files,
+            name=task.name,
+            timeout_s=task.timeout_s,
+            memory_limit_mb=task.memory_limit_mb,
+            share_mb=self.memory_limit_mb,
+            default_class=default_class,
+        )
+
+
+def _is_mutated(job: StudyJob, unit: WorkUnit) -> bool:
+    return any(job.settings[cell.setting].id != BASELINE for cell in unit.cells)
 
 
 def _unit_records(records: Sequence[Record]) -> UnitRecords:
@@ -213,16 +319,22 @@ def _unit_records(records: Sequence[Record]) -> UnitRecords:
     }
     finished = [record for record in records if (record.setting, record.sut) not in unreachable]
     statuses = Counter(
-        "retried" if record.status == "ok" and record.failed_attempts else record.status
-        for record in finished
+        "retried" if record.status == "ok" and record.retried else record.status for record in finished
     )
-    return UnitRecords(to_parquet(finished), statuses, unreachable)
+    faulty = frozenset((record.setting, record.sut) for record in finished if _again(record))
+    return UnitRecords(to_parquet(finished), statuses, unreachable, faulty=faulty)
 
 
-def _files_now(plugin: Plugin, options: Mapping[str, Any], planned: Mapping[Path, str]) -> dict[Path, str]:
+def _again(record: Record) -> bool:
+    """Return whether --retry-faults asks again: for a fault, or a frame whose preparation was ended."""
+    ended = record.status == "quarantined" and (record.reason or "").startswith(MUTATION_ENDED)
+    return record.status == "fault" or ended
+
+
+def _files_now(plugin: Plugin, task: SutTask, planned: Mapping[Path, str]) -> dict[Path, str]:
     """Return the hashes of the files that a SUT would be loaded from now."""
     try:
-        return hashes_of(described(plugin, options))
+        return hashes_of(described(plugin, task.options, task.files))
     except AdverseError:  # one of them is gone
         return {path: content_hash(path) for path in planned}
 

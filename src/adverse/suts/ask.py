@@ -6,13 +6,17 @@ a SutError that names the system, so one bad answer costs one fault and never th
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import re
 import socket
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, overload
 
-from adverse.errors import InfrastructureError, OutOfMemoryError, SutError, one_line
+from adverse.errors import BadAnswerError, InfrastructureError, OutOfMemoryError, SutError, one_line
 from adverse.types import (
     Answer,
     Classifier,
@@ -38,6 +42,8 @@ NO_NETWORK_CODES = frozenset(
 )
 NO_MEMORY = re.compile("out of memory|bad_alloc|cannot allocate memory|failed to allocate", re.IGNORECASE)
 """How libraries say it whose errors are not MemoryError."""
+OUTPUT_CHARACTERS = 8000
+"""Kept of a traceback, from its end."""
 AGAIN = "Then run the same command again: only what is missing is run."
 MORE_MEMORY = (
     "Free memory or use fewer --workers, or set memory_limit_mb: of the system, to make it the system's "
@@ -68,13 +74,14 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """
     task = task_of(system) or "detection"
     try:
-        answers = list(getattr(system, METHODS[task])(images))
+        with _staying_here():
+            answers = list(getattr(system, METHODS[task])(images))
     except SutError as error:
         raise named(error, name) from error
     except (Exception, SystemExit) as error:
         raise _failed(error, name) from error
     if len(answers) != len(images):
-        raise SutError(
+        raise BadAnswerError(
             "the system under test did not answer every image once",
             where=name,
             got=f"{len(answers)} answers",
@@ -86,8 +93,21 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
         for answer, image in zip(checked, images, strict=True):
             check_answer(answer, image, system.classes)
     except SutError as error:
-        raise named(error, name) from error
+        raise as_bad_answer(named(error, name)) from error
     return checked
+
+
+@contextlib.contextmanager
+def _staying_here() -> Iterator[None]:
+    """Come back to the current folder, wherever the system goes: the paths that users give begin there."""
+    here = None
+    with contextlib.suppress(OSError):  # a folder that was deleted is no place to come back to
+        here = Path.cwd()
+    try:
+        yield
+    finally:
+        if here is not None:
+            os.chdir(here)
 
 
 def as_detections(answer: Any) -> Detections:
@@ -163,7 +183,16 @@ def named(error: SutError, name: str) -> SutError:
     where = name if error.where in (None, name) else f"{name}, {error.where}"
     kind = kind_of(error)
     fix = error.fix if kind is not OutOfMemoryError or isinstance(error, kind) else MORE_MEMORY
-    return kind(error.what, where=where, got=error.got, wanted=error.wanted, fix=fix)
+    renamed = kind(error.what, where=where, got=error.got, wanted=error.wanted, fix=fix)
+    renamed.output = error.output
+    return renamed
+
+
+def as_bad_answer(error: SutError) -> SutError:
+    """Return the error as one about the answer, unless it is of a kind of its own."""
+    if type(error) is not SutError:
+        return error
+    return BadAnswerError(error.what, where=error.where, got=error.got, wanted=error.wanted, fix=error.fix)
 
 
 def kind_of(error: BaseException) -> type[SutError]:
@@ -181,7 +210,7 @@ def kind_of(error: BaseException) -> type[SutError]:
             return OutOfMemoryError
         if isinstance(cause, NO_NETWORK) or (isinstance(cause, OSError) and cause.errno in NO_NETWORK_CODES):
             return InfrastructureError
-    return SutError
+    return type(error) if isinstance(error, SutError) else SutError
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -195,15 +224,13 @@ def _failed(error: BaseException, name: str) -> SutError:
     """Return the error for an exception that a system raised."""
     kind = kind_of(error)
     if kind is OutOfMemoryError:
-        return kind(
-            "the system under test ran out of memory", where=name, got=one_line(error), fix=MORE_MEMORY
-        )
-    if kind is InfrastructureError:
+        what, fix = "the system under test ran out of memory", MORE_MEMORY
+    elif kind is InfrastructureError:
+        what = "the system under test has no connection"
         fix = f"Start the server that the system talks to, or mend the network. {AGAIN}"
-        return kind("the system under test has no connection", where=name, got=one_line(error), fix=fix)
-    return SutError(
-        "the system under test failed on an image",
-        where=name,
-        got=one_line(error),
-        fix="Fix the system and run again: only a changed system is run again.",
-    )
+    else:
+        what = "the system under test failed on an image"
+        fix = "Fix the system and run again: only a changed system is run again."
+    failed = kind(what, where=name, got=one_line(error), fix=fix)
+    failed.output = "".join(traceback.format_exception(error))[-OUTPUT_CHARACTERS:]
+    return failed

@@ -13,7 +13,8 @@ from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
 from adverse.suts.ask import task_of
 from adverse.suts.child import Child
-from adverse.suts.recorded_check import Needed, Review
+from adverse.suts.recorded_check import Review
+from adverse.suts.recorded_rows import Needed
 from adverse.types import Recorded, System
 
 

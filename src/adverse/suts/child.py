@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from adverse.errors import InfrastructureError, SutError
-from adverse.processes import not_outliving_us, our_environment, our_module
+from adverse.errors import BadAnswerError, InfrastructureError, SutError
+from adverse.processes import not_outliving_us, our_environment, our_module, tied
 from adverse.suts import wire
-from adverse.suts.ask import MORE_MEMORY, check_answer, named
+from adverse.suts.ask import MORE_MEMORY, as_bad_answer, check_answer, named
 from adverse.suts.child_process import EXIT_S, LostError, Running
 from adverse.types import Answer, Image, Task
 
@@ -101,23 +101,32 @@ class Child:
         try:
             reply = running.exchange(wire.request_parts(running.requests, images), self._timeout_s)
             answers = wire.read_answer(wire.parse(reply), running.requests, len(images), self._task)
-            for answer, image in zip(answers, images, strict=True):
-                check_answer(answer, image, self._classes)
+            self._check(answers, images)
         except LostError as lost:
             raise self._buried(lost) from None
         except wire.GarbageError as error:
-            raise self._buried(LostError(error.what, got=error.got, wanted=error.wanted)) from error
-        except SutError as error:  # an error it reported, or a bad answer: it can be asked again
+            raise self._buried(garbage(error)) from error
+        except SutError as error:  # an error it reported: it can be asked again
             raise named(error, self._name) from error
         except BaseException:  # interrupted in the middle of a reply
             self._end(grace_s=0)
             raise
         return answers
 
+    def _check(self, answers: Sequence[Answer], images: Sequence[Image]) -> None:
+        try:
+            for answer, image in zip(answers, images, strict=True):
+                check_answer(answer, image, self._classes)
+        except SutError as error:
+            raise as_bad_answer(error) from error
+
     def _started(self) -> Running:
         if self._running is not None:
             return self._running
-        self._running = Running(self._spawn(), self._memory_limit_mb, self._share_mb)
+        environment = tied(os.environ if self._env is None else self._env)
+        self._running = Running(
+            self._spawn(environment), self._memory_limit_mb, self._share_mb, environment=environment
+        )
         try:
             task, classes = wire.read_ready(wire.parse(self._running.exchange([], self._start_timeout_s)))
             if self._classes not in ((), classes):
@@ -129,7 +138,7 @@ class Child:
         except LostError as lost:
             raise self._buried(lost) from None
         except wire.GarbageError as error:
-            raise self._buried(LostError(error.what, got=error.got, wanted=error.wanted)) from error
+            raise self._buried(garbage(error)) from error
         except BaseException as error:
             self._end(grace_s=0)
             if isinstance(error, SutError):
@@ -138,7 +147,7 @@ class Child:
         self._task, self._classes = task, classes
         return self._running
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _spawn(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         try:
             if shutil.which(self._argv[0]) is None:
                 raise FileNotFoundError(errno.ENOENT, "there is no such program")
@@ -149,7 +158,7 @@ class Child:
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 cwd=self._cwd,
-                env=self._env,
+                env=environment,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
@@ -172,10 +181,18 @@ class Child:
         return running.end(grace_s=grace_s), running.last_words(), running.killed
 
     def _buried(self, lost: LostError) -> SutError:
+        running = self._running
         ending, words, killed = self._end(grace_s=EXIT_S if lost.dying else 0)
         got = "; ".join(part for part in (lost.got, ending, words) if part)
         kind, fix = (InfrastructureError, MORE_MEMORY) if killed else (lost.kind, lost.fix)
-        return kind(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=fix)
+        error = kind(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=fix)
+        error.output = None if running is None else running.output()
+        return error
+
+
+def garbage(error: wire.GarbageError) -> LostError:
+    """Return that a program can no longer be used because of what it said."""
+    return LostError(error.what, got=error.got, wanted=error.wanted, kind=BadAnswerError)
 
 
 def isolated(

@@ -14,10 +14,12 @@ import signal
 import subprocess
 import time
 from collections import deque
+from collections.abc import Mapping
 
 import psutil
 
-from adverse.errors import OutOfMemoryError, SutError
+from adverse.errors import BadAnswerError, CrashError, LateError, OutOfMemoryError, SutError
+from adverse.processes import end_tied
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY
 from adverse.suts.wire import LineTooLongError, MarkedLines
@@ -25,7 +27,11 @@ from adverse.suts.wire import LineTooLongError, MarkedLines
 PIPE_BYTES = 1 << 20
 """Asked of the system for each pipe: a 640x480 image then needs one switch of process, not fifteen."""
 TAIL_BYTES = 1500
-"""Kept of what the program writes to stderr."""
+"""Of what the program writes to stderr, shown when it ends."""
+OUTPUT_BYTES = 16_000
+"""Kept of it for the log."""
+STACK = "Fatal Python error"
+"""How the stack that Python dumps when it crashes begins; it holds addresses, and goes to the log alone."""
 WATCH_S = 0.1
 """How often its memory is looked at."""
 EXIT_S = 2.0
@@ -69,8 +75,14 @@ class Running:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], memory_limit_mb: int | None, share_mb: int | None = None
+        self,
+        process: subprocess.Popen[bytes],
+        memory_limit_mb: int | None,
+        share_mb: int | None = None,
+        *,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        self._environment = environment
         self.process = process
         self.requests = 0
         self.killed = False
@@ -122,6 +134,8 @@ class Running:
         self.killed = code == -signal.SIGKILL
         with contextlib.suppress(OSError):  # its group outlives it as long as something it started does
             os.killpg(self.process.pid, signal.SIGKILL)
+        if self._environment is not None:
+            end_tied(self._environment)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(EXIT_S)
         with contextlib.suppress(OSError):
@@ -134,10 +148,14 @@ class Running:
 
     def last_words(self) -> str:
         """Return the end of what it printed."""
-        error = bytes(self._stderr).decode(errors="replace").strip()
+        error = self.output().partition(STACK)[0][-TAIL_BYTES:].strip()
         noise = self._lines.noise()
         parts = [f"its stderr ends: {error}"] if error else []
         return "; ".join(parts + ([f"its stdout ends: {noise}"] if noise else []))
+
+    def output(self) -> str:
+        """Return what it wrote to stderr, as far as it is kept."""
+        return bytes(self._stderr).decode(errors="replace")
 
     def _write(self, parts: list[memoryview]) -> list[memoryview]:
         try:
@@ -145,7 +163,9 @@ class Running:
         except BlockingIOError:
             return parts
         except OSError:
-            raise LostError("the program stopped reading its input", fix=ASK_ALONE, dying=True) from None
+            raise LostError(
+                "the program stopped reading its input", fix=ASK_ALONE, dying=True, kind=CrashError
+            ) from None
         while parts and written >= len(parts[0]):
             written -= len(parts[0])
             parts = parts[1:]
@@ -158,13 +178,16 @@ class Running:
         data = _read(self._out)
         if data == b"":
             what = "the program died" if self.requests else "the program ended before it was ready"
-            raise LostError(what, fix=ASK_ALONE, dying=True)
+            raise LostError(what, fix=ASK_ALONE, dying=True, kind=CrashError)
         try:
             self._replies += self._lines.feed(data or b"")
         except LineTooLongError:
             limit = f"{wire.MAX_LINE_BYTES >> 20} MB"
             raise LostError(
-                "a reply is too long", got=f"more than {limit} without an end of line", wanted="one line"
+                "a reply is too long",
+                got=f"more than {limit} without an end of line",
+                wanted="one line",
+                kind=BadAnswerError,
             ) from None
 
     def _read_stderr(self) -> None:
@@ -172,7 +195,7 @@ class Running:
         if data == b"" and self._err in self._selector.get_map():
             self._selector.unregister(self._err)
         self._stderr += data or b""
-        del self._stderr[:-TAIL_BYTES]
+        del self._stderr[:-OUTPUT_BYTES]
 
     def _watch_memory(self) -> None:
         limit_mb, now = self._memory_limit_mb, time.monotonic()
@@ -192,6 +215,7 @@ class Running:
                 got=f"over {limit_mb} MB",  # not the figure itself: the same fault reads the same each time
                 wanted=f"at most {limit_mb} MB",
                 fix="Raise memory_limit_mb, or look for a leak.",
+                kind=CrashError,
             )
 
     def _late(self, timeout_s: float, *, reading: bool) -> LostError:
@@ -200,12 +224,14 @@ class Running:
                 "the program did not start in time",
                 got=f"no ready line after {timeout_s:g} s",
                 fix="Raise start_timeout_s if it is only slow.",
+                kind=LateError,
             )
         missing = "answered" if reading else "read its images"
         return LostError(
             "the program hung",
             got=f"it has not {missing} after {timeout_s:g} s",
             fix="Raise timeout_s if it is only slow.",
+            kind=LateError,
         )
 
 

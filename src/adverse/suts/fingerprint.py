@@ -2,12 +2,14 @@
 
 Results are kept under this key, so it must change with anything that can change an answer, and with
 nothing else: moving the weights to another folder or writing the options in another order keeps it.
-No model is loaded.
+A text that names a file stands for its content too, as nobody can see from outside what an adapter does
+with it. No model is loaded; what its code opens by itself is noted when it runs (`file_access`).
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,11 +17,13 @@ from typing import Any
 
 from adverse.content import digest, file_sha256
 from adverse.errors import StudyError
-from adverse.plugins import Plugin, library_version
+from adverse.plugins import Plugin, library_version, origin
 from adverse.suts import predictions
 
 NOT_IDENTITY = frozenset({"cwd"})
 """Path options that say where a program runs, not what it is."""
+LONGEST_NAME = 4096
+"""Characters; no text that is longer names a file."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +45,19 @@ def fingerprint_of(form: Mapping[str, Any]) -> str:
     return digest(form["adapter"], form["code"], _canonical(form["options"]), _canonical(content))
 
 
-def described(plugin: Plugin, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the fingerprint is made of, as plain data for the manifest."""
-    settings, files = _identity(plugin, options)
+def described(plugin: Plugin, options: Mapping[str, Any], files: Iterable[Path] = ()) -> dict[str, Any]:
+    """Return what the fingerprint is made of, as plain data for the manifest.
+
+    `files` are further files and folders that decide the answers, as a study names them.
+    """
+    settings, hashed = _identity(plugin, options)
+    for number, path in enumerate(files):
+        hashed.update(_contents(f"files[{number}]", path))
     return {
         "adapter": plugin.name,
         "code": plugin.code,
         "options": settings,
-        "files": {label: asdict(file) for label, file in files.items()},
+        "files": {label: asdict(file) for label, file in hashed.items()},
         "libraries": {name: library_version(name) for name in plugin.libraries},
     }
 
@@ -65,6 +74,7 @@ def _identity(plugin: Plugin, options: Mapping[str, Any]) -> tuple[dict[str, Any
     for name, value in sorted({**defaults, **options}.items()):
         if name not in NOT_IDENTITY:
             settings[name] = _settled(name, value, files)
+            files.update(_named_in_text(name, value, Path(origin(plugin)).parent))
     extra = plugin.extra_files(options) if plugin.extra_files else ()
     files.update({f"extra[{number}]": _hashed("extra_files", path) for number, path in enumerate(extra)})
     return settings, files
@@ -81,6 +91,21 @@ def _settled(label: str, value: Any, files: dict[str, HashedFile]) -> Any:
     if isinstance(value, list | tuple):
         return [_settled(f"{label}[{number}]", item, files) for number, item in enumerate(value)]
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def _named_in_text(label: str, value: Any, home: Path) -> Iterator[tuple[str, HashedFile]]:
+    """Give the files that texts in an option name: from here, or from the folder of the adapter."""
+    if isinstance(value, str) and 0 < len(value) < LONGEST_NAME:
+        for path in (Path(value).expanduser() if value.startswith("~") else Path(value), home / value):
+            if os.path.isfile(path):  # noqa: PTH113 - texts no path can have are no files
+                yield label, _hashed(label, path)
+                return
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _named_in_text(f"{label}.{key}", item, home)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield from _named_in_text(f"{label}[{number}]", item, home)
 
 
 def _contents(label: str, path: Path) -> Iterator[tuple[str, HashedFile]]:

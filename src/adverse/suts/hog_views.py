@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from adverse.errors import SutError
+from adverse.plain_files import read_plain
 from adverse.strict_json import parse_json
 from adverse.types import Image
 
@@ -267,7 +268,7 @@ def built_in() -> HogModel:
 def read_hog_model(path: Path) -> HogModel | HogViews:
     """Read a model from JSON: one window, or several views as `training/hog.py` writes them."""
     try:
-        stored = parse_json(path.read_bytes(), path, "HOG model")
+        stored = parse_json(read_plain(path), path, "HOG model")
         if isinstance(stored, dict) and "views" in stored:
             return HogViews.model_validate(stored)
         model = HogModel.model_validate(stored)

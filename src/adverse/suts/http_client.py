@@ -2,8 +2,9 @@
 
 No redirects, no compressed answers, no proxies of the environment unless requested. Where the model was not
 asked (no connection, or a gateway that has nobody to ask) the request is sent again a few times, and is an
-InfrastructureError in the end, at once where the server lets nobody in; what the server answers, late or
-wrongly, is the system's. httpx is imported when a client is made.
+InfrastructureError in the end, at once where the server lets nobody in. So is no answer in time, since from
+here a server that is busy looks like a model that hangs, unless `late_is_fault`. What the server answers is
+the system's. httpx is imported when a client is made.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from adverse.errors import InfrastructureError, SutError, one_line
-from adverse.suts.ask import AGAIN
+from adverse.errors import InfrastructureError, LateError, OutOfMemoryError, SutError, one_line
+from adverse.suts.ask import AGAIN, NO_MEMORY
 
 BACKOFF_S = 0.25
 """Wait before the first repetition; doubled for each further one."""
@@ -33,6 +34,17 @@ class HttpReply(NamedTuple):
     body: bytes
 
 
+class SentRequests(NamedTuple):
+    """What became of the requests that were sent for some images.
+
+    `reached` counts those that reached the model, whatever it made of them; `outages` says why others had to
+    be sent again.
+    """
+
+    reached: int
+    outages: list[str]
+
+
 class HttpClient:
     """Talks to one server. Each exchange, repetitions and waits included, has `timeout_s`."""
 
@@ -45,6 +57,7 @@ class HttpClient:
         max_bytes: int,
         use_environment: bool,
         token: str | None = None,
+        late_is_fault: bool = False,
     ) -> None:
         import httpx  # noqa: PLC0415 - only needed once a client is made
 
@@ -58,6 +71,8 @@ class HttpClient:
         self._timeout_s = timeout_s
         self._retries = retries
         self._max_bytes = max_bytes
+        self._late_is_fault = late_is_fault
+        self._reached = 0
         self._outages: list[str] = []
         headers = {"accept-encoding": "identity"}
         if token is not None:
@@ -72,9 +87,10 @@ class HttpClient:
         """Send something to an address below the base."""
         return self._exchange("POST", path, body, headers)
 
-    def take_outages(self) -> list[str]:
-        """Return why requests had to be sent again since this was last called."""
-        taken, self._outages = self._outages, []
+    def take_requests(self) -> SentRequests:
+        """Return what became of the requests since this was last called."""
+        taken = SentRequests(self._reached, self._outages)
+        self._reached, self._outages = 0, []
         return taken
 
     def close(self) -> None:
@@ -89,7 +105,13 @@ class HttpClient:
         end = time.monotonic() + self._timeout_s
         for attempt in range(self._retries + 1):
             try:
-                return self._once(method, path, body, headers, end)
+                reply = self._once(method, path, body, headers, end)
+            except InfrastructureError as error:
+                self._outages.append(f"{error.what}: {error.got}")
+                raise
+            except SutError:
+                self._reached += 1
+                raise
             except _PassingError as passing:
                 self._outages.append(f"{passing.what}: {passing.got}")
                 wait = BACKOFF_S * 2**attempt
@@ -99,6 +121,9 @@ class HttpClient:
                         passing.what, where=f"{method} {self._base}{path}", got=passing.got, fix=passing.fix
                     ).placed(tries) from passing.__cause__
                 time.sleep(wait)
+            else:
+                self._reached += 1
+                return reply
         raise AssertionError  # the loop always returns or raises
 
     def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> HttpReply:
@@ -122,6 +147,9 @@ class HttpClient:
         if status in NOBODY_THERE:
             fix = f"See the server's log, and let it get ready. {AGAIN}"
             raise _PassingError("the server cannot take the request", got, fix)
+        if status >= 500 and NO_MEMORY.search(got):
+            fix = f"Free memory on the server. {AGAIN}"
+            raise OutOfMemoryError("the server ran out of memory", where=where, got=got, fix=fix)
         if status >= 500:
             raise SutError(
                 "the server failed on the request",
@@ -164,12 +192,13 @@ class HttpClient:
         return b"".join(parts)
 
     def _slow(self, where: str) -> SutError:
-        return SutError(
-            "the server did not answer in time",
-            where=where,
-            got=f"no complete answer after {self._timeout_s:g} s",
-            fix="Make the served model faster, or raise timeout_s:.",
-        )
+        fix = "Make the served model faster, or raise timeout_s:."
+        kind: type[SutError] = LateError
+        if not self._late_is_fault:
+            kind = InfrastructureError
+            fix += f" If the model itself hangs on some images, set late_is_fault: true. {AGAIN}"
+        got = f"no complete answer after {self._timeout_s:g} s"
+        return kind("the server did not answer in time", where=where, got=got, fix=fix)
 
 
 class _PassingError(Exception):

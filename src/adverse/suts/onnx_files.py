@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from adverse.errors import StudyError
+from adverse.plain_files import open_plain
 
 Fields = Mapping[int, "Fields | str"]
 """The parts of a message to look into, by the number of their field; a text is the name of what it holds."""
@@ -44,7 +45,7 @@ def external_files(model: Path) -> list[Path]:
     model that cannot be parsed, or names a file outside of its folder, is an error.
     """
     try:
-        with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with open_plain(model) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if content.find(LOCATION) < 0 or content[ORT_FORMAT[0]] == ORT_FORMAT[1]:
                 return []
             with memoryview(content) as data:

@@ -53,7 +53,7 @@ class ServedSystem:
     watches_itself = True
 
     def __init__(self, system: NetworkSystem, client: HttpClient) -> None:
-        self.take_outages = client.take_outages
+        self.take_requests = client.take_requests
         self.classes = system.classes
         self.task = task_of(system)
         self.detect = self.segment = self.classify = getattr(system, METHODS[self.task or "detection"])
@@ -69,6 +69,7 @@ def served_model(
     revision: str = "",  # noqa: ARG001 - part of the fingerprint, which reads the options
     timeout_s: Positive = 60,
     retries: Annotated[int, Field(ge=0, le=10)] = 2,
+    late_is_fault: bool = False,
     max_response_mb: Annotated[int, Field(ge=1, le=1024)] = 64,
     use_environment: bool = False,
     token_from: str | None = None,
@@ -81,9 +82,11 @@ def served_model(
     """Ask a model behind a server (Open Inference Protocol v2), such as `url: http://localhost:8000`.
 
     `timeout_s` is for one request with its repetitions: `retries` of them, when there is no connection or the
-    server is not ready (429, 502, 503, 504). Nothing is known here about the served model but its name:
-    change `revision` (any text) when it changes, so that it is asked anew. `token_from` names an environment
-    variable with a bearer token. All from `classes` on is as in the onnx adapter.
+    server is not ready (429, 502, 503, 504). No answer in time leaves the run incomplete, to be asked for by
+    the next one; `late_is_fault` counts it as the model's failure instead. Nothing is known here about the
+    served model but its name: change `revision` (any text) when it changes, so that it is asked anew.
+    `token_from` names an environment variable with a bearer token. All from `classes` on is as in the onnx
+    adapter.
     """
     client = HttpClient(
         url,
@@ -92,6 +95,7 @@ def served_model(
         max_bytes=max_response_mb << 20,
         use_environment=use_environment,
         token=None if token_from is None else _token(token_from),
+        late_is_fault=late_is_fault,
     )
     path = f"/v2/models/{quote(model, safe='')}" + (f"/versions/{quote(version, safe='')}" if version else "")
     where = f"{url}, model {model!r}"

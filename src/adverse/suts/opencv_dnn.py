@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import SutError, one_line
+from adverse.plain_files import read_plain
 from adverse.plugins import sut
 from adverse.suts.decoders import DECODERS, Output, Style
 from adverse.suts.dense import DenseStyle
@@ -147,8 +148,8 @@ def load_net(model: Path, config: Path | None, score_threshold: float) -> Any:
     try:
         if importer.config is None or config is None:
             return reader(str(model))
-        text = uncut(config.read_bytes(), importer.config, score_threshold)
-        buffers = [np.frombuffer(data, np.uint8) for data in (text, model.read_bytes())]
+        text = uncut(read_plain(config), importer.config, score_threshold)
+        buffers = [np.frombuffer(data, np.uint8) for data in (text, read_plain(model))]
         return reader(*(reversed(buffers) if importer.function in WEIGHTS_FIRST else buffers))
     except (cv2.error, OSError) as error:
         raise SutError(

@@ -11,26 +11,21 @@ from __future__ import annotations
 
 import glob
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from adverse.errors import DataError, StudyError, SutError
+from adverse.json_arrays import JsonArrays
+from adverse.plain_files import read_plain
 from adverse.plugins import sut
-from adverse.strict_json import parse_json
-from adverse.suts.recorded_check import (
-    Boxes,
-    DeclaredFormat,
-    Missing,
-    Needed,
-    RecordedRows,
-    Review,
-    Unknown,
-    review_files,
-)
+from adverse.suts.recorded_check import DeclaredFormat, Missing, Review, Unknown, review_files
+from adverse.suts.recorded_rows import Boxes, Needed, RecordedRows
 from adverse.types import Detections, Recorded
 
 FIELDS = ("image_id", "category_id", "bbox", "score")
@@ -115,15 +110,15 @@ class _Answers:
 
     def __init__(self, path: Path, label_of: Mapping[int, int], convention: Boxes) -> None:
         self._path = path
-        self._rows: dict[int | str, list[int]] = {}
+        self._rows: dict[int | str, array[int]] = {}
         self._faults: dict[int | str, str] = {}
         images: list[int | str] = []
-        boxes: list[list[float]] = []
-        scores: list[float] = []
-        labels: list[int] = []
+        boxes = array("d")
+        scores = array("d")
+        labels = array("q")
         unknown: Counter[object] = Counter()
-        for number, entry in enumerate(_entries(path)):
-            image_id = _image_id(entry, number, path)
+        for number, entry in _entries(path):
+            image_id = entry.image_id if isinstance(entry, _Entry) else _image_id(entry, number, path)
             try:
                 box, score, label = _detection(entry, label_of)
             except (KeyError, OverflowError, ValueError) as error:
@@ -131,9 +126,12 @@ class _Answers:
                 if isinstance(error, _CategoryError):
                     unknown[error.category] += 1
                 continue
-            self._rows.setdefault(image_id, []).append(len(scores))
+            rows = self._rows.get(image_id)
+            if rows is None:
+                rows = self._rows[image_id] = array("q")
+            rows.append(len(scores))
             images.append(image_id)
-            boxes.append(box)
+            boxes.extend(box)
             scores.append(score)
             labels.append(label)
         as_written = np.array(boxes, np.float64).reshape(-1, 4)
@@ -158,7 +156,7 @@ class _Answers:
                 wanted="image_id, a known category_id, bbox of four numbers and score",
                 fix="Fix it in the file.",
             )
-        rows = self._rows.get(image_id, [])
+        rows = np.array(self._rows.get(image_id, ()), np.int64)
         try:
             return Detections(self._boxes[rows], self._scores[rows], self._labels[rows])
         except SutError as error:
@@ -175,9 +173,25 @@ class _CategoryError(KeyError):
         self.category = category if isinstance(category, int | str) else repr(category)
 
 
-def _entries(path: Path) -> list[Any]:
+class _Entry(msgspec.Struct):
+    """An entry with nothing odd about it; the others come as plain values."""
+
+    image_id: int | str
+    category_id: int
+    bbox: tuple[float, float, float, float]
+    score: float
+
+
+def _entries(path: Path) -> Iterator[tuple[int, _Entry | Any]]:
+    """Yield the entries of a file with their numbers, a block of them in memory at a time."""
+    for first, entries, values in _open_results(path).blocks(None, msgspec.json.Decoder(list[_Entry])):
+        yield from enumerate(values if entries is None else entries, start=first)
+
+
+def _open_results(path: Path) -> JsonArrays:
     try:
-        entries = parse_json(path.read_bytes(), path, "predictions", allow_nan=True)
+        results = JsonArrays(read_plain(path), path, "predictions", allow_nan=True)
+        outline = results.outline()
     except OSError as error:
         raise SutError(
             "there are no recorded answers for this setting",
@@ -187,14 +201,14 @@ def _entries(path: Path) -> list[Any]:
         ) from error
     except DataError as error:
         raise SutError(error.what, where=error.where, got=error.got, fix=error.fix) from error
-    if not isinstance(entries, list):
+    if not isinstance(outline, list):
         raise SutError(
             "the file does not hold COCO results",
             where=str(path),
-            got=type(entries).__name__,
+            got=type(outline).__name__,
             wanted=f"a list of {{{', '.join(FIELDS)}}}",
         )
-    return entries
+    return results
 
 
 def _image_id(entry: Any, number: int, path: Path) -> int | str:
@@ -209,8 +223,14 @@ def _image_id(entry: Any, number: int, path: Path) -> int | str:
     return image_id
 
 
-def _detection(entry: Mapping[str, Any], label_of: Mapping[int, int]) -> tuple[list[float], float, int]:
+def _detection(
+    entry: _Entry | Mapping[str, Any], label_of: Mapping[int, int]
+) -> tuple[Iterable[float], float, int]:
     """Return box, score and label of one entry; the error that it raises says what is wrong."""
+    if isinstance(entry, _Entry):
+        if entry.category_id not in label_of:
+            raise _CategoryError(entry.category_id)
+        return entry.bbox, entry.score, label_of[entry.category_id]
     lacking = [field for field in FIELDS if field not in entry]
     if lacking:
         raise KeyError(f"it has no {lacking[0]}")
@@ -230,14 +250,17 @@ def _is_number(value: Any) -> bool:
 
 def _categories_of(annotations: Path) -> dict[int, str]:
     try:
-        content = parse_json(annotations.read_bytes(), annotations, "annotation", allow_nan=True)
-        categories = {int(item["id"]): str(item["name"]) for item in content["categories"]}
+        arrays = JsonArrays(read_plain(annotations), annotations, "annotation", allow_nan=True)
+        blocks = arrays.blocks("categories", msgspec.json.Decoder(list[dict[str, Any]]))
+        items = (item for block in blocks for item in (block.entries or block.values))
+        categories = {int(item["id"]): str(item["name"]) for item in items}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise StudyError(
             "the file of annotations lists no categories",
             where=f"annotations: {annotations}",
             got=f"{type(error).__name__}: {error}",
             wanted='"categories": [{"id": 1, "name": "person"}, ...]',
+            fix="Give the COCO file of the ground truth, or name the ids in categories:.",
         ) from error
     return categories
 

@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adverse.errors import AdverseError, StudyError
+from adverse.suts.recorded_mix_up import exchanged, same_rows
+from adverse.suts.recorded_rows import Boxes, Floats, ImageId, Needed, RecordedRows, overlaps
 from adverse.types import Frame
 
-Boxes = Literal["xywh", "xyxy"]
 Missing = Literal["no-detections", "error"]
 Unknown = Literal["error", "ignore"]
-Floats = NDArray[np.float64]
-ImageId = int | str
 NAMED = 3
 """Examples that a message names."""
 MOST_MISSING = 0.5
@@ -42,34 +40,12 @@ REVERSED = 0.05
 IOU = 0.5
 
 
-class Needed(NamedTuple):
-    """The frames that one file must answer for, by split, and all image ids that the data set has."""
-
-    splits: Mapping[str, Sequence[Frame]]
-    known: frozenset[ImageId]
-
-
 class DeclaredFormat(NamedTuple):
     """What the study says about the files; `boxes` is None where it does not say, and is then COCO's xywh."""
 
     boxes: Boxes | None
     missing: Missing | None
     unknown_images: Unknown
-
-
-class RecordedRows(NamedTuple):
-    """The entries of one file: image ids, boxes (N,4) as written, scores (N,), labels (N,).
-
-    `spoilt` are the images with an entry that is no detection, `unknown_categories` count what has no name.
-    """
-
-    path: Path
-    images: Sequence[ImageId]
-    boxes: Floats
-    scores: Floats
-    labels: NDArray[np.int64]
-    spoilt: Mapping[ImageId, str]
-    unknown_categories: Mapping[object, int]
 
 
 @dataclass
@@ -79,7 +55,7 @@ class Review:
     errors: list[AdverseError] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     _met: dict[str, int] = field(default_factory=dict)
-    _odd_boxes: list[str] = field(default_factory=list)
+    _odd: dict[str, list[str]] = field(default_factory=dict)
 
     def refuse(self, what: str, *, where: Path, got: str, wanted: str | None = None, fix: str) -> None:
         """Take an error; the same in further files is counted, not repeated."""
@@ -87,19 +63,19 @@ class Review:
         if self._met[what] == 1:
             self.errors.append(StudyError(what, where=str(where), got=got, wanted=wanted, fix=fix))
 
-    def warn(self, where: Path, text: str) -> None:
-        """Take a warning about boxes; in further files it is counted, not repeated."""
-        self._odd_boxes.append(f"{where.name}: {text}")
+    def warn(self, where: Path, text: str, *, kind: str = "boxes") -> None:
+        """Take a warning; one of the same kind in further files is counted, not repeated."""
+        self._odd.setdefault(kind, []).append(f"{where.name}: {text}")
 
     def finish(self) -> Review:
-        """Say in each error, and in the warning about boxes, how many further files it is true of."""
+        """Say in each error, and in each warning of a kind, how many further files it is true of."""
         for number, error in enumerate(self.errors):
             got = f"{error.got}{_in_more_files(self._met[error.what])}"
             self.errors[number] = StudyError(
                 error.what, where=error.where, got=got, wanted=error.wanted, fix=error.fix
             )
-        if self._odd_boxes:
-            self.warnings.append(f"{self._odd_boxes[0]}{_in_more_files(len(self._odd_boxes))}")
+        for lines in self._odd.values():
+            self.warnings.append(f"{lines[0]}{_in_more_files(len(lines))}")
         return self
 
 
@@ -114,6 +90,7 @@ def review_files(
     review = Review()
     missing: list[tuple[str, int, int]] = []
     lowest, highest, repeated = np.inf, -np.inf, 0
+    clean: RecordedRows | None = None
     for number, (read, wanted) in enumerate(zip(files, needed, strict=True)):
         try:
             rows = read()
@@ -133,6 +110,10 @@ def review_files(
             missing.append((rows.path.name, absent, sum(map(len, wanted.splits.values()))))
         repeated += _check_repeats(rows, review)
         _check_boxes(rows, wanted, declared, review, with_truth=number == 0)
+        if number == 0:
+            clean = rows
+        elif clean is not None:
+            _compare(clean, rows, wanted, declared, review)
         finite = rows.scores[np.isfinite(rows.scores)]
         lowest, highest = finite.min(initial=lowest), finite.max(initial=highest)
     if missing:
@@ -149,6 +130,17 @@ def review_files(
             "in every file"
         )
     return review.finish()
+
+
+def _compare(
+    clean: RecordedRows, rows: RecordedRows, wanted: Needed, declared: DeclaredFormat, review: Review
+) -> None:
+    """Warn of a file of mutated images that is that of the images as they are, or is mixed up."""
+    if same_rows(clean, rows):
+        text = "the predictions are those of the images as they are: were they made on the mutated ones?"
+        review.warn(rows.path, text, kind="identical")
+    elif (odd := exchanged(clean, rows, wanted, declared.boxes or "xywh")) is not None:
+        review.warn(rows.path, odd, kind=odd.partition(":")[0])
 
 
 def _check_categories(rows: RecordedRows, review: Review) -> None:
@@ -336,11 +328,4 @@ def _hits_evidence(
 
 def _hits(boxes: Floats, truth: Floats) -> int:
     """Count the true boxes that some box overlaps by at least half."""
-    if not len(boxes) or not len(truth):
-        return 0
-    low = np.maximum(boxes[:, None, :2], truth[None, :, :2])
-    size = np.maximum(np.minimum(boxes[:, None, 2:], truth[None, :, 2:]) - low, 0)
-    both = size.prod(axis=2)
-    areas = [np.maximum(some[:, 2:] - some[:, :2], 0).prod(axis=1) for some in (boxes, truth)]
-    union = areas[0][:, None] + areas[1][None, :] - both
-    return int((both >= IOU * np.maximum(union, 1e-9)).any(axis=0).sum())
+    return int((overlaps(boxes, truth) >= IOU).any(axis=0).sum())

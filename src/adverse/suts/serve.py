@@ -7,6 +7,7 @@ adapters, which is how `isolated` keeps a dangerous one out of the worker.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import sys
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from adverse import plugins
+from adverse import file_access, plugins
 from adverse.errors import AdverseError, SutError
 from adverse.processes import die_with_parent
 from adverse.suts import wire
@@ -36,6 +37,8 @@ def serve(system: System, *, name: str = "SUT") -> None:
 def main() -> NoReturn:
     """Host the adapter described by the first argument, as `isolated` writes it."""
     description = json.loads(sys.argv[1])
+    file_access.hook.install()
+    faulthandler.enable()
     die_with_parent(by_signal=False)  # on Linux, the signal was asked for when we were started
     with _pipes() as (requests, replies):
         try:

@@ -16,8 +16,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from adverse.errors import AdverseError, InfrastructureError, OutOfMemoryError, SutError, one_line
-from adverse.suts.ask import METHODS, as_class_scores, as_detections
+from adverse.errors import (
+    AdverseError,
+    BadAnswerError,
+    InfrastructureError,
+    OutOfMemoryError,
+    SutError,
+    one_line,
+)
+from adverse.suts.ask import METHODS, NO_MEMORY, OUTPUT_CHARACTERS, as_class_scores, as_detections
 from adverse.types import Answer, ClassScores, Detections, Image, LabelMap, Task
 
 PROTOCOL = 1
@@ -50,6 +57,10 @@ def error_line(request: int | None, error: BaseException) -> bytes:
     want = next((name for name, kind in KINDS.items() if type(error) is kind), None)
     if want is not None:
         message["for_want_of"] = want
+    if isinstance(error, BadAnswerError):
+        message["bad_answer"] = True
+    if isinstance(error, SutError) and error.output:
+        message["traceback"] = error.output
     if isinstance(error, AdverseError):
         message["details"] = {"what": error.what, **dict(error.details())}
     return _line(message)
@@ -128,7 +139,7 @@ def read_answer(
     return [_READERS[task](answer) for answer in answers]
 
 
-class GarbageError(SutError):
+class GarbageError(BadAnswerError):
     """A reply that shows the child has lost the thread; only a new child can help."""
 
 
@@ -175,10 +186,18 @@ def _raise_reported(message: Mapping[str, Any]) -> None:
         return
     details = message.get("details")
     kind = KINDS.get(str(message.get("for_want_of")), SutError)
+    if kind is SutError and message.get("bad_answer") is True:
+        kind = BadAnswerError
     fields = ("where", "got", "wanted", "fix")
     if isinstance(details, dict) and "what" in details:
-        raise kind(str(details["what"]), **{k: str(details[k]) for k in fields if k in details})
-    raise kind("the program reports an error", got=str(message["error"])[:2000])
+        error = kind(str(details["what"]), **{k: str(details[k]) for k in fields if k in details})
+    else:
+        got = str(message["error"])[:2000]
+        kind = OutOfMemoryError if NO_MEMORY.search(got) else kind
+        error = kind("the program reports an error", got=got)
+    if isinstance(message.get("traceback"), str):
+        error.output = message["traceback"][-OUTPUT_CHARACTERS:]
+    raise error
 
 
 def _read_pixels(stream: BinaryIO, shape: tuple[int, int, int]) -> Image:

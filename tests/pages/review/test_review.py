@@ -26,6 +26,7 @@ from adverse.serving import Door, application, open_door
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
+from browsing import barriers
 from small_campaign import write_campaign
 
 DOOR = Door("127.0.0.1", 8123, "secret-token")
@@ -61,7 +62,8 @@ def guest(fuzzed: Path) -> TestClient:
 
 @pytest.fixture
 def address(fuzzed: Path) -> Iterator[str]:
-    (fuzzed / "votes").unlink(missing_ok=True)
+    for name in ("votes", "votes.json"):
+        (fuzzed / name).unlink(missing_ok=True)
     door, bound = open_door()
     config = uvicorn.Config(
         application(door, routes_of(fuzzed)), log_level="warning", access_log=False, lifespan="off"
@@ -116,6 +118,19 @@ def test_a_reviewer_votes_with_keys_alone(page: tuple[Page, list[str]], address:
     assert "1 reviewer" in opened.content()
     assert opened.locator("b").count() == 0, "a name is text"
     assert complaints == []
+
+
+def test_nobody_is_shut_out(page: tuple[Page, list[str]], address: str, fuzzed: Path) -> None:
+    opened, _ = page
+    opened.goto(address)
+    assert barriers(opened) == []
+    opened.keyboard.type("Ann")
+    opened.keyboard.press("Enter")
+    opened.wait_for_url("**/review?*")
+    assert barriers(opened) == []
+    campaign_folder = CampaignFolder(fuzzed)
+    opened.goto(write_fuzz_page(campaign_folder, read_outcome(campaign_folder)).resolve().as_uri())
+    assert barriers(opened) == []
 
 
 def test_it_fits_a_telephone(page: tuple[Page, list[str]], address: str) -> None:

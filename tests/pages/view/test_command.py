@@ -42,6 +42,7 @@ def test_what_is_no_run_is_said(tmp_path: Path) -> None:
     adverse_here("view", tmp_path).expect(2, "not a run folder")
 
 
+@pytest.mark.fault(53)
 def test_other_hosts_come_with_a_warning(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "serve", lambda _door, bound, _routes: bound.close())
     assert "warning" not in adverse_here("view", run).text

@@ -16,12 +16,14 @@ from playwright.sync_api import Browser, Page, expect
 from adverse.pages.view.app import routes
 from adverse.pages.view.session import ExploredRun
 from adverse.serving import Door, application, open_door
-from browsing import NAMES
+from browsing import NAMES, barriers
 from pages.view.test_numbers import curve as numbers_of
 
 MILD = "brightness(scale=0.9)"
 PATIENCE_MS = 300_000
 """What a busy machine may take; nothing waits longer than it must."""
+LISTENING = "html.scripted"
+"""A page whose script runs: a key pressed before that is lost."""
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -307,3 +309,57 @@ def test_a_server_that_is_gone_is_said(browser: Browser, run: Path) -> None:
     page.locator("#next").click()
     expect(page.locator("#gone")).to_be_visible()
     page.context.close()
+
+
+def test_the_grid_is_walked_by_keys_alone_and_addresses_say_all(browser: Browser, served: Served) -> None:
+    page, complaints = enter(browser, served.door, "")
+    page.locator("text=all frames").click()
+    expect(page.locator(".tiles img").first).to_have_js_property("complete", value=True)
+    assert page.locator(".tiles img").first.evaluate("image => image.naturalWidth") > 0
+    page.locator("select[name=sut]").select_option("dull")
+    page.wait_for_url("**sut=dull**")
+    page.locator("select[name=show]").select_option("lost")
+    page.wait_for_url("**show=lost**")
+    tiles = page.locator(".tiles a")
+    count, wanted = tiles.count(), tiles.nth(1).get_attribute("href") or ""
+    assert count > 2
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(tiles.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{wanted}")
+    expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"2 of {count}")
+    shared = page.url
+    for key, place in (("n", 3), ("p", 2), ("p", 1), ("p", 1)):
+        page.keyboard.press(key)
+        expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"{place} of {count}")
+    page.goto(shared)
+    expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"2 of {count}")
+    page.locator("text=back to the grid").click()
+    page.wait_for_url("**/grid?*sut=dull*show=lost*")
+    assert complaints == []
+    page.context.close()
+
+
+def test_arrows_lead_from_log_to_log(opened: tuple[Page, list[str]]) -> None:
+    page, complaints = opened
+    logs = page.locator("select[name=log] option").evaluate_all("all => all.map(e => e.value)")
+    place = logs.index("a")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(f"{LISTENING} #place")).to_have_text("frame 4 of 4")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("select[name=log]")).to_have_value(logs[place + 1])
+    expect(page.locator(f"{LISTENING} #place")).to_have_text("frame 1 of 4")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("select[name=log]")).to_have_value("a")
+    expect(page.locator(f"{LISTENING} #place")).to_have_text("frame 4 of 4")
+    assert complaints == []
+
+
+def test_nobody_is_shut_out(opened: tuple[Page, list[str]]) -> None:
+    page, _ = opened
+    assert barriers(page) == []
+    page.locator("text=all frames").click()
+    expect(page.locator(".tiles img").first).to_have_js_property("complete", value=True)
+    assert barriers(page) == []

@@ -64,6 +64,11 @@ def test_a_segmenter(tmp_path: Path, guest_of: Callable[[Path], TestClient], kep
     ]
     assert scores[0] == {"mean iou": "1.000", "pixel accuracy": "1.000", "dark": "1.000", "light": "1.000"}
     assert scores[1] == {"mean iou": "0.250", "pixel accuracy": "0.500", "dark": "0.500", "light": "0.000"}
+    grid = guest.get("/grid.json").json()
+    assert [(tile["lowest"], tile["fall"]) for tile in grid["tiles"]] == [(0.25, 0.75)]
+    assert grid["tiles"][0]["words"] == "mean IoU 0.250, -0.750"
+    assert [show["name"] for show in grid["choices"]["show"]] == ["all", "trouble"]
+    assert guest.get(grid["tiles"][0]["thumbnail"]).headers["content-type"] == "image/jpeg"
     text = guest.get("/explore").text
     assert "no sensitivity to choose" in text
     assert ("keep_label_maps" in text) is not kept
@@ -98,3 +103,16 @@ def test_a_classifier(tmp_path: Path, guest_of: Callable[[Path], TestClient]) ->
     assert found["It shows: light"]["identity"] == {"name": "light", "value": "0.941", "right": True}
     assert found["It shows: light"][DARKER]["name"] == "dark"
     assert guest.get("/drive").status_code == 200
+    grid = guest.get("/grid.json", params={"show": "lost"}).json()
+    assert [(tile["words"], tile["setting"]) for tile in grid["tiles"]] == [("wrong, right before", DARKER)]
+    light = grid["tiles"][0]
+    assert light["lowest"] == pytest.approx(240 * 0.25 / 255, abs=0.01)
+    assert guest.get(light["address"].replace("explore", "explore.json")).json()["selection"]["count"] == 1
+    assert grid["choices"]["slice"] == [
+        "everybody",
+        "class: dark",
+        "class: light",
+        *grid["choices"]["slice"][3:],
+    ]
+    dark = guest.get("/grid.json", params={"slice": "class: dark"}).json()["tiles"]
+    assert [tile["words"] for tile in dark] == ["right"]

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,8 +18,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from adverse.errors import StoreError
-from adverse.fuzz.folder import existing_campaign
 from adverse.fuzz.outcome import read_outcome
+from adverse.fuzz.verify import open_campaign
 from adverse.fuzz.votes import (
     LONGEST_NAME,
     SAYS,
@@ -32,7 +32,7 @@ from adverse.fuzz.votes import (
 )
 from adverse.report.fuzz import reviewed_table
 from adverse.report.fuzz_pictures import VIEWS, FailurePictures
-from adverse.serving import assets, json_answer, templates_of
+from adverse.serving import assets, form_fields, json_answer, templates_of
 from adverse.text import shown
 
 FILES = ("review.css", "review.js")
@@ -57,7 +57,7 @@ class _Review:
     """A campaign under review."""
 
     def __init__(self, path: Path) -> None:
-        self.folder = existing_campaign(path)
+        self.folder = open_campaign(path)
         self.outcome = read_outcome(self.folder)
         self.order = review_order(self.outcome)
         if not self.order:
@@ -118,7 +118,7 @@ class _Review:
 
     async def vote(self, request: Request) -> Response:
         """Keep a vote, and go on to the next failure."""
-        fields = {name: values[-1] for name, values in parse_qs((await request.body()).decode()).items()}
+        fields = await form_fields(request)
         key, says = fields.get("key", ""), fields.get("says", "")
         reviewer = _name(fields.get("reviewer", ""))
         if key not in self.place or says not in SAYS:

@@ -1,4 +1,4 @@
-"""The pages of the explorer and their routes: three pages with their JSON twins, pictures, and our own files.
+"""The pages of the explorer and their routes: four pages with their JSON twins, pictures, and our own files.
 
 What a page shows is plain data: its JSON, and all that its template places.
 """
@@ -6,8 +6,9 @@ What a page shows is plain data: its JSON, and all that its template places.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,7 +22,11 @@ from starlette.routing import BaseRoute, Route
 from adverse.analysis.thresholds import MARKED
 from adverse.pages.view.curves import comparisons, curve_panels, drive_panels, log_words, sensitivity_words
 from adverse.pages.view.frames import Pictures, frame_answer, frame_boxes, label_names, label_picture
-from adverse.pages.view.session import ExploredRun, Pick, picked
+from adverse.pages.view.grid import grid_page, walk
+from adverse.pages.view.pick import Pick, picked
+from adverse.pages.view.selection import Selections
+from adverse.pages.view.session import ExploredRun, LoggedFrames
+from adverse.pages.view.thumbnails import Thumbnails
 from adverse.report.run_tables import level_tables
 from adverse.serving import assets, json_answer, templates_of
 from adverse.text import counted, shown, without_paths
@@ -30,6 +35,8 @@ UNKNOWN_SIZE = (640, 480)
 """Of a frame that cannot be shown and whose camera is not known."""
 LONGEST_TABLE = 200
 """Rows of a table on the page; its twin holds all."""
+MOST_LISTED = 500
+"""Logs to choose from in a list; of more the name is typed."""
 
 
 class Pages:
@@ -38,11 +45,23 @@ class Pages:
     def __init__(self, run: ExploredRun) -> None:
         self.run = run
         self.pictures = Pictures(run)
+        self.thumbnails = Thumbnails(run)
         self.scores = None if run.detection else level_tables(run.summary)[0]
 
-    def explore(self, pick: Pick) -> dict[str, Any]:
-        """Return the whole page."""
+    @cached_property
+    def selections(self) -> Selections:
+        """What the frames can be filtered and sorted by."""
+        return Selections(self.run)
+
+    def grid(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return a page of the grid."""
+        return grid_page(self.run, self.selections, query)
+
+    def explore(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """Return the whole page of a frame."""
         run = self.run
+        pick = picked(run, query)
+        logs = list(run.logs.values()) if len(run.logs) <= MOST_LISTED else [run.logs[pick.log]]
         page: dict[str, Any] = {
             "study": run.summary.data["study"],
             "task": run.store.task,
@@ -51,9 +70,11 @@ class Pages:
                 "sut": run.suts,
                 "level": run.levels,
                 "mutation": [{"name": name, "group": group} for name, group in run.settings.items()],
-                "log": [{"name": log.name, "frames": len(log.rows)} for log in run.logs.values()],
+                "log": [{"name": log.name, "frames": len(log.rows)} for log in logs],
             },
-            "frame": self.frame(pick),
+            "logs": len(run.logs),
+            "selection": walk(run, self.selections, query) if "n" in query else None,
+            "frame": self.frame(query),
         }
         if self.scores is not None:
             metric = str(run.summary.data["metric"]).replace("_", " ")
@@ -74,12 +95,13 @@ class Pages:
             "comparisons": comparisons(run, pick),
             "marked": MARKED,
             "log": {side: log_words(run, pick, setting) for side, setting in pick.sides.items()},
-            "drive": self.drive(pick),
+            "drive": self.drive(query),
         }
 
-    def frame(self, pick: Pick) -> dict[str, Any]:
+    def frame(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Return one frame under both settings."""
         run = self.run
+        pick = picked(run, query)
         rows = run.logs[pick.log].rows
         row = int(rows[pick.frame])
         shown = {side: self._side(pick, side, setting, row) for side, setting in pick.sides.items()}
@@ -87,12 +109,14 @@ class Pages:
             "id": run.store.frames.ids[row],
             "number": pick.frame,
             "count": len(rows),
+            "beside": {"previous": _end(run.beside(pick.log, -1)), "next": _start(run.beside(pick.log, 1))},
             "size": self._size(row, shown),
             "sides": shown,
         }
 
-    def drive(self, pick: Pick) -> dict[str, Any]:
+    def drive(self, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the closed loop of the picked log at the picked sensitivity."""
+        pick = picked(self.run, query)
         if not self.run.detection:
             return {"why": "Closed-loop playback is for detectors only."}
         return drive_panels(self.run, pick)
@@ -143,6 +167,14 @@ def thinned(count: int) -> list[int]:
     return list(range(0, count, max(1, math.ceil(count / LONGEST_TABLE))))
 
 
+def _start(log: LoggedFrames | None) -> dict[str, Any] | None:
+    return None if log is None else {"log": log.name, "frame": 0}
+
+
+def _end(log: LoggedFrames | None) -> dict[str, Any] | None:
+    return None if log is None else {"log": log.name, "frame": len(log.rows) - 1}
+
+
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -158,11 +190,14 @@ def routes(run: ExploredRun) -> list[BaseRoute]:
     templates.globals |= {"shown": shown, "thinned": thinned, "scores": pages.scores}
     templates.filters |= {
         "named": _named,
+        "worded": _worded,
+        "in_query": _in_query,
         "grouped": _grouped,
         "counted_log": _counted_log,
         "spot_of": _spot_of,
     }
-    pages_by_name: dict[str, Callable[[Pick], dict[str, Any]]] = {
+    pages_by_name: dict[str, Page] = {
+        "grid": pages.grid,
         "explore": pages.explore,
         "frame": pages.frame,
         "drive": pages.drive,
@@ -171,23 +206,27 @@ def routes(run: ExploredRun) -> list[BaseRoute]:
         Route("/", lambda _: RedirectResponse("/explore", status_code=303)),
         *(route for name, page in pages_by_name.items() for route in _both(name, page, run, templates)),
         Route("/picture.png", _picture(run, pages)),
+        Route("/thumbnail.jpg", _thumbnail(run, pages)),
         Route("/labels.png", _labels(run)),
-        assets(PACKAGE, ["view.css", "view.js"]),
+        assets(PACKAGE, ["view.css", "view.js", "grid.js"]),
     ]
 
 
-def _both(
-    name: str, page: Callable[[Pick], dict[str, Any]], run: ExploredRun, templates: jinja2.Environment
-) -> list[Route]:
+Page = Callable[[Mapping[str, str]], dict[str, Any]]
+"""What makes the data of a page from the query of its address."""
+
+
+def _both(name: str, page: Page, run: ExploredRun, templates: jinja2.Environment) -> list[Route]:
     """Return a page and its twin; both show the same data."""
     template = templates.get_template(f"{name}.html")
 
     def html(request: Request) -> Response:
-        pick = picked(run, request.query_params)
-        return HTMLResponse(template.render(page=page(pick), pick=pick, detection=run.detection))
+        query = request.query_params
+        pick = None if name == "grid" else picked(run, query)
+        return HTMLResponse(template.render(page=page(query), pick=pick, detection=run.detection))
 
     def twin(request: Request) -> Response:
-        return json_answer(page(picked(run, request.query_params)))
+        return json_answer(page(request.query_params))
 
     return [Route(f"/{name}", html), Route(f"/{name}.json", twin)]
 
@@ -201,6 +240,16 @@ def _picture(run: ExploredRun, pages: Pages) -> Callable[[Request], Response]:
         return Response(frame.png, media_type="image/png", headers=KEPT)
 
     return picture
+
+
+def _thumbnail(run: ExploredRun, pages: Pages) -> Callable[[Request], Response]:
+    def thumbnail(request: Request) -> Response:
+        row, setting = _frame(run, request)
+        sut = picked(run, request.query_params).sut
+        jpeg = pages.thumbnails.of(pages.selections, sut, setting, row)
+        return Response(jpeg, media_type="image/jpeg", headers=KEPT)
+
+    return thumbnail
 
 
 def _labels(run: ExploredRun) -> Callable[[Request], Response]:
@@ -225,6 +274,14 @@ def _frame(run: ExploredRun, request: Request) -> tuple[int, str]:
 def _named(name: str) -> tuple[str, str]:
     """Return a name as the value and the text of an option."""
     return name, shown(name)
+
+
+def _worded(choice: dict[str, str]) -> tuple[str, str]:
+    return choice["name"], choice["words"]
+
+
+def _in_query(values: Mapping[str, str | int], **changes: str | int) -> str:
+    return urlencode({**values, **changes})
 
 
 def _grouped(setting: dict[str, str]) -> tuple[str, str]:

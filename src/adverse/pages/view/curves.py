@@ -18,7 +18,8 @@ from adverse.analysis.loop import Driven, Driver, drive_detections
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.tradeoffs import robust_curve
 from adverse.errors import AdverseError
-from adverse.pages.view.session import ExploredRun, Pick
+from adverse.pages.view.pick import Pick
+from adverse.pages.view.session import ExploredRun
 from adverse.report.chart import Chart, Line, Mark, Panel, time_panel
 from adverse.report.intervals import summary_interval
 from adverse.report.tradeoffs import (
@@ -59,7 +60,7 @@ def curve_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     lines = []
     for number, (name, curve) in enumerate(drawn):
         colour, dashes, _ = style_of(number)
-        at = run.places(pick.sut, pick.level)
+        at = run.curve_places(pick.sut, pick.level)
         picked = {"sensitivity": grid.levels, "safety": curve.safety[at], "efficiency": curve.efficiency[at]}
         spots = np.array(
             [panel.place(picked[x], picked[y]) for panel, (x, y) in zip(panels, AXES, strict=True)]
@@ -149,7 +150,7 @@ def log_words(run: ExploredRun, pick: Pick, setting: str) -> list[tuple[int, str
         return [(0, "has no result at this level")]
     level = run.words_of(pick.level)
     steps: list[tuple[int, str]] = []
-    for k, place in enumerate(run.places(pick.sut, pick.level).tolist()):
+    for k, place in enumerate(run.curve_places(pick.sut, pick.level).tolist()):
         words = _outcome_words(level, outcome, outcome["hits"][place], outcome["cost"][place])
         if not steps or steps[-1][1] != words:
             steps.append((k, words))

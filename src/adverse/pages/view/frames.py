@@ -29,7 +29,8 @@ from adverse.errors import AdverseError
 from adverse.levels.context import PlacedDetections, TruePlaces
 from adverse.levels.match import FALSE, HIT, MatchedDetections
 from adverse.levels.outcomes import first_level
-from adverse.pages.view.session import ExploredRun, Pick
+from adverse.pages.view.pick import Pick
+from adverse.pages.view.session import ExploredRun
 from adverse.text import counted, shown, without_paths
 
 KINDS = {HIT: "hit", FALSE: "false"}

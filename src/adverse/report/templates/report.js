@@ -16,6 +16,19 @@ document.querySelectorAll("[data-choice]").forEach((menu) => {
   menu.closest("label").hidden = false;
   show();
 });
+// A film plays by itself only for those who want things to move; a click starts it and stops it.
+document.querySelectorAll("[data-film]").forEach((button) => {
+  const picture = button.querySelector("img");
+  const still = picture.src;
+  const play = (on) => {
+    picture.src = on ? button.dataset.film : still;
+    button.setAttribute("aria-pressed", String(on));
+    button.setAttribute("aria-label", on ? "Stop the film" : "Play the film");
+  };
+  button.addEventListener("click", () => play(button.getAttribute("aria-pressed") !== "true"));
+  window.addEventListener("beforeprint", () => play(false));
+  play(!window.matchMedia("(prefers-reduced-motion: reduce)").matches);
+});
 window.addEventListener("beforeprint", () => {
   document.querySelectorAll("[data-of]").forEach((part) => { part.hidden = false; });
 });

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from adverse.study.attempts import AttemptLog
 from adverse.study.stages import Avoid, Stage
 
 U = TypeVar("U")
@@ -70,8 +71,14 @@ class Work(Protocol):
     def suts(self) -> Sequence[EngineSut]:
         """The SUTs, in the order that `isolate` counts them."""
 
-    def worker(self, tell: Callable[[Stage], None], *, memory_limit_mb: int | None = None) -> UnitWorker:
-        """Return what does units in the process that this is called in."""
+    def worker(
+        self,
+        tell: Callable[[Stage], None],
+        *,
+        memory_limit_mb: int | None = None,
+        attempts: AttemptLog | None = None,
+    ) -> UnitWorker:
+        """Return what does units in the process that this is called in, writing down its attempts."""
 
 
 class Engine(Protocol):

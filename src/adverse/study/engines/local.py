@@ -1,32 +1,38 @@
 """Engines on this machine: worker processes, or this very process.
 
-A SUT runs inside its worker, where asking it costs nothing extra. If a worker dies, hangs or eats the
-memory while a SUT is asked, the worker is replaced, that SUT runs in a process of its own from then
-on, and the unit is done again from its start; there, the suspect frame is tried once more alone and then
-recorded as the SUT's fault. What took the worker down counts as the first attempt, unless it was the machine
-(a kill from outside, no memory). Everything else goes on meanwhile.
+A SUT runs inside its worker, where asking it costs nothing extra. If a worker hangs or eats the memory while
+a SUT is asked, the worker is replaced, that SUT runs in a process of its own from then on, and the unit is
+done again; there, the suspect frame is tried once more alone and then recorded as the SUT's fault. What took
+the worker down counts as the first attempt, unless it was the machine (a kill from outside, no memory).
+
+A worker that dies does not tell who did it: one SUT may have spoilt the memory of another. So every SUT of
+the unit is tried in a process of its own before one is blamed, and those that die there stay there. A
+mutation that takes too long or too much memory is ended too, and costs its frame. Everything else goes on.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from adverse.errors import AdverseError
-from adverse.processes import ONE_THREAD, our_environment, our_module
+from adverse.errors import AdverseError, CrashError, LateError
+from adverse.processes import ONE_THREAD, end_tied, our_environment, our_module, tied
+from adverse.store.records import MUTATION_ENDED
+from adverse.study.attempts import Attempt, read_attempts
 from adverse.study.engines import Result, Stop, U, Watcher, Work
-from adverse.study.stages import NOTHING_TO_AVOID, SIZE_BYTES, Avoid, Board, Stage
+from adverse.study.stages import MUTATING, NOTHING_TO_AVOID, SIZE_BYTES, Avoid, Board, Stage
 
 UNITS_AHEAD = 2
 """Units a worker holds: the one it does, and the next, so that it never waits for us."""
@@ -35,6 +41,10 @@ DEATHS_BEFORE_AVOIDING = 3
 STARTS_BEFORE_GIVING_UP = 3
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Signals that say nothing about the SUT: what sends them is the machine, or a person."""
+LOG_BYTES = 8 << 20
+"""Kept of what a worker prints, at most; what it printed last."""
+OUTPUT_CHARACTERS = 8000
+"""Of it, kept for an attempt that took the worker down."""
 MEMORY_SHARE = 0.8
 """Share of the machine's memory that all workers together may use."""
 
@@ -84,26 +94,31 @@ class _Process:
     def __init__(self, number: int, engine: LocalEngine, work: Work) -> None:
         ours, theirs = Pipe()
         self.connection: Connection = ours
-        self.units: deque[Any] = deque()
+        self.units: deque[tuple[int, Any]] = deque()
+        """The units it holds, each with the number that it knows it by."""
+        self.given = 0
         self.busy_since = time.monotonic()
         page = tempfile.TemporaryFile()  # noqa: SIM115 - closed below, the mapping stays
         page.truncate(SIZE_BYTES)
         self.board = Board(page.fileno())
+        self.attempts = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the worker has ended
         self.log = engine.log_folder / f"worker-{number}.log"
         command = our_module(
             "adverse.study.engines.worker_process",
             str(theirs.fileno()),
             str(page.fileno()),
             str(engine.memory_limit_mb),
+            str(self.attempts.fileno()),
         )
+        self.environment = tied({**our_environment(), **dict.fromkeys(ONE_THREAD, "1")})
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=[theirs.fileno(), page.fileno()],
-                env={**our_environment(), **dict.fromkeys(ONE_THREAD, "1")},
+                pass_fds=[theirs.fileno(), page.fileno(), self.attempts.fileno()],
+                env=self.environment,
                 start_new_session=True,  # Ctrl-C is for us, not for the workers
             )
         theirs.close()
@@ -111,11 +126,20 @@ class _Process:
         self._send(work.plugin_files)
         self._send(work)
 
-    def give(self, unit: object, isolate: frozenset[int], avoid: Avoid) -> None:
+    def give(
+        self, unit: object, isolate: frozenset[int], avoid: Avoid, earlier: Sequence[Attempt] = ()
+    ) -> None:
         if not self.units:
             self.busy_since = time.monotonic()
-        self.units.append(unit)
-        self._send((unit, isolate, avoid))
+        self.given += 1
+        self.units.append((self.given, unit))
+        self._send((self.given, unit, isolate, avoid, earlier))
+
+    def unfinished(self) -> tuple[Any, list[Attempt]]:
+        """Return the unit it was at when it ended, if any, with the attempts that it had made by then."""
+        number, attempts = read_attempts(self.attempts.fileno())
+        self.attempts.close()
+        return next((unit for given, unit in self.units if given == number), None), attempts
 
     def overdue(self) -> Stage | None:
         """Return the step that has taken longer than it may, if there is one."""
@@ -147,15 +171,47 @@ class _Process:
                 with contextlib.suppress(psutil.Error):
                     child.kill()
         self.process.kill()
-        return self.process.wait()
+        code = self.process.wait()
+        end_tied(self.environment)
+        return code
 
     def last_words(self) -> str:
-        lines = self.log.read_text(errors="replace").strip().splitlines()
+        lines = self.output().strip().splitlines()
         return lines[-1] if lines else "nothing in its log"
+
+    def output(self) -> str:
+        """Return the end of what was printed."""
+        with contextlib.suppress(OSError), self.log.open("rb") as log:
+            log.seek(max(log.seek(0, os.SEEK_END) - OUTPUT_CHARACTERS, 0))
+            return log.read().decode(errors="replace")
+        return ""
+
+    def trim_log(self) -> None:
+        """Keep the second half of a log that has grown too long; the worker goes on behind it."""
+        with contextlib.suppress(OSError):
+            if self.log.stat().st_size > LOG_BYTES:
+                with self.log.open("r+b") as log:
+                    log.seek(-LOG_BYTES // 2, os.SEEK_END)
+                    end = log.read()
+                    log.seek(0)
+                    log.write(b"(what was printed before is left out)\n" + end)
+                    log.truncate()
 
     def _send(self, message: object) -> None:
         with contextlib.suppress(OSError):  # it is gone; we hear of it when we listen next
             self.connection.send(message)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A unit that is done with every SUT in a process of its own, after a death that nothing explains.
+
+    `suspect` is the SUT that was asked when it happened, if one was; `step` is set once the death is
+    explained by the preparation of a frame.
+    """
+
+    suspect: int | None
+    step: bool = False
 
 
 class _Crew:
@@ -172,6 +228,9 @@ class _Crew:
         self.processes: list[_Process] = []
         self.isolate = frozenset(k for k, task in enumerate(work.suts) if task.memory_limit_mb is not None)
         self.avoid = Avoid()
+        self.trials: dict[int, _Trial] = {}
+        self.earlier: dict[int, list[Attempt]] = {}
+        """The attempts of workers that did not finish a unit, by the unit's id()."""
         self.deaths: Counter[tuple[str, str | None]] = Counter()
         self.starts_lost = 0
         self.started = 0
@@ -190,6 +249,7 @@ class _Crew:
             self.stop.heeded = False
             for process in self.processes:
                 process.end()
+                process.attempts.close()
 
     def _hand_out(self) -> None:
         while len(self.processes) < min(self.engine.workers, len(self.waiting) + len(self.processes)):
@@ -198,7 +258,9 @@ class _Crew:
         for ahead in range(UNITS_AHEAD):
             for process in self.processes:
                 if self.waiting and len(process.units) <= ahead:
-                    process.give(self.waiting.popleft(), self.isolate, self.avoid)
+                    unit = self.waiting.popleft()
+                    isolate = self.everyone if id(unit) in self.trials else self.isolate
+                    process.give(unit, isolate, self.avoid, self.earlier.get(id(unit), ()))
 
     def _listen(self) -> Iterator[tuple[Any, Result]]:
         by_connection = {process.connection: process for process in self.processes}
@@ -211,7 +273,9 @@ class _Crew:
                 continue
             if kind == "done":
                 self.starts_lost = 0
-                yield process.units.popleft(), value
+                _, unit = process.units.popleft()
+                self._learn(unit, value)
+                yield unit, value
             elif kind == "failed":
                 raise value
             else:
@@ -224,19 +288,32 @@ class _Crew:
 
     def _watch_over(self) -> None:
         for process in list(self.processes):
+            process.trim_log()
             late = process.overdue()
+            if process.connection.poll():
+                continue  # it has finished something
             if late is not None:
-                self._lost(process, f"gave no answer in {late.limit_s:g} s")
+                self._lost(process, f"gave no answer in {late.limit_s:g} s", late=late.limit_s)
             elif process.memory_mb() > self.engine.memory_limit_mb:
-                self._lost(process, f"used more than {self.engine.memory_limit_mb} MB of memory")
+                self._lost(process, f"used more than {self.engine.memory_limit_mb} MB of memory", memory=True)
 
-    def _lost(self, process: _Process, reason: str | None) -> None:
+    @property
+    def everyone(self) -> frozenset[int]:
+        """All SUTs."""
+        return frozenset(range(len(self.work.suts)))
+
+    def _lost(
+        self, process: _Process, reason: str | None, *, late: float | None = None, memory: bool = False
+    ) -> None:
         """Replace a worker: put its units back, and learn from what it was doing."""
         ended = process.end()
         self.processes.remove(process)
-        self.waiting.extendleft(reversed(process.units))
+        self.waiting.extendleft(unit for _, unit in reversed(process.units))
         how = reason or f"died ({_how_it_ended(ended)})"
         stage = process.stage
+        unit, attempts = process.unfinished()
+        if unit is not None:
+            self.earlier[id(unit)] = attempts
         if stage is None:
             self.starts_lost += 1
             if self.starts_lost >= STARTS_BEFORE_GIVING_UP:
@@ -247,24 +324,74 @@ class _Crew:
                 )
             return
         text = f"a worker {how} while {stage}"
-        memory = reason is not None and "memory" in reason
         if stage.sut is not None:
-            self.isolate |= {stage.sut}
-            outside = memory or (reason is None and -ended in FROM_OUTSIDE)
-            if stage.frame is not None and stage.setting is not None and not outside:
-                attempt = (stage.sut, stage.frame, stage.setting)
-                self.avoid = replace(self.avoid, attempts={**self.avoid.attempts, attempt: f"a worker {how}"})
-            text += f"; SUT {self.work.suts[stage.sut].name!r} runs in a process of its own from now on"
-        elif memory:
-            self.isolate = frozenset(range(len(self.work.suts)))
-            text += "; every SUT runs in a process of its own from now on"
+            died = reason is None and -ended not in FROM_OUTSIDE
+            if stage.frame is not None and (died or late is not None):
+                attempts.append(self._fatal(stage, how, process.output(), died=died))
+            if died and stage.frame is not None and len(self.work.suts) > 1 and unit is not None:
+                self.trials[id(unit)] = _Trial(stage.sut)
+                text += "; every SUT is tried in a process of its own on these frames"
+            else:
+                self.isolate |= {stage.sut}
+                text += f"; SUT {self.work.suts[stage.sut].name!r} runs in a process of its own from now on"
         elif stage.frame is not None:
-            step = (stage.frame, stage.setting)
-            self.deaths[step] += 1
-            if self.deaths[step] >= DEATHS_BEFORE_AVOIDING:
-                self.avoid = replace(self.avoid, steps=self.avoid.steps | {step})
-                text += "; the frame is left out from now on"
+            text += self._suspect(stage, unit, how, late=late, memory=memory)
         self.watch.note(text)
+
+    def _fatal(self, stage: Stage, how: str, output: str, *, died: bool) -> Attempt:
+        """Return the attempt that took a worker down."""
+        kind = CrashError if died else LateError
+        return Attempt(
+            stage.sut or 0,
+            stage.frame,
+            stage.setting,
+            error=kind(f"a worker {how}"),
+            output=output,
+            unsure=died and len(self.work.suts) > 1,
+        )
+
+    def _suspect(self, stage: Stage, unit: object, how: str, *, late: float | None, memory: bool) -> str:
+        """Find out who ended a worker while no SUT was asked; return what is done about it."""
+        step = (str(stage.frame), stage.setting)
+        self.deaths[step] += 1
+        alone = unit is None or id(unit) in self.trials or self.isolate == self.everyone
+        blamed = late is not None or (memory and alone) or self.deaths[step] >= DEATHS_BEFORE_AVOIDING
+        if not blamed and not alone:
+            self.trials[id(unit)] = _Trial(None)
+            return "; every SUT is tried in a process of its own on these frames"
+        if not blamed:
+            return ""
+        if id(unit) in self.trials:
+            self.trials[id(unit)] = replace(self.trials[id(unit)], step=True)
+        how = f"took longer than {late:g} s" if late is not None else how
+        mutating = stage.text == MUTATING
+        why = f"{MUTATION_ENDED}it {how}" if mutating else f"{stage.text} ended a worker: it {how}"
+        if mutating and late is not None:
+            why += ". Fix: Make the mutation faster, or raise mutation_timeout_s in the study."
+        self.avoid = Avoid({**self.avoid.steps, step: why}, self.avoid.late)
+        if mutating and late is not None:
+            self.avoid = replace(self.avoid, late={**self.avoid.late, step: late})
+        return "; the frame is left out from now on"
+
+    def _learn(self, unit: object, result: Result) -> None:
+        """After a unit for which every SUT was tried alone: keep those alone that died there.
+
+        If none did, the death is still not explained, and they are not put together again.
+        """
+        self.earlier.pop(id(unit), None)
+        trial = self.trials.pop(id(unit), None)
+        if trial is None:
+            return
+        crashed = getattr(result, "crashed", frozenset() if trial.suspect is None else {trial.suspect})
+        if crashed:
+            new = sorted(set(crashed) - self.isolate)
+            self.isolate |= set(crashed)
+            for index in new:
+                name = self.work.suts[index].name
+                self.watch.note(f"SUT {name!r} died alone too; it runs in a process of its own from now on")
+        elif not trial.step:
+            self.isolate = self.everyone
+            self.watch.note("no SUT died alone; each runs in a process of its own from now on")
 
 
 def _how_it_ended(code: int) -> str:

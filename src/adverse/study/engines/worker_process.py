@@ -1,39 +1,50 @@
 """A worker process: receives units over a connection, does them, and says what it is doing.
 
-Messages to it: plug-in files, the work, then (unit, SUTs to isolate, steps to avoid) again and again.
+Messages to it: plug-in files, the work, then (number, unit, SUTs to isolate, steps to avoid, attempts that
+workers made at the unit before) again and again.
 Messages from it: ("done", result), ("failed", error that no retry can mend), ("bug", text). What it is about
-to do it writes on a board.
+to do it writes on a board, what SUTs were asked in a log of attempts.
 """
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import os
 import queue
 import sys
 import threading
 import traceback
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from adverse import plugins
 from adverse.errors import AdverseError
-from adverse.processes import die_with_parent
+from adverse.processes import adopt_orphans, die_with_parent
+from adverse.study.attempts import AttemptLog
 from adverse.study.stages import Board
 
 
 def main() -> None:
     """Serve the connection whose file descriptor is the first argument, until it closes."""
     die_with_parent()
+    adopt_orphans()
+    with contextlib.suppress(OSError):  # of all processes, those that run SUTs and mutations go first
+        Path("/proc/self/oom_score_adj").write_text("800")
     connection: Connection = Connection(int(sys.argv[1]))
     board = Board(int(sys.argv[2]))
+    attempts = AttemptLog(int(sys.argv[4]))
+    faulthandler.enable()
     try:
         for path in connection.recv():
             plugins.load_file(path)
-        worker = connection.recv().worker(board.write, memory_limit_mb=int(sys.argv[3]))
+        worker = connection.recv().worker(board.write, memory_limit_mb=int(sys.argv[3]), attempts=attempts)
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(connection, messages), daemon=True).start()
         while (message := messages.get()) is not None:
-            unit, isolate, avoid = message
+            number, unit, isolate, avoid, earlier = message
+            attempts.begin(number, earlier)
             connection.send(("done", worker.do(unit, isolate=isolate, avoid=avoid)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # whoever gave the work is gone or has no more

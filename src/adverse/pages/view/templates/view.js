@@ -129,6 +129,21 @@
     range.value = Number(before) + by;
     return range.value === before ? null : showFrame();
   };
+  // One frame on or back; at the end of the log into the one beside it.
+  const turn = (by) => {
+    if (scrub(by)) return;
+    const { log, frame } = of(by < 0 ? "previous" : "next").dataset;
+    if (log === undefined) return;
+    const asked = new URLSearchParams(query());
+    asked.set("log", log);
+    asked.set("frame", frame);
+    clearTimeout(saving);
+    location.assign(`/explore?${asked}`);
+  };
+  const walk = (rel) => {
+    const link = document.querySelector(`#walk a[rel=${rel}]`);
+    if (link) link.click();
+  };
   const sensitivity = (by) => {
     if (!slider) return;
     slider.value = Number(slider.value) + by;
@@ -156,7 +171,7 @@
     of("at").addEventListener("change", remember);
     [["previous", -1], ["next", 1]].forEach(([id, by]) => of(id).addEventListener("click", (event) => {
       event.preventDefault();
-      scrub(by);
+      turn(by);
     }));
     if (of("labels")) of("labels").addEventListener("change", (event) => of("stage").classList.toggle("unlabelled", !event.target.checked));
     of("play").hidden = false;
@@ -172,14 +187,20 @@
   };
 
   const pick = async (event) => {
-    if (!(event.target instanceof HTMLSelectElement)) return;
+    if (!event.target.matches("select, input[name=log]")) return;
     play(false);
     const asked = new URLSearchParams(query());
     if (event.target.name === "log") asked.delete("frame");
+    if (event.target.name === "sut" && of("walk")) { // the selection is then another one
+      location.assign(`/explore?${asked}`);
+      return;
+    }
     await inTurn("explore", () => drawPick(asked.toString()));
   };
   const drawPick = async (asked) => {
     const found = await page("explore", asked);
+    const typed = form.querySelector("input[name=log]");
+    if (typed) typed.setAttribute("aria-invalid", String(!found));
     if (!found) return;
     shown += 1;
     if (slider) of("k-words").replaceWith(document.adoptNode(found.getElementById("k-words")));
@@ -191,7 +212,8 @@
     const free = document.activeElement === document.body || (of("stage-keys") && of("stage-keys").contains(document.activeElement));
     if (!free || event.ctrlKey || event.altKey || event.metaKey || event.target.closest("summary, .wide, a, button, input")) return;
     const act = {
-      ArrowLeft: () => scrub(-1), ArrowRight: () => scrub(1), " ": () => play(!playing),
+      ArrowLeft: () => turn(-1), ArrowRight: () => turn(1), " ": () => play(!playing),
+      n: () => walk("next"), p: () => walk("prev"),
       "+": () => sensitivity(1), "=": () => sensitivity(1), "-": () => sensitivity(-1),
     }[event.key];
     if (!act) return;

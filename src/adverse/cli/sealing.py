@@ -1,0 +1,218 @@
+"""verify, seal: whether a folder is what was written, and who vouches for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from adverse.cli.console import say, show_error
+from adverse.cli.options import Trust, trusted_plugins
+from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, AdverseError, StoreError, StudyError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from adverse.store.read import Store
+    from adverse.store.verify import Verification
+
+Folder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, fuzz campaign or export.")]
+NoInputs = Annotated[bool, typer.Option("--no-inputs", help="Skip the data files.")]
+PublicKey = Annotated[
+    Path | None, typer.Option("--key", help="A public key: the run must be signed with its private one.")
+]
+SignedRun = Annotated[
+    Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.", show_default=False)
+]
+PrivateKey = Annotated[
+    Path | None, typer.Option("--key", help="The private key (PEM, ed25519) to sign with.")
+]
+NewKey = Annotated[
+    Path | None, typer.Option("--new-key", help="Make a key: FILE signs, FILE.pub is for everybody.")
+]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace the signature of another key.")]
+
+
+def verify(folder: Folder, no_inputs: NoInputs = False, key: PublicKey = None) -> None:  # noqa: FBT002
+    """Recompute every hash of a run and name changed files.
+
+    The data files are checked too, unless --no-inputs is given, and saved verdicts are computed again.
+
+    \b
+    Examples:
+        adverse verify runs/orchard
+        adverse verify runs/orchard --key team.pub
+
+    A seal reveals a change, not a forgery: whoever edits a file can rewrite its hash. With --key the run must
+    also be signed, as it is now, by the holder of the private key (adverse seal).
+    Exit codes: 0 all is as it was written, 2 something is not, 3 the run is not finished.
+    """
+    public = None
+    if key is not None:
+        from adverse.store.keys import read_public_key
+
+        public = read_public_key(key)
+    checked, is_run = _checked(folder, inputs=not no_inputs)
+    if is_run:
+        _say_mixed(folder)
+    problems = list(checked.problems)
+    if is_run and not problems and not checked.unfinished:
+        problems += _verdicts(folder)
+    for note in checked.notes:
+        say(f"note: {note}", err=True)
+    if public is not None and not problems:
+        problems += _signature(folder, public, is_run=is_run)
+    for problem in problems:
+        show_error(problem)
+    if problems:
+        raise typer.Exit(EXIT_CANNOT_RUN)
+    say(f"{checked.files} files match their recorded hashes")
+    if public is None and is_run:
+        _say_whose(folder)
+    raise typer.Exit(EXIT_INCOMPLETE if checked.unfinished else 0)
+
+
+def _say_mixed(folder: Path) -> None:
+    """Warn where the results of a run come from different environments."""
+    from adverse.store.folder import existing_run
+    from adverse.study.environment import mixture
+
+    for line in mixture(existing_run(folder).read_manifest().get("environments", {})):
+        say(f"warning: {line}", err=True)
+
+
+def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:
+    """Check a folder of whatever kind, and tell whether it is a run."""
+    from adverse.fuzz.folder import CampaignFolder
+    from adverse.fuzz.verify import verify_campaign
+    from adverse.interop.coco_results import KIND, verify_export
+    from adverse.store.folder import existing_run
+    from adverse.store.owned_folder import is_marked
+    from adverse.store.verify import verify as check
+
+    if is_marked(folder, CampaignFolder.kind):
+        return verify_campaign(CampaignFolder(folder)), False
+    if is_marked(folder, KIND):
+        return verify_export(folder), False
+    return check(existing_run(folder), inputs=inputs), True
+
+
+def _verdicts(folder: Path) -> list[AdverseError]:
+    """Compute the saved verdicts of a run again, and return what is wrong with them."""
+    from adverse.requirements.gate import saved_verdicts
+    from adverse.store.read import finished
+
+    try:
+        saved_verdicts(finished(folder))
+    except AdverseError as error:
+        return [error]
+    return []
+
+
+def _signature(folder: Path, public: Ed25519PublicKey, *, is_run: bool) -> list[AdverseError]:
+    """Say who signed a run as it is now, or return what is wrong with the signature."""
+    from adverse.store.folder import RunFolder
+    from adverse.store.signature import check_signature
+
+    if not is_run:
+        return [StoreError("only runs are signed", where=str(folder), fix="Leave --key out.")]
+    try:
+        say(f"signed with key {check_signature(RunFolder(folder), public).key}")
+    except StoreError as error:
+        return [error]
+    return []
+
+
+def _say_whose(folder: Path) -> None:
+    from adverse.store.folder import RunFolder
+    from adverse.store.seal_list import SIGNATURE
+
+    if (folder / SIGNATURE).exists():
+        from adverse.store.signature import read_signature
+
+        signed = read_signature(RunFolder(folder))
+        say(f"signed, it says, with key {signed.key if signed else '?'}; --key PUBLIC checks that")
+        say_stale(folder)
+
+
+def seal(
+    folder: SignedRun = None,
+    key: PrivateKey = None,
+    new_key: NewKey = None,
+    replace: Replace = False,  # noqa: FBT002
+    trust: Trust = False,  # noqa: FBT002
+) -> None:
+    """Sign a finished run: what was tested, with which hashes.
+
+    Writes signature.dsse.json into the run: an in-toto statement of data, SUTs, mutations, study, results
+    and verdicts with their hashes, signed with ed25519. adverse verify RUN --key FILE.pub checks it.
+
+    \b
+    Examples:
+        adverse seal --new-key team
+        adverse seal runs/orchard --key team
+        adverse verify runs/orchard --key team.pub
+
+    The signature of another key is not replaced without --replace. Verdicts are computed again before they
+    are signed.
+    """
+    if (key is None) == (new_key is None) or (folder is None and new_key is None):
+        raise StudyError(
+            "a run is signed with one key",
+            where="adverse seal",
+            got="both --key and --new-key" if key and new_key else "no run, or no key",
+            wanted="RUN --key FILE, RUN --new-key FILE, or --new-key FILE alone",
+            fix="Make a key with --new-key FILE, once; then give --key FILE.",
+        )
+    from adverse.store.keys import key_id, make_key, read_private_key
+
+    if new_key is not None:
+        say(f"private key: {new_key} (keep it secret)\npublic key:  {make_key(new_key)}")
+        key = new_key
+    if folder is None or key is None:
+        return
+    private = read_private_key(key)
+    from adverse.requirements.gate import saved_verdicts
+    from adverse.store.read import finished
+    from adverse.store.seal_list import SIGNATURE
+    from adverse.store.signature import read_signature, sign_run
+
+    store = finished(folder, rewrites=(SIGNATURE,) if replace else ())
+    before = None if replace else read_signature(store.folder)
+    if before is not None and before.key != key_id(private.public_key()):
+        raise StoreError(
+            "the run is signed with another key",
+            where=str(folder / SIGNATURE),
+            got=f"key {before.key}",
+            wanted=f"key {key_id(private.public_key())}",
+            fix="Give --replace if that signature is no longer wanted.",
+        )
+    verdicts = saved_verdicts(store, registry=trusted_plugins(folder) if trust else None)
+    say(f"signed with key {sign_run(store, private, verdicts)}: {folder / SIGNATURE}")
+
+
+def say_stale(folder: Path) -> None:
+    """Say in one line that what was just written is not what somebody signed, where that is so."""
+    from adverse.store.folder import RunFolder
+    from adverse.store.seal_list import SIGNATURE
+
+    if not (folder / SIGNATURE).exists():
+        return
+    from adverse.store.signature import differences, listed, read_signature
+
+    run = RunFolder(folder)
+    try:
+        signed = read_signature(run)
+        stale = differences(run, signed) if signed else []
+    except AdverseError as error:
+        say(f"note: {error.what}: {error.where}", err=True)
+        return
+    if stale:
+        say(f"note: the signature of the run is now of an older state: {listed(stale)}", err=True)
+
+
+def say_remade(store: Store) -> None:
+    """Name what somebody had changed, and what a command is about to make again."""
+    for error in store.tolerated:
+        say(f"note: {error.what}: {error.where}", err=True)

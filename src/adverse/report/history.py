@@ -1,0 +1,128 @@
+"""A measure over many runs, as a table, a chart and a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from adverse.report.chart import Axis, Band, Chart, Line, Panel, PanelSize, round_ticks
+from adverse.report.intervals import interval_text
+from adverse.report.layout import rendered
+from adverse.report.table import Cell, Column, Table
+from adverse.report.tradeoffs import sut_style
+from adverse.requirements.history import History, HistoryPoint
+from adverse.requirements.rules import PERCENT
+from adverse.text import counted, shown
+
+ABREAST = 3
+"""Figures beside each other that a terminal of 80 characters holds."""
+COMMIT_SHOWN = 10
+SIZE = PanelSize(760, 300, 52, 20, 40, 46)
+MOST_TICKS = 12
+
+
+def history_table(history: History) -> Table:
+    """Return a row for each run, the oldest first, and a column for each SUT, level and setting."""
+    rows = tuple(_row(history, folder) for folder in history.folders)
+    heads = (Column("run", align="left"), Column("finished", align="left"), Column("commit", align="left"))
+    columns = (*heads, *(Column(figure) for figure in history.figures))
+    records = tuple(point.plain() for point in history.points)
+    return Table("history", title(history), columns, rows, records)
+
+
+def in_terminal(history: History) -> list[Table]:
+    """Return the table in parts that fit a terminal; a commit that no run has takes no room."""
+    table = history_table(history)
+    if not any(point.commit for point in history.points):
+        table = table.only(*(column.heading for column in table.columns if column.heading != "commit"))
+    table = table.stacked("run", "run", *(name for name in ("finished", "commit") if name in table.headings))
+    return list(table.abreast(ABREAST))
+
+
+def title(history: History) -> str:
+    """Say what is shown."""
+    percent = ", in percent" if history.rule.measure in PERCENT else ""
+    return f"{history.rule.words.rstrip(',')}{percent}, over {counted(len(history.folders), 'run')}"
+
+
+def history_lines(history: History) -> list[str]:
+    """Say what must be known of it: runs that are not comparable, and figures that are missing."""
+    lines = []
+    for folder in history.folders:
+        point = next(point for point in history.points if point.folder == folder)
+        if point.differs:
+            reasons = ", ".join(point.differs)
+            lines.append(f"* {shown(folder.name)} is not comparable with the newest: {reasons}")
+    doubts = {point.doubt for point in history.points if point.doubt}
+    lines += [f"- no figure, or one in doubt: {shown(doubt, longest=400)}" for doubt in sorted(doubts)]
+    if any(point.interval and point.interval.status == "few logs" for point in history.points):
+        lines.append("~ rests on fewer than 20 logs")
+    return lines
+
+
+def render_history(history: History) -> str:
+    """Return the whole page."""
+    return rendered(
+        "history.html",
+        title=title(history),
+        study=" and ".join(dict.fromkeys(shown(point.run) for point in history.points)),
+        chart=history_chart(history).svg(),
+        table=history_table(history),
+        lines=history_lines(history),
+        newest=shown(history.folders[-1].name),
+    )
+
+
+def history_chart(history: History) -> Chart:
+    """Draw every figure over the runs, with its interval."""
+    runs = history.folders
+    lines, bands, values = [], [], [0.0]
+    for number, figure in enumerate(history.figures):
+        points = {point.folder: point for point in history.points if point.figure == figure}
+        y, low, high = ([_end(points.get(run), name) for run in runs] for name in ("value", "low", "high"))
+        colour, dashes, width = sut_style(number)
+        places = tuple(range(len(runs)))
+        lines.append(Line(shown(figure), places, y, colour, dashes, width, symbols=(len(runs) - 1,)))
+        if len(runs) > 1 and all(math.isfinite(end) for end in (*low, *high)):
+            bands.append(Band("", places, low, high, colour))
+        values += [value for value in (*y, *low, *high) if math.isfinite(value)]
+    ticks = round_ticks(min(values), max(values))
+    across = Axis("runs, the oldest first", (0.0, max(len(runs) - 1.0, 1.0)), *_names(runs))
+    panel = Panel("", across, Axis("", (ticks[0], ticks[-1]), tuple(ticks)), lines, bands=bands, size=SIZE)
+    return Chart(title(history), [panel], legend_left=True)
+
+
+def _names(runs: Sequence[Path]) -> tuple[tuple[float, ...], bool, tuple[str, ...]]:
+    """Return ticks of the axis of runs, that it is linear, and the names at them."""
+    step = -(-len(runs) // MOST_TICKS)
+    shown_at = list(range(0, len(runs), step))
+    names = tuple(shown(runs[number].name, longest=14) for number in shown_at)
+    return tuple(map(float, shown_at)), False, names
+
+
+def _row(history: History, folder: Path) -> tuple[Cell, ...]:
+    points = {point.figure: point for point in history.points if point.folder == folder}
+    any_point = next(iter(points.values()))
+    commits = dict.fromkeys(point.commit[:COMMIT_SHOWN] for point in points.values() if point.commit)
+    name = shown(folder.name) + ("*" if any_point.differs else "")
+    when = (any_point.finished or "-").replace("T", " ").removesuffix("+00:00")
+    heads = Cell(name, note=", ".join(any_point.differs)), Cell(when), Cell(", ".join(commits) or "-")
+    return (*heads, *(_cell(points.get(figure)) for figure in history.figures))
+
+
+def _cell(point: HistoryPoint | None) -> Cell:
+    if point is None:
+        return Cell(None, "-", tone="soft")
+    if point.value is None:
+        return Cell(None, "insufficient", note=point.doubt, tone="soft")
+    interval = point.interval
+    ends = interval_text(interval.low, interval.high, ".3g", status=interval.status) if interval else ""
+    return Cell(point.value, f"{point.value:.3g}", details=(ends,) if ends else (), note=point.doubt)
+
+
+def _end(point: HistoryPoint | None, name: str) -> float:
+    """Return the value of a point or an end of its interval; nan where there is none."""
+    source = None if point is None else point if name == "value" else point.interval
+    value = getattr(source, name, None)
+    return math.nan if value is None else float(value)

@@ -1,0 +1,163 @@
+"""One measure over many runs: how a system changed from version to version.
+
+The measures are those of the gate (`rules.py`); the figures are the sealed results of each run. Runs on other
+data, or evaluated in another way, are kept and said to be so: a step between them is not the SUT's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adverse.analysis.headline import headline_levels
+from adverse.analysis.results import Summary, read_summary
+from adverse.analysis.score import ANY
+from adverse.curves.interval import Interval
+from adverse.errors import StudyError, suggestion
+from adverse.requirements.gate import BASELINE, RunFigures
+from adverse.requirements.rules import NEEDS, REQUIREMENTS, Rule
+from adverse.store.read import Store, finished
+from adverse.store.run import Run
+
+MEASURES = tuple(measure for measure in NEEDS if measure != REQUIREMENTS)
+DEFAULTS = {"detection": "robust_area", "segmentation": "mean_iou", "classification": "top1"}
+"""What is shown of a run of each task, unless a measure is given."""
+
+
+EVALUATION = ("targets", "robot", "localizer", "fpr_max", "operating_points", "sensitivity")
+"""What of a run decides how its detections are evaluated."""
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """A figure of one SUT in one run; `doubt` says why it is missing or must not decide anything."""
+
+    run: str
+    folder: Path
+    finished: str | None
+    """UTC, ISO 8601; None: the run does not say."""
+    sut: str
+    commit: str | None
+    """Of the repository that tracks the SUT's files, where there is one."""
+    fingerprint: str | None
+    figure: str
+    """What was measured: the SUT, level and setting."""
+    value: float | None
+    interval: Interval | None
+    doubt: str
+    differs: tuple[str, ...]
+    """In what this run is not comparable with the newest one."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the point as plain data."""
+        return {
+            "run": self.run,
+            "folder": str(self.folder),
+            "finished": self.finished,
+            "sut": self.sut,
+            "commit": self.commit,
+            "fingerprint": self.fingerprint,
+            "figure": self.figure,
+            "value": self.value,
+            "interval": None if self.interval is None else self.interval.plain(),
+            "doubt": self.doubt,
+            "differs": list(self.differs),
+        }
+
+
+@dataclass(frozen=True)
+class History:
+    """A measure over runs, the oldest first."""
+
+    rule: Rule
+    points: tuple[HistoryPoint, ...]
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """What was measured, each once."""
+        return tuple(dict.fromkeys(point.figure for point in self.points))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The runs, the oldest first."""
+        return tuple(dict.fromkeys(point.folder for point in self.points))
+
+
+def history(
+    folders: Sequence[Path],
+    *,
+    measure: str | None = None,
+    level: str | None = None,
+    setting: str | None = None,
+    suts: Sequence[str] = (),
+) -> History:
+    """Return a measure of every SUT in every run; runs that do not say when they ended come first.
+
+    Without a measure it is what the terminal and the report begin with, in the worst case.
+    """
+    stores = [finished(folder) for folder in dict.fromkeys(path.resolve() for path in folders)]
+    stores.sort(key=lambda store: store.run.provenance.finished or "")
+    newest = stores[-1]
+    rule = _rule(newest, measure, level, setting, suts)
+    points = [point for store in stores for point in _points(store, rule, newest.run)]
+    return History(rule, tuple(points))
+
+
+def _rule(
+    newest: Store, measure: str | None, level: str | None, setting: str | None, suts: Sequence[str]
+) -> Rule:
+    chosen = measure or DEFAULTS[newest.task]
+    if chosen not in MEASURES:
+        fix = suggestion(chosen, MEASURES)
+        raise StudyError(f"there is no measure {chosen!r}", where="--measure", fix=fix)
+    needs = NEEDS[chosen]
+    for name, value in (("level", level), ("setting", setting)):
+        if value is not None and name not in needs:
+            raise StudyError(
+                f"{chosen} takes no {name}", where=f"--{name}", got=value, fix=f"Leave out --{name}."
+            )
+    if "level" in needs and level is None:
+        level = next(iter(headline_levels(read_summary(newest))), None)
+    if "setting" in needs and setting is None:
+        setting = ANY if chosen in ("robust_area", "robustness") else BASELINE
+    return Rule(measure=chosen, level=level, setting=setting, sut=tuple(suts))
+
+
+def _points(store: Store, rule: Rule, newest: Run) -> Iterator[HistoryPoint]:
+    run, summary = store.run, read_summary(store)
+    figures = RunFigures(store, summary=summary)
+    differs = tuple(_differs(run, newest))
+    for sut in rule.sut or store.suts:
+        there = sut in store.suts
+        for figure in figures.figures(rule.model_copy(update={"sut": (sut,)})):
+            yield HistoryPoint(
+                run.name,
+                store.folder.path,
+                run.provenance.finished,
+                sut,
+                run.provenance.commits.get(sut),
+                run.sut(sut).fingerprint if there else None,
+                figure.of or rule.words,
+                figure.value,
+                figure.interval,
+                figure.doubt or _why(summary, sut),
+                differs,
+            )
+
+
+def _why(summary: Summary, sut: str) -> str:
+    return "it failed on every image" if sut in summary.failed_everywhere else ""
+
+
+def _differs(run: Run, newest: Run) -> Iterator[str]:
+    if run.data.fingerprint != newest.data.fingerprint:
+        yield "other data"
+    mutations, others = ({setting.id for setting in one.mutations} for one in (run, newest))
+    if mutations != others:
+        yield "other mutations"
+    if run.seed != newest.seed:
+        yield "another seed"
+    if any(getattr(run, name) != getattr(newest, name) for name in EVALUATION):
+        yield "evaluated in another way"

@@ -1,0 +1,169 @@
+"""What SUTs were asked, by their own count and by ours, whatever becomes of the workers meanwhile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from adverse.study.engines import local
+
+from .cases import PASS
+from .command import adverse_here
+from .good_study import GoodStudy
+
+SUTS = '''
+import ctypes, os, signal, time
+from pathlib import Path
+import numpy as np
+from adverse import mutation, sut
+
+HERE = Path(__file__).parent
+NOTHING = (np.zeros((0, 4)), np.zeros(0), np.zeros(0, np.int64))
+
+
+def write(name, word):
+    descriptor = os.open(HERE / f"{name}.requests", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{word}\\n".encode())
+    os.close(descriptor)
+
+
+def requests(name):
+    path = HERE / f"{name}.requests"
+    return path.read_text().split() if path.exists() else []
+
+
+class Witness:
+    """Fails every third request, dies at a picture, or kills its process once; writes every request down."""
+
+    classes = ("person",)
+
+    def __init__(self, name, way):
+        self.name, self.way = name, way
+
+    def detect(self, images):
+        pictures = [round(int(image[0, 0, 0]) / 10) for image in images]
+        if self.way == "third" and len(requests(self.name)) % 3 == 2:
+            write(self.name, "failed")
+            raise RuntimeError("every third request")
+        if self.way == "dies" and 5 in pictures:
+            write(self.name, "failed")
+            ctypes.string_at(0)
+        if self.way == "killed" and 3 in pictures and "cut" not in requests(self.name):
+            write(self.name, "cut")
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.way == "mends" and 2 in pictures and not (HERE / "go").exists():
+            raise RuntimeError("not yet")
+        write(self.name, "answered")
+        return [NOTHING for _ in images]
+
+
+@sut
+def witness(*, name_of_log: str, way: str) -> Witness:
+    """Write down what is asked."""
+    return Witness(name_of_log, way)
+
+
+@mutation
+def stuck(image):
+    """Wait on picture 2 until the test says go."""
+    while round(int(image[0, 0, 0]) / 10) == 2 and not (HERE / "go").exists():
+        time.sleep(0.01)
+    return 255 - image
+
+
+@mutation
+def hoards(image):
+    """Take all memory on picture 3."""
+    held = []
+    while round(int(image[0, 0, 0]) / 10) == 3:
+        held.append(np.ones(8 << 20))
+        time.sleep(0.01)
+    return 255 - image
+'''
+
+
+def witness(name: str, way: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "adapter": "witness", "name_of_log": name, "way": way, **more}
+
+
+@pytest.fixture
+def study(coco: GoodStudy) -> GoodStudy:
+    (coco.folder / "witness.py").write_text(SUTS)
+    coco.study["plugins"] = ["witness.py"]
+    return coco
+
+
+def own_counts(study: GoodStudy, name: str) -> tuple[int, int]:
+    """Return the requests that a SUT got and finished, and those that it failed, by its own log."""
+    words = (study.folder / f"{name}.requests").read_text().split()
+    return len(words) - words.count("cut"), words.count("failed")
+
+
+@pytest.mark.fault(34, 35)
+@pytest.mark.parametrize(("workers", "batch"), [(0, 3), (2, 3), (2, 1)])
+def test_attempts_are_the_requests_that_the_sut_got(study: GoodStudy, workers: int, batch: int) -> None:
+    """A failed batch is one. None is lost or doubled when workers die beside it or are killed."""
+    study.study["suts"] = [witness("flaky", "third", batch=batch)]
+    if workers:
+        study.study["suts"] += [witness("dies", "dies", batch=batch), witness("killed", "killed")]
+    said = study.adverse(workers=workers)
+    counts = study.summary()["counts"]
+    for sut in counts:
+        assert (counts[sut]["attempts"], counts[sut]["failed_attempts"]) == own_counts(study, sut), sut
+    attempts, failed = own_counts(study, "flaky")
+    assert failed >= 2
+    said.expect(
+        PASS, f"flaky: flaky: {counts['flaky']['retried']} of {attempts} ", f"({failed / attempts:.1%})"
+    )
+    rules = study.folder / "rules.yaml"
+    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.1, "sut": "flaky"}]}))
+    gate = adverse_here("check", study.run, rules, "--json", study.folder / "verdicts.json")
+    (verdict,) = json.loads((study.folder / "verdicts.json").read_text())
+    assert (gate.code, verdict["measured"]) == (1, failed / attempts)
+
+
+def test_a_mutation_that_does_not_end_costs_its_frame(study: GoodStudy) -> None:
+    """Until the limit is raised: then it is tried again."""
+    study.study |= {"suts": [witness("good", "good")], "mutations": ["stuck"], "mutation_timeout_s": 2}
+    said = study.adverse("run", "--tables", workers=1)
+    late = "the mutation was ended: it took longer than 2 s. Fix: Make the mutation faster, or raise"
+    said.expect(3, "stuck: the mutation was ended on 1 frame", late, "Fix: mend the mutation stuck")
+    assert "mend the frames" not in said.text
+    study.adverse("plan").expect(PASS, "16 done, 0 to do")
+    (study.folder / "go").touch()
+    study.study |= {"mutation_timeout_s": 600}
+    study.rewrite()
+    study.adverse("plan").expect(PASS, "12 done, 4 to do")
+    study.adverse(workers=1).expect(PASS, "16/16 images")
+    assert study.summary()["counts"]["good"]["quarantined"] == 0
+
+
+def test_a_mutation_that_takes_all_memory_costs_its_frame(
+    study: GoodStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report does not try it either: there, nothing would end it."""
+    monkeypatch.setattr(local, "MEMORY_SHARE", (700 << 20) / psutil.virtual_memory().total)
+    study.study |= {"suts": [witness("good", "good")], "mutations": ["hoards"]}
+    said = study.adverse("run", "--tables", workers=1)
+    ended = ("hoards: the mutation was ended on 1 frame", "it used more than ", "MB of memory")
+    said.expect(3, *ended, "Fix: mend the mutation hoards")
+
+
+def test_faults_are_asked_again_on_request_only(study: GoodStudy) -> None:
+    study.study["suts"] = [witness("mends", "mends")]
+    study.adverse().expect(PASS, "mends: failed on 2 of 16 images")
+    (study.folder / "go").touch()
+    study.adverse().expect(PASS, "mends: failed on 2 of 16 images")
+    study.adverse("run", "--retry-faults").expect(PASS, "8 of 16 images were done before")
+    counts = study.summary()["counts"]["mends"]
+    assert (counts["fault"], counts["failed_attempts"]) == (0, 0)
+
+
+def test_a_plug_in_that_hangs_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "hangs.py"
+    file.write_text("import time\ntime.sleep(1000)\n")
+    adverse_here("check-plugin", file, "--timeout-s", "2").expect(2, "did not finish in time", "--timeout-s")

@@ -1,0 +1,57 @@
+"""What our processes start does not outlive us, in whatever session it is and however we end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from adverse.processes import end_tied, tied
+
+STRAY = """import os, subprocess, sys, time
+stray = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(1000)"]
+pid = subprocess.Popen(stray, start_new_session=True).pid
+open(sys.argv[1] + ".new", "w").write(str(pid))
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+"""
+HOST = """import os, subprocess, sys, time
+from adverse.processes import tied
+subprocess.run([sys.executable, "-I", "-S", "-c", sys.argv[2], sys.argv[1]], env=tied(os.environ))
+time.sleep(1000)
+"""
+
+
+def stray_of(path: Path) -> psutil.Process:
+    while not path.exists():
+        time.sleep(0.01)
+    return psutil.Process(int(path.read_text()))
+
+
+def wait_for_end(process: psutil.Process) -> None:
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="environments of processes are read from /proc")
+@pytest.mark.parametrize("way", ["ended", "killed"])
+def test_strays_are_ended(tmp_path: Path, way: str) -> None:
+    """Its parent is gone and it leads a session of its own: only the tie finds it."""
+    path = tmp_path / "pid"
+    if way == "ended":
+        environment = tied(os.environ)
+        subprocess.run([sys.executable, "-I", "-S", "-c", STRAY, path], env=environment, check=True)
+        stray = stray_of(path)
+        end_tied(environment)
+        wait_for_end(stray)
+        return
+    host = subprocess.Popen([sys.executable, "-c", HOST, path, STRAY])
+    stray = stray_of(path)
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    wait_for_end(stray)
