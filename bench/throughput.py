@@ -31,6 +31,9 @@ class Clock:
     def note(self, text: str) -> None:
         print("note:", text)
 
+    def under_way(self, answered: int) -> None:
+        pass
+
     def begin(self, total: int, done: int) -> None:
         self.ticks = [(time.perf_counter(), done)]
         del total

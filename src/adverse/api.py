@@ -243,6 +243,9 @@ class _Silent:
     def note(self, text: str) -> None:
         pass
 
+    def under_way(self, answered: int) -> None:
+        pass
+
     def begin(self, total: int, done: int) -> None:
         pass
 

@@ -52,6 +52,9 @@ class Quiet:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    def under_way(self, answered: int) -> None:
+        pass
+
     def begin(self, total: int, done: int) -> None:
         assert done < total
         self.testing = total >= TESTS

@@ -200,3 +200,26 @@ def test_a_sweep_over_nothing_is_refused() -> None:
         settings.expand(entry, registry, where="study.yaml, mutations[0]")
     assert caught.value.where == "study.yaml, mutations[0].gaussian_blur.sigma_px"
     assert caught.value.fix
+
+
+def test_settings_that_differ_in_one_option_share_a_line() -> None:
+    texts = [
+        "haze(visibility_m=978)",
+        "c.fog(severity=1)",
+        "haze(visibility_m=97.8)",
+        "c.fog(severity=2) @ log",
+    ]
+    texts += [
+        "defocus(focus_m=5, kappa=2)",
+        "defocus(focus_m=1, kappa=3)",
+        "jpeg(quality=20) + c.fog(severity=1)",
+    ]
+    lines = settings.swept([settings.parse(text, REGISTRY) for text in texts])
+    assert lines == [
+        "haze(visibility_m: 978, 97.8)",
+        "c.fog(severity=1)",
+        "c.fog(severity=2) @ log",
+        "defocus(focus_m=5, kappa=2)",
+        "defocus(focus_m=1, kappa=3)",
+        "jpeg(quality=20) + c.fog(severity=1)",
+    ]

@@ -94,6 +94,9 @@ class Heard:
     def note(self, text: str) -> None:
         pass
 
+    def under_way(self, answered: int) -> None:
+        pass
+
     def begin(self, total: int, done: int) -> None:
         del total
         self.before = done

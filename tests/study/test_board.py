@@ -38,3 +38,14 @@ def test_names_too_long_for_the_page_are_left_out() -> None:
         found = board.read()
         assert found is not None
         assert (found[1].sut, found[1].limit_s) == (3, 5.0)
+
+
+def test_answers_of_the_unit_under_way_are_counted() -> None:
+    with tempfile.TemporaryFile() as page:
+        page.truncate(SIZE_BYTES)
+        writer, reader = Board(page.fileno()), Board(page.fileno())
+        for answered in (0, 4, 3):
+            writer.write(Stage("done with SUT", "f" * 9000, answered=answered))
+        assert reader.answered == 7
+        writer.begin()
+        assert reader.answered == 0

@@ -23,15 +23,20 @@ class Quiet:
     def __init__(self, stop: Stop | None = None, after: int = 0, *, hard: bool = False) -> None:
         self.stop, self.left, self.hard = stop, after, hard
         self.notes: list[str] = []
+        self.answered: list[int] = []
+        self.done: list[int] = []
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def under_way(self, answered: int) -> None:
+        self.answered.append(answered)
 
     def begin(self, total: int, done: int) -> None:
         pass
 
     def advance(self, statuses: Counter[str]) -> None:
-        del statuses
+        self.done.append(statuses.total())
         self.left -= 1
         if self.stop is not None and self.left == 0:
             self.stop.soft = True
@@ -83,6 +88,14 @@ def finished_hash(out: Path) -> str:
 def test_any_number_of_workers(study: Path, straight: str, tmp_path: Path, workers: int) -> None:
     assert run(study, tmp_path / "run", LocalEngine(workers, tmp_path / "run" / "logs")).status == "complete"
     assert finished_hash(tmp_path / "run") == straight
+
+
+def test_progress_counts_every_image_within_a_unit(study: Path, tmp_path: Path) -> None:
+    watch = Quiet()
+    run(study, tmp_path / "run", InlineEngine(), watch)
+    ends = [now for now, then in zip(watch.answered, [*watch.answered[1:], 0], strict=True) if then < now]
+    assert ends == watch.done
+    assert len(set(watch.answered)) > len(watch.done)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

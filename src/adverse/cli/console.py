@@ -123,15 +123,18 @@ class ProgressWatcher:
         """Count what was finished."""
         self.done += statuses.total()
         self.statuses += statuses
+        self.under_way(0)
+
+    def under_way(self, answered: int) -> None:
+        """Show what is done, with what is answered in unfinished units."""
+        so_far = min(self.done + answered, self.total)
         if self.live is not None:
-            self.live.update(self.live.task_ids[0], completed=self.done, wrong=wrong(self.statuses))
+            self.live.update(self.live.task_ids[0], completed=so_far, wrong=wrong(self.statuses))
         elif time.monotonic() - self.last_note_s > PLAIN_EVERY_S:
             self.last_note_s = time.monotonic()
-            rate = (self.done - self.before) / max(self.last_note_s - self.started, 1e-9)
-            left = (self.total - self.done) / max(rate, 1e-9)
-            self.note(
-                f"{self.done}/{self.total} images, {rate:.1f}/s, {left:.0f} s left, {wrong(self.statuses)}"
-            )
+            rate = (so_far - self.before) / max(self.last_note_s - self.started, 1e-9)
+            left = f"{(self.total - so_far) / rate:.0f} s left" if rate else "no answer yet"
+            self.note(f"{so_far}/{self.total} images, {rate:.1f}/s, {left}, {wrong(self.statuses)}")
 
     def end(self) -> None:
         """Stop showing."""

@@ -61,6 +61,7 @@ def plan(
         adverse plan study.yaml
         adverse plan study.yaml --workers 4 --no-estimate --json
     """
+    from adverse.mutations.settings import swept
     from adverse.processes import all_cores
     from adverse.study.run import plan_study
     from adverse.study.spec import read_study
@@ -100,8 +101,8 @@ def plan(
     for note, count in made.dataset.notes.items():
         say(f"          {count} x {note}")
     say(f"mutations {len(made.job.settings) - 1}: {groups['mild']} mild, {groups['severe']} severe")
-    for setting in made.job.settings[1:]:
-        say(f"          {setting.id}")
+    for line in swept(made.job.settings[1:]):
+        say(f"          {line}")
     for task in made.job.suts:
         say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
     say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
@@ -109,6 +110,8 @@ def plan(
         say(f"changed   {change}")
     if time is not None:
         say(f"time      {time}")
+    elif estimate and left and not made.blocked:
+        say("time      not known: a sample of two images did not end within half a minute")
     for warning in made.warnings:
         say(f"warning   {warning}")
     for problem in made.blocked:

@@ -14,7 +14,7 @@ import itertools
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -121,6 +121,25 @@ def expand(entry: object, registry: Registry, *, where: str) -> list[Setting]:
         )
         for chosen in _sweep(plugin, options, f"{where}.{name}")
     ]
+
+
+def swept(settings: Iterable[Setting]) -> list[str]:
+    """Return the settings in few lines: those of a mutation that differ in one option share one."""
+    families: dict[tuple[str, bool], list[Setting]] = {}
+    for setting in settings:
+        families.setdefault((setting.family, setting.coherent), []).append(setting)
+    return [line for family in families.values() for line in _sweep_lines(family)]
+
+
+def _sweep_lines(family: list[Setting]) -> list[str]:
+    ids = [setting.id for setting in family]
+    options = [setting.steps[0].options for setting in family]
+    differing = [name for name in options[0] if any(one[name] != options[0][name] for one in options)]
+    if len(family[0].steps) > 1 or len(differing) != 1:
+        return ids
+    values = [_shortest(one[differing[0]]) for one in options]
+    line = ids[0].replace(f"{differing[0]}={values[0]}", f"{differing[0]}: {', '.join(values)}")
+    return ids if line == ids[0] else [line]
 
 
 def apply_setting(

@@ -25,13 +25,17 @@ MUTATING = "mutating"
 
 @dataclass(frozen=True)
 class Stage:
-    """One step; `sut` is the index of the SUT whose code runs in it, if one's does."""
+    """One step; `sut` is the index of the SUT whose code runs in it, if one's does.
+
+    `answered` counts the images that the step before it brought answers about.
+    """
 
     text: str
     frame: str | None = None
     setting: str | None = None
     sut: int | None = None
     limit_s: float | None = STEP_LIMIT_S
+    answered: int = 0
 
     def __str__(self) -> str:
         parts = [
@@ -66,16 +70,32 @@ HEADER = struct.Struct("<II")
 """Length and checksum of the text behind it; a page caught in the middle of writing does not match."""
 
 
+COUNT = struct.Struct("<Q")
+"""At the end of the page: the images answered so far, of the unit under way."""
+COUNT_AT = SIZE_BYTES - COUNT.size
+
+
 class Board:
     """A page of memory shared by file descriptor: the worker writes, its watcher reads."""
 
     def __init__(self, descriptor: int) -> None:
         self._page = mmap.mmap(descriptor, SIZE_BYTES)
 
+    @property
+    def answered(self) -> int:
+        """Images of the unit under way that SUTs have answered."""
+        return int(COUNT.unpack_from(self._page, COUNT_AT)[0])
+
+    def begin(self) -> None:
+        """Begin a unit."""
+        COUNT.pack_into(self._page, COUNT_AT, 0)
+
     def write(self, stage: Stage) -> None:
         """Say what is about to be done."""
+        if stage.answered:
+            COUNT.pack_into(self._page, COUNT_AT, self.answered + stage.answered)
         data = pickle.dumps((time.monotonic(), stage))
-        if len(data) > SIZE_BYTES - HEADER.size:  # names of thousands of characters
+        if len(data) > COUNT_AT - HEADER.size:  # names of thousands of characters
             short = Stage(stage.text[:200], sut=stage.sut, limit_s=stage.limit_s)
             data = pickle.dumps((time.monotonic(), short))
         self._page[: HEADER.size] = bytes(HEADER.size)

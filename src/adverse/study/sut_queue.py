@@ -104,6 +104,7 @@ class SutQueue:
             return
         for version, reply, repeated in zip(waiting, replies, repeats, strict=True):
             self._keep(version, reply, repeated)
+        self.tell(Stage(f"done with SUT {self.loaded.task.name!r}", *first, answered=len(waiting)))
 
     def _skip(self, versions: Sequence[FrameVersion]) -> None:
         """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished."""

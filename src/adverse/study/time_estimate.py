@@ -1,4 +1,4 @@
-"""How long a study would take: of two small units the second is timed, when everything is loaded."""
+"""How long a study would take: a few images are timed, after a first one that loads everything."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 
 from adverse.study.engines import Stop
 from adverse.study.engines.local import LocalEngine
-from adverse.study.job import PlannedCell, WorkUnit
+from adverse.study.job import WorkUnit
 from adverse.study.plan import StudyPlan
 from adverse.study.worker import StudyWork
 
 SETTINGS_TRIED = 12
 """Settings of the sample, evenly spaced among those that are left to do; each is shown to every SUT."""
 LONGEST_S = 30.0
-"""A sample that takes longer is given up."""
+"""What of a sample is not done by then does not count."""
 
 
 @dataclass(frozen=True)
@@ -44,30 +44,34 @@ class TimeEstimate:
 
 
 def estimate_time(plan: StudyPlan, *, workers: int) -> TimeEstimate | None:
-    """Time a sample of what is left to do; None where nothing is, or where the sample takes too long."""
+    """Time a sample of what is left to do; None where nothing is, or where even two images take too long."""
     left = plan.to_do
     if not left or plan.blocked:
         return None
-    unit = max(left, key=lambda unit: len(unit.cells))
-    cells = _sample(unit.cells)
-    frames = unit.frames[:1], unit.frames[-1:]
-    sample = [replace(unit, frames=one, cells=cells, twice=frozenset()) for one in frames]
-    seconds = _seconds_of_the_last(plan, sample)
-    if seconds is None:
+    sample = _sample(max(left, key=lambda unit: len(unit.cells)))
+    ends = _ends(plan, sample)
+    images = sum(len(unit.cells) for unit in sample[1 : len(ends)])
+    if not images:
         return None
-    per_image = seconds / len(cells)
-    return TimeEstimate(per_image * plan.pictures(left) / workers, workers, len(cells))
+    per_image = (ends[-1] - ends[0]) / images
+    return TimeEstimate(per_image * plan.pictures(left) / workers, workers, images)
 
 
-def _sample(cells: Sequence[PlannedCell]) -> tuple[PlannedCell, ...]:
-    """Return all cells of some settings."""
-    settings = sorted({cell.setting for cell in cells})
+def _sample(unit: WorkUnit) -> list[WorkUnit]:
+    """Return one frame under each of some settings, for every SUT; the first twice, to warm up."""
+    settings = sorted({cell.setting for cell in unit.cells})
     step = max(len(settings) / SETTINGS_TRIED, 1.0)
-    chosen = {settings[int(number * step)] for number in range(min(SETTINGS_TRIED, len(settings)))}
-    return tuple(cell for cell in cells if cell.setting in chosen)
+    chosen = [settings[int(number * step)] for number in range(min(SETTINGS_TRIED, len(settings)))]
+    sample = []
+    for number, setting in enumerate([chosen[0], *chosen]):
+        cells = tuple(cell for cell in unit.cells if cell.setting == setting)
+        frame = unit.frames[number * len(unit.frames) // (len(chosen) + 1)]
+        sample.append(replace(unit, frames=(frame,), cells=cells, twice=frozenset()))
+    return sample
 
 
-def _seconds_of_the_last(plan: StudyPlan, units: Sequence[WorkUnit]) -> float | None:
+def _ends(plan: StudyPlan, units: Sequence[WorkUnit]) -> list[float]:
+    """Return when each unit ended, of those that did within the longest time."""
     stop = Stop()
 
     def give_up() -> None:
@@ -79,12 +83,14 @@ def _seconds_of_the_last(plan: StudyPlan, units: Sequence[WorkUnit]) -> float | 
         try:
             engine = LocalEngine(1, Path(logs))
             work = StudyWork(plan.job, plan.registry)
-            ends = [time.monotonic() for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
+            return [time.monotonic() for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
         finally:
             timer.cancel()
-    return ends[-1] - ends[-2] if len(ends) == len(units) else None
 
 
 class _Silent:
     def note(self, text: str) -> None:
+        pass
+
+    def under_way(self, answered: int) -> None:
         pass

@@ -37,6 +37,9 @@ class Watcher(Protocol):
     def note(self, text: str) -> None:
         """Something worth a line: a worker was lost, a SUT is isolated."""
 
+    def under_way(self, answered: int) -> None:
+        """Hear, several times a second, about how many images of unfinished units have been answered."""
+
 
 class UnitWorker(Protocol):
     """Does units of one work, and keeps what they share between them."""

@@ -77,12 +77,18 @@ class InlineEngine:
         self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
     ) -> Iterator[tuple[U, Result]]:
         """Do the units, yielding each when it is finished."""
-        del watch
-        worker = work.worker(lambda _stage: None)
+        answered = 0
+
+        def tell(stage: Stage) -> None:
+            nonlocal answered
+            answered += stage.answered
+            watch.under_way(answered)
+
+        worker = work.worker(tell)
         waiting = units if isinstance(units, deque) else deque(units)
         try:
             while waiting and not (stop.soft or stop.hard):
-                unit = waiting.popleft()
+                unit, answered = waiting.popleft(), 0
                 yield unit, worker.do(unit, isolate=frozenset(), avoid=NOTHING_TO_AVOID)
         finally:
             worker.close()
@@ -245,6 +251,9 @@ class _Crew:
                     self._hand_out()
                 yield from self._listen()
                 self._watch_over()
+                self.watch.under_way(
+                    sum(process.board.answered for process in self.processes if process.units)
+                )
         finally:
             self.stop.heeded = False
             for process in self.processes:

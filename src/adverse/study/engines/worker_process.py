@@ -44,6 +44,7 @@ def main() -> None:
         threading.Thread(target=_receive, args=(connection, messages), daemon=True).start()
         while (message := messages.get()) is not None:
             number, unit, isolate, avoid, earlier = message
+            board.begin()
             attempts.begin(number, earlier)
             connection.send(("done", worker.do(unit, isolate=isolate, avoid=avoid)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
