@@ -86,7 +86,7 @@ def hazard_coverage(settings: Iterable[str], registry: Registry) -> HazardCovera
         rows.append(
             HazardRow(
                 *entry,
-                hazards[0][1].words,
+                "; ".join(dict.fromkeys(hazard.words for _, hazard in hazards)),
                 tuple(dict.fromkeys(by_entry.get(entry, ()))),
                 tuple(dict.fromkeys(name for name, _ in hazards)),
             )

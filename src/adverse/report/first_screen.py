@@ -25,9 +25,11 @@ CHIPS = 4
 """Rules, or conditions, that the banner names."""
 MOST_SUTS, MOST_ROWS = 5, 10
 ROW_PX, SUT_PX = 16, 9
-WIDTHS = {"wide": (640, 150), "narrow": (372, 112)}
+WIDTHS = {"wide": (640, 150), "narrow": (372, 132)}
 """Width of the chart and of the names in it, on a desk and on a phone."""
 NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
+UNTESTED_NAMED = 3
+"""Mutations that were not run and are named as examples."""
 UNCHECKED = "NO RULES"
 
 
@@ -191,7 +193,7 @@ def _chart(rows: Sequence[Condition], suts: Sequence[str], width: int, names_px:
     count = len(rows)
     size = PanelSize(width, 12 + 24 + count * (ROW_PX + SUT_PX * len(suts)), names_px, 18, 6, 24)
     places = [float(count - 1 - number) for number in range(count)]
-    longest = names_px // 7
+    longest = names_px // 8
     y = Axis("", (-0.5, count - 0.5), tuple(places), names=tuple(_row_words(row, longest) for row in rows))
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x = Axis("", (0.0, 1.0), ticks, names=tuple(f"{tick:.0%}" for tick in ticks))
@@ -290,8 +292,15 @@ def _failure_words(failure: Failure) -> str:
 
 def _untested(summary: Summary, coverage: HazardCoverage) -> str:
     missing = list(summary.data.get("levels_not_evaluated", {}).values())
-    open_hazards = len(coverage.rows) - len(coverage.exercised)
-    parts = [f"{open_hazards} of {len(coverage.rows)} hazards of seeing"] if open_hazards else []
+    left = [row for row in coverage.rows if not row.settings]
+    ran = {name for row in coverage.exercised for name in row.mutations}
+    others = dict.fromkeys(
+        name for row in left for name in row.mutations if "." not in name and name not in ran
+    )
+    names = [name.replace("_", " ") for name in others][:UNTESTED_NAMED]
+    parts = (
+        [f"{', '.join([*names, ''])}{len(left)} of {len(coverage.rows)} hazards"] if left else []
+    )
     if missing:
         parts.append(", ".join(map(shown, missing)))
     return "; ".join(parts)
