@@ -298,9 +298,7 @@ def _untested(summary: Summary, coverage: HazardCoverage) -> str:
         name for row in left for name in row.mutations if "." not in name and name not in ran
     )
     names = [name.replace("_", " ") for name in others][:UNTESTED_NAMED]
-    parts = (
-        [f"{', '.join([*names, ''])}{len(left)} of {len(coverage.rows)} hazards"] if left else []
-    )
+    parts = [f"{', '.join([*names, ''])}{len(left)} of {len(coverage.rows)} hazards"] if left else []
     if missing:
         parts.append(", ".join(map(shown, missing)))
     return "; ".join(parts)

@@ -21,7 +21,8 @@ from adverse.content import digest, file_sha256
 from adverse.plugins import library_version
 from adverse.store.records import table_bytes
 from adverse.store.run import setting_entry
-from adverse.study.plan import StudyPlan, conditions_of, levels_of, robot_of
+from adverse.study.needs import robot_of
+from adverse.study.plan import StudyPlan, conditions_of, levels_of
 from adverse.suts.fingerprint import hashes_of
 from adverse.types import Frame, Log
 

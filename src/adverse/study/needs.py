@@ -1,0 +1,125 @@
+"""What a study needs of its data: depth, labels, poses and positions for its mutations, levels and task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from adverse.depth import usable
+from adverse.errors import AdverseError, StudyError
+from adverse.marks import LEVEL_NEEDS
+from adverse.plugins import Plugin
+from adverse.robot.profile import Robot, read_robot
+from adverse.seeds import generator
+from adverse.study.spec import StudyFile
+from adverse.types import Dataset, Frame, Setting
+
+SAMPLED_DEPTHS = 8
+"""Depth maps of test frames that are read while planning, drawn at random."""
+LACKING: Mapping[str, Callable[[Frame], bool]] = {
+    "depth": lambda frame: frame.depth_m is None,
+    "pose": lambda frame: frame.world_from_camera is None,
+    "camera": lambda frame: frame.camera is None,
+    "positions": lambda frame: len(frame.truth.boxes) > 0 and frame.truth.positions_m is None,
+}
+"""Whether a frame lacks what a level can need of every frame."""
+
+
+def unmet(
+    file: StudyFile, dataset: Dataset, settings: Sequence[Setting], levels: Sequence[Plugin]
+) -> Iterator[AdverseError]:
+    """Yield what the data lack, one error for each lack."""
+    yield from _unmet_by_settings(file, dataset, settings)
+    yield from _unusable_depth(file, dataset, settings)
+    yield from _unmet_by_levels(file, dataset, levels)
+    yield from _unmet_by_task(file, dataset)
+
+
+def _unmet_by_settings(
+    file: StudyFile, dataset: Dataset, settings: Iterable[Setting]
+) -> Iterator[AdverseError]:
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    for need, noun in (("depth_m", "depth"), ("labels", "labels")):
+        asking = sorted({setting.family for setting in settings if need in setting.needs})
+        without = [frame for frame in frames if getattr(frame, need) is None]
+        if asking and without and len(without) == len(frames):  # else those frames alone are quarantined
+            yield StudyError(
+                f"{', '.join(asking)} needs {noun}",
+                where=f"frame {without[0].id!r}",
+                got=f"{len(without)} of {len(frames)} test frames have none",
+                fix=f"Add a {noun} folder to the data set or drop the mutation from {file.source.path}.",
+            )
+
+
+def _unusable_depth(file: StudyFile, dataset: Dataset, settings: Iterable[Setting]) -> Iterator[AdverseError]:
+    """Yield an error if the depth of no frame that is looked at can be used: the run could only fail."""
+    asking = sorted({setting.family for setting in settings if "depth_m" in setting.needs})
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames if frame.depth_m]
+    if not asking or not frames or file.study.invalid_depth != "refuse":
+        return
+    errors = []
+    drawn = generator(0, "depth maps read while planning").permutation(len(frames))[:SAMPLED_DEPTHS]
+    for frame in (frames[number] for number in drawn):
+        if frame.depth_m is None:
+            continue
+        try:
+            usable(frame.depth_m(), "refuse", where=f"depth file {frame.depth_m.path}")
+        except AdverseError as error:
+            errors.append(error)
+        else:
+            return  # what is wrong with some frames is said of these frames
+    yield StudyError(
+        f"{', '.join(asking)}: no depth map can be used: {errors[0].what}",
+        where=errors[0].where,
+        got=f"{errors[0].got}, and likewise in all {len(errors)} depth maps that were looked at",
+        wanted=errors[0].wanted,
+        fix=errors[0].fix,
+    )
+
+
+def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
+    needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
+    task = file.study.task
+    if task not in needs:
+        return
+    name, noun = needs[task]
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    without = [frame for frame in frames if getattr(frame, name) is None]
+    if without:
+        yield StudyError(
+            f"{task} needs {noun} for every frame",
+            where=f"frame {without[0].id!r}",
+            got=f"{len(without)} of {len(frames)} test frames have none",
+            fix="Add it (docs/data-formats.md), or set another task: in the study.",
+        )
+    if task == "segmentation" and not dataset.pixel_classes:
+        yield StudyError(
+            "the data set does not say what its pixel classes are called",
+            where=file.where("data"),
+            fix="Name them (docs/data-formats.md, label maps), as in pixel_classes: {7: road, 24: person}.",
+        )
+
+
+def _unmet_by_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]) -> Iterator[AdverseError]:
+    frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    for need, lacking in LACKING.items():
+        asking = [level.name for level in levels if need in level.needs]
+        without = [frame for frame in frames if lacking(frame)] if asking else []
+        if without:
+            yield StudyError(
+                f"the level {asking[0]} needs {LEVEL_NEEDS[need]}",
+                where=f"frame {without[0].id!r}",
+                got=f"{len(without)} of {len(frames)} test frames have none",
+                fix=f"Add it (docs/data-formats.md), or drop {', '.join(asking)} from levels:.",
+            )
+    try:
+        robot_of(file, dataset, levels)
+    except StudyError as error:
+        yield error
+
+
+def robot_of(file: StudyFile, dataset: Dataset, levels: Iterable[Plugin]) -> Robot | None:
+    """Return the robot: what the study says over what the data set says; None when no level needs one."""
+    if not any("robot" in level.needs for level in levels):
+        return None
+    profile = getattr(dataset, "robot", None) or {}
+    return read_robot({**profile, **(file.study.robot or {})}, where=file.where("robot"))
