@@ -50,7 +50,7 @@ class StudyWork:
 
     @property
     def plugin_files(self) -> tuple[Path, ...]:
-        """LoadedSut before anything else is unpacked."""
+        """Loaded before anything else is unpacked."""
         return self.job.plugin_files
 
     @property
