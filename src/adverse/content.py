@@ -33,6 +33,11 @@ VARIABLE = "$"
 """Before the name of a variable of the environment, where otherwise the path of a file stands."""
 WRITTEN = "written:"
 """Before the hash of a file that the code which reads it also writes: as it was left."""
+NOT_NOTICED = (
+    "files that compiled code or other programs of a SUT read are not noticed "
+    "unless the study names them (files:)"
+)
+"""What a reader of results must know about the hashes of files that code opens by itself."""
 MASKED: dict[str, str | None] = {}
 """Variables that code which is not ours has set in this process, as they were before."""
 

@@ -321,6 +321,9 @@ def test_no_result_is_reused_when_a_hidden_input_changed(
     images = 16 * len(names)
     study.adverse("plan").expect(PASS, f"{images} done, 0 to do")
     study.adverse("verify").expect(PASS, "SUT counted reads and writes", "unless the study names them")
+    report = (study.run / "report.html").read_text()
+    assert "SUT counted reads and writes" in report
+    assert "unless the study names them" in report
     change(study, 0.5, monkeypatch)
     unchanged = 16 * 2  # what is not handed on, and the module whose source is the same
     planned = study.adverse("plan")

@@ -75,8 +75,9 @@ def verify(folder: Folder, no_inputs: NoInputs = False, key: PublicKey = None) -
 
 def _say_mixed(folder: Path) -> None:
     """Warn where results come from different environments, or from SUTs that write what they read."""
+    from adverse.content import NOT_NOTICED
     from adverse.store.folder import existing_run
-    from adverse.study.basis import NOT_NOTICED, written_warnings
+    from adverse.study.basis import written_warnings
     from adverse.study.environment import mixture
 
     manifest = existing_run(folder).read_manifest()

@@ -29,6 +29,8 @@ from adverse.file_access.identity import identity_of
 from adverse.file_access.processes import files_of_process
 
 AT_START = str(Path(__file__).with_name("at_start"))
+CLOCK_REALTIME_COARSE = 5
+"""The clock of Linux that files are stamped by; Python has no name for it."""
 LOOKS = 2
 """Calls around which the mapped files of this process are compared: loading, and the first request."""
 
@@ -50,7 +52,7 @@ class FileAccess:
         """How each path was opened, in the order in which it was first opened so."""
         self._targets: dict[str, set[str]] = {}
         """What a path led to that leads over a symbolic link."""
-        self._since_ns = time.time_ns()
+        self._since_ns = _file_clock_ns()
         self._handle, self._log = _new_log()
         weakref.finalize(self, _close_log, self._handle, self._log)
         self._log_bytes = 0
@@ -124,7 +126,7 @@ class FileAccess:
         if not path.is_file():
             return False
         found = content_hash(path)
-        if (now[-1] > self._since_ns and self._before.get(str(path)) != found) or stamp(path) != now:
+        if (now[-1] >= self._since_ns and self._before.get(str(path)) != found) or stamp(path) != now:
             return False
         self.hashes[str(path)] = found
         return True
@@ -170,6 +172,13 @@ class FileAccess:
             for path in () if name in temporary or name.startswith(below) else identity_of(name):
                 found.setdefault(path, []).extend(kinds if path == name else ["r"])
         return found
+
+
+def _file_clock_ns() -> int:
+    """Return the time as files are stamped with it, which may be some milliseconds behind the precise one."""
+    if sys.platform == "linux":
+        return time.clock_gettime_ns(CLOCK_REALTIME_COARSE)
+    return time.time_ns()
 
 
 def _new_log() -> tuple[int, str]:

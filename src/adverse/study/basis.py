@@ -19,10 +19,6 @@ from adverse.study.job import UnitRecords
 
 MUTATIONS = "mutations"
 PLUGINS = "plug-ins"
-NOT_NOTICED = (
-    "files that compiled code or other programs of a SUT read are not noticed "
-    "unless the study names them (files:)"
-)
 NAMED = 3
 """Files that are named in one line."""
 Owners = Mapping[str, Mapping[str, str]]
