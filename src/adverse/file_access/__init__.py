@@ -87,11 +87,6 @@ class FileAccess:
         for path in paths:
             self._count(path, "r")
 
-    def known(self) -> set[str]:
-        """Return the files that were opened, and those that paths led to."""
-        self._read_log()
-        return {*self._kinds, *(target for some in self._targets.values() for target in some)}
-
     def settle(self, besides: Iterable[str] = ()) -> set[Path]:
         """Hash what was opened since the last call, and return what was written to while it was used.
 

@@ -5,7 +5,6 @@ Or nothing, where a file that the unit reads, or a SUT is made of, is not the on
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from adverse.content import Changed, ChangedError, HeldFiles, PlannedFiles, cont
 from adverse.errors import AdverseError, IncompleteError
 from adverse.file_access import FileAccess, access_of_plugin
 from adverse.file_access.identity import is_code
-from adverse.file_access.processes import files_of_process, files_of_program
+from adverse.file_access.processes import files_of_program
 from adverse.mutations.settings import BASELINE
 from adverse.plugins import Plugin, Registry
 from adverse.store.records import MUTATION_ENDED, Record, to_parquet
@@ -94,7 +93,6 @@ class Worker:
         self._held: dict[tuple[int, bool], HeldFiles] = {}
         self._access: dict[tuple[int, bool], FileAccess] = {}
         self._mutations = FileAccess()
-        self._mapped = files_of_process(os.getpid())
         self._plugins = [access_of_plugin(path.resolve()) for path in job.plugin_files]
         self._sources = frozenset(map(str, self.registry.sources()))
         self._changed_code: dict[Path, str] = {}
@@ -232,7 +230,6 @@ class Worker:
         What a process cannot load again, such as a module, is changed for as long as the process lives.
         """
         touched: set[Path] = set()
-        self._note_mapped()
         fixed = self._mutations.settle(self._sources)
         fixed |= {path for access in self._plugins for path in access.settle(self._sources)}
         for key, held in list(self._held.items()):
@@ -247,15 +244,6 @@ class Worker:
                 touched.update(written)
         self._changed_code |= {path: content_hash(path) for path in fixed}
         return touched | set(self._changed_code)
-
-    def _note_mapped(self) -> None:
-        """Count what compiled code has mapped or holds open since the last unit, for all whose it may be."""
-        new = files_of_process(os.getpid()) - self._mapped
-        self._mapped |= new
-        everybody = (self._mutations, *self._plugins, *self._access.values())
-        new.difference_update(*(access.known() for access in everybody))
-        for access in (self._mutations, *self._access.values()):
-            access.add(new)
 
     def _read_by_sut(self, key: tuple[int, bool]) -> set[Path]:
         """Hash what a SUT has read, and return what was written to meanwhile."""
