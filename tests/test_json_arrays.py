@@ -134,3 +134,34 @@ def test_arrays_come_in_blocks_and_only_odd_blocks_as_values() -> None:
     found = [row.id if isinstance(row, Row) else row["id"] for b in blocks for row in b.entries or b.values]
     assert found == [entry["id"] for entry in entries]
     assert arrays.outline() == {"other": 1, "rows": [], "none": []}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1" * 4300, None),
+        ("0." + "3" * 5000, None),
+        ('"' + "1" * 5000 + '"', None),
+        ('"' + "[" * 5000 + '"', None),
+        ("1" * 4301, "a number of more than 4300 digits at line 1 column 8"),
+        ("-" + "1" * 5000 + ".5", "a number of more than 4300 digits at line 1 column 8"),
+        ("[" * 498 + "]" * 498, None),
+        ("[" * 499 + "]" * 499, "objects nested too deeply"),
+        ("[" * 5000 + "]" * 5000, "objects nested too deeply"),
+    ],
+)
+def test_small_and_large_files_have_the_same_limits(
+    value: str, message: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str | None] = []
+    for small in (2**21, -1):
+        monkeypatch.setattr(json_arrays, "SMALL_BYTES", small)
+        try:
+            JsonArrays(f'{{"a": [{value}]}}'.encode(), Path("a.json"), "annotation")
+        except DataError as error:
+            said.append(str(error))
+        else:
+            said.append(None)
+    assert said[0] == said[1]
+    assert (said[0] is None) == (message is None)
+    assert (message or "") in (said[0] or "")

@@ -29,6 +29,17 @@ from adverse.types import Frame, Source
 
 CHUNK_BYTES = 1 << 20
 MISSING = "missing"
+VARIABLE = "$"
+"""Before the name of a variable of the environment, where otherwise the path of a file stands."""
+WRITTEN = "written:"
+"""Before the hash of a file that the code which reads it also writes: as it was left."""
+NOT_NOTICED = (
+    "files that compiled code or other programs of a SUT read are not noticed "
+    "unless the study names them (files:)"
+)
+"""What a reader of results must know about the hashes of files that code opens by itself."""
+MASKED: dict[str, str | None] = {}
+"""Variables that code which is not ours has set in this process, as they were before."""
 
 
 def digest(*parts: str | bytes | memoryview, size: int = 16) -> str:
@@ -55,7 +66,15 @@ def file_sha256(path: Path) -> str:
 
 
 def content_hash(path: Path) -> str:
-    """Return the sha256 of a file, or `missing` where it cannot be read."""
+    """Return the sha256 of a file, or of the value of $NAME; `missing` where it cannot be read.
+
+    >>> content_hash(Path("$NO_SUCH_VARIABLE"))
+    'missing'
+    """
+    name = str(path)
+    if name.startswith(VARIABLE):
+        value = MASKED.get(name[1:], os.environ.get(name[1:]))
+        return MISSING if value is None else hashlib.sha256(os.fsencode(value)).hexdigest()
     try:
         return file_sha256(path)
     except OSError:
@@ -73,7 +92,7 @@ def content_hashes(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 T = TypeVar("T")
-Stamp = tuple[int, int, int, int] | None
+Stamp = tuple[str, int, int, int, int] | None
 NAMED = 20
 """Files that are named when many changed."""
 SOURCES = ("image", "right", "depth_m", "labels", "instances")
@@ -230,13 +249,16 @@ def reading() -> PlannedFiles | None:
 def stamp(path: Path) -> Stamp:
     """Return what changes when a file is written to or replaced; None where there is none.
 
-    Not enough to say that a file is the same as days ago, but that nobody touched it a moment ago.
+    Not enough to say that a file is the same as days ago, but that nobody touched it a moment ago, nor a
+    symbolic link on the way to it.
     """
     try:
         found = path.stat()
+        links = [place.lstat() for place in (path, *path.parents) if place.is_symlink()]
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    led = digest(*(f"{link.st_ino} {link.st_ctime_ns}" for link in links)) if links else ""
+    return led, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def what_happened(found: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.strict_json import broken, parse_json
+from adverse.strict_json import MAX_DEPTH, MAX_DIGITS, TOO_DEEP, broken, parse_json, too_long
 
 SMALL_BYTES = 2**21
 """Up to here a file is parsed as a whole: loading the compiled scan would take longer."""
@@ -94,7 +94,9 @@ class JsonArrays:
         view = np.frombuffer(self._data, np.uint8)[skipped:]
         keys = np.zeros((json_scan.MAX_KEYS, 5), np.int64)
         marks = np.zeros((len(view) // (2 * json_scan.BLOCK) + json_scan.MAX_KEYS, 3), np.int64)
-        wrong, at, start, found, marked = json_scan.scan(view, _WORDS, self._nan, keys, marks)
+        wrong, at, start, found, marked = json_scan.scan(
+            view, _WORDS, self._nan, keys, marks, MAX_DEPTH, MAX_DIGITS
+        )
         if wrong != json_scan.WELL:
             self._refuse(int(wrong), int(at) + skipped, int(start) + skipped)
         if not found:
@@ -128,14 +130,11 @@ class JsonArrays:
         words = {
             scan.UNEXPECTED: (f"an unexpected {character} at {place}", "valid JSON"),
             scan.ENDS: (f"the end of the file, too early, at {place}", "valid JSON"),
-            scan.DEEP: ("objects nested too deeply", f"at most {scan.MAX_DEPTH} levels"),
+            scan.DEEP: TOO_DEEP,
             scan.SURROGATE: (f"half a character at {place}", "text that can be written down"),
             scan.CONTROL: (f"a control character at {place}", "valid JSON"),
             scan.ESCAPE: (f"an unknown escape at {place}", "valid JSON"),
-            scan.DIGITS: (
-                f"a number of more than {scan.MAX_DIGITS} digits at {place}",
-                "numbers of ordinary length",
-            ),
+            scan.DIGITS: too_long(place),
             scan.EXTRA: (f"something after the end of the data at {place}", "one value"),
             scan.KEYS: (f"more than {scan.MAX_KEYS} keys at {place}", "the keys of COCO"),
         }

@@ -14,9 +14,6 @@ from typing import Any
 import numba
 import numpy as np
 
-MAX_DEPTH = 500
-MAX_DIGITS = 4300
-"""Digits of a whole number, as Python has it."""
 MAX_KEYS = 1024
 """Keys of the outermost object."""
 FEW_KEYS = 24
@@ -122,7 +119,7 @@ def _string(data: Any, at: int) -> Any:  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, nogil=True)
-def _number(data: Any, at: int) -> Any:  # pragma: no cover - compiled
+def _number(data: Any, at: int, max_digits: int) -> Any:  # pragma: no cover - compiled
     """Return where a number ends, and what is wrong with it."""
     n = data.size
     i = at + 1 if data[at] == 45 else at
@@ -136,7 +133,7 @@ def _number(data: Any, at: int) -> Any:  # pragma: no cover - compiled
             i += 1
         if i == first:
             return i, UNEXPECTED
-        if i - first > MAX_DIGITS:
+        if i - first > max_digits:
             return at, DIGITS
     if i < n and data[i] == 46:
         i += 1
@@ -178,7 +175,9 @@ def _repeated(hashes: Any, places: Any, first: int, stop: int) -> int:  # pragma
 
 
 @numba.njit(cache=True, nogil=True)
-def scan(data: Any, words: Any, nan: bool, keys: Any, marks: Any) -> Any:  # pragma: no cover - compiled
+def scan(
+    data: Any, words: Any, nan: bool, keys: Any, marks: Any, max_depth: int, max_digits: int
+) -> Any:  # pragma: no cover - compiled
     """Return (what is wrong, where, where the object begins that it is in, number of keys, of marks).
 
     `words` are true, false, null, NaN and Infinity as bytes. `keys` (MAX_KEYS, 5) gets, for each key of the
@@ -187,9 +186,9 @@ def scan(data: Any, words: Any, nan: bool, keys: Any, marks: Any) -> Any:  # pra
     number of the element and where it begins, for every BLOCK-th element of such an array.
     """
     n = data.size
-    kinds = np.zeros(MAX_DEPTH + 2, np.int64)
-    starts = np.zeros(MAX_DEPTH + 2, np.int64)
-    bases = np.zeros(MAX_DEPTH + 2, np.int64)
+    kinds = np.zeros(max_depth + 2, np.int64)
+    starts = np.zeros(max_depth + 2, np.int64)
+    bases = np.zeros(max_depth + 2, np.int64)
     hashes = np.zeros(1024, np.uint64)
     places = np.zeros(1024, np.int64)
     held, depth, state = 0, 0, _VALUE
@@ -269,7 +268,7 @@ def scan(data: Any, words: Any, nan: bool, keys: Any, marks: Any) -> Any:  # pra
             elif depth == 1 and kinds[1] == _OBJECT:
                 keys[row, 2] = i
             if c == 123 or c == 91:
-                if depth == MAX_DEPTH:
+                if depth == max_depth:
                     return DEEP, i, 0, found, marked
                 depth += 1
                 kinds[depth] = _OBJECT if c == 123 else _ARRAY
@@ -288,7 +287,7 @@ def scan(data: Any, words: Any, nan: bool, keys: Any, marks: Any) -> Any:  # pra
             elif c == 45 and _word(data, i + 1, words[4]):
                 stop, wrong = (i + 9, WELL) if nan else (i, CONSTANT)
             elif c == 45 or 48 <= c <= 57:
-                stop, wrong = _number(data, i)
+                stop, wrong = _number(data, i, max_digits)
             elif _word(data, i, words[0]) or _word(data, i, words[2]):
                 stop, wrong = i + 4, WELL
             elif _word(data, i, words[1]):

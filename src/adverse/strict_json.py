@@ -1,7 +1,11 @@
-"""JSON as the standard has it: no duplicate keys, no NaN; errors name file, line and column."""
+"""JSON as the standard has it: no duplicate keys, no NaN; errors name file, line and column.
+
+The limits and their messages are those of small and of large files (`json_arrays`) alike.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -9,8 +13,17 @@ from typing import Any, NoReturn
 
 from adverse.errors import DataError
 
+MAX_DEPTH = 500
+"""Levels of objects and arrays."""
+MAX_DIGITS = 4300
+"""Digits of a number before its point; Python reads no more."""
+TOO_DEEP = ("objects nested too deeply", f"at most {MAX_DEPTH} levels")
+"""What was got and wanted."""
 _SURROGATE = re.compile(r"\\\\|\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<lone>\\u[dD][89a-fA-F]\w\w)")
 """Escapes that only together are a character: a backslash, a pair, or half a pair alone."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NO_BRACKET = re.compile(r"[^\[\]{}]+")
+_LONG_NUMBER = re.compile(rf'"(?:[^"\\]|\\.)*"|(?P<number>(?<![\d.eE+-])-?\d{{{MAX_DIGITS + 1},}})')
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 
 
@@ -28,10 +41,13 @@ def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -
     if half is not None:
         got = f"half a character, {half['lone']}, at {_position(text, half.start())}"
         raise broken(path, what, got, "text that can be written down")
+    long = next((match for match in _LONG_NUMBER.finditer(text) if match["number"]), None)
+    if long is not None:
+        raise broken(path, what, *too_long(_position(text, long.start("number"))))
     finished = _Objects()
     try:
         constant = None if allow_nan else _refuse
-        return json.loads(text, object_pairs_hook=finished.add, parse_constant=constant)
+        value = json.loads(text, object_pairs_hook=finished.add, parse_constant=constant)
     except json.JSONDecodeError as error:
         got = f"{error.msg} at line {error.lineno} column {error.colno}"
         raise broken(path, what, got, "valid JSON") from error
@@ -44,9 +60,21 @@ def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -
         got = f"{error.name} at {_position(text, _constant_start(text, error.name))}"
         raise broken(path, what, got, "finite numbers, or null where a value is unknown") from error
     except RecursionError as error:
-        raise broken(path, what, "objects nested too deeply", "plain data") from error
-    except ValueError as error:  # a whole number of thousands of digits
-        raise broken(path, what, " ".join(str(error).split()), "numbers of ordinary length") from error
+        raise broken(path, what, *TOO_DEEP) from error
+    if _depth(text) > MAX_DEPTH:
+        raise broken(path, what, *TOO_DEEP)
+    return value
+
+
+def too_long(place: str) -> tuple[str, str]:
+    """Return what was got and wanted where a number has too many digits."""
+    return f"a number of more than {MAX_DIGITS} digits at {place}", "numbers of ordinary length"
+
+
+def _depth(text: str) -> int:
+    """Return how deeply a JSON text is nested."""
+    brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
+    return max(itertools.accumulate(1 if c in "[{" else -1 for c in brackets), default=0)
 
 
 class _DuplicateKeyError(Exception):
@@ -105,7 +133,8 @@ def _constant_start(text: str, name: str) -> int:
 
 
 def _position(text: str, at: int) -> str:
-    return f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+    place = f"line {text.count(chr(10), 0, at) + 1} column {at - text.rfind(chr(10), 0, at)}"
+    return f"{place} (byte {len(text[:at].encode())})"
 
 
 def broken(path: Path, what: str, got: str, wanted: str) -> DataError:

@@ -12,9 +12,9 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 
 from adverse.content import digest
 from adverse.errors import PluginError
@@ -40,7 +40,7 @@ def load_python(path: Path) -> ModuleType:
         raise PluginError(
             "the plug-in file does not exist", where=str(path), fix="Check the path under plugins:."
         )
-    loader = _FromSource(name, str(path))
+    loader = SourceFileLoader(name, str(path))
     spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     if spec is None or path.suffix != ".py":
         raise PluginError("a plug-in must be a .py file", where=str(path))
@@ -69,9 +69,6 @@ def _beside(folder: Path) -> Iterator[None]:
             del sys.modules[name]
     before = set(sys.modules)
     sys.path.append(str(folder))
-    _FOLDERS.add(folder)
-    if _finder not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder)
     sys.path_importer_cache.pop(str(folder), None)
     try:
         yield
@@ -81,25 +78,6 @@ def _beside(folder: Path) -> Iterator[None]:
             file = Path(getattr(sys.modules[name], "__file__", None) or "")
             if not name.startswith(USERS_FILE) and _search_folder(name, file) == folder:
                 vars(sys.modules[name])[HOME] = folder
-
-
-class _FromSource(SourceFileLoader):
-    """Compiles a module anew: Python's own cache goes by size and second, so it may hold another version."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the code of the source as it is now."""
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
-
-
-def _finder(path: str) -> FileFinder:
-    """Return what finds modules in a folder of users' files and below; a path hook of `importlib`."""
-    if "site-packages" in path or not any(Path(path).is_relative_to(folder) for folder in _FOLDERS):
-        raise ImportError(path)
-    return FileFinder(path, (_FromSource, [".py"]), (ExtensionFileLoader, EXTENSION_SUFFIXES))
-
-
-_FOLDERS: set[Path] = set()
 
 
 def _search_folder(name: str, file: Path) -> Path | None:

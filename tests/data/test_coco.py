@@ -221,6 +221,19 @@ def test_a_bad_box_costs_one_frame(tmp_path: Path, bbox: Any, word: str) -> None
     assert [found[name].fault for name in ("sub/b", "写真")] == [None, None]
 
 
+@pytest.mark.parametrize("small", [2**21, -1])
+def test_numbers_past_all_bounds(tmp_path: Path, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an attribute left out, as a size refused; small and large files alike."""
+    monkeypatch.setattr("adverse.json_arrays.SMALL_BYTES", small)
+    content = document()
+    content["annotations"][0]["occluded"] = 10**400
+    assert frames(coco(written(tmp_path, content), annotations="truth.json"))["a"].fault is None
+    content["images"][0]["width"] = 10**400
+    (tmp_path / "truth.json").write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"images\[0\].width.*less than 2147483648"):
+        coco(tmp_path, annotations="truth.json")
+
+
 def test_an_infinite_box_costs_one_frame_but_nan_in_the_text_the_file(tmp_path: Path) -> None:
     written(tmp_path, document())
     path = tmp_path / "truth.json"

@@ -74,12 +74,17 @@ def verify(folder: Folder, no_inputs: NoInputs = False, key: PublicKey = None) -
 
 
 def _say_mixed(folder: Path) -> None:
-    """Warn where the results of a run come from different environments."""
+    """Warn where results come from different environments, or from SUTs that write what they read."""
+    from adverse.content import NOT_NOTICED
     from adverse.store.folder import existing_run
+    from adverse.study.basis import written_warnings
     from adverse.study.environment import mixture
 
-    for line in mixture(existing_run(folder).read_manifest().get("environments", {})):
+    manifest = existing_run(folder).read_manifest()
+    for line in mixture(manifest.get("environments", {})) + written_warnings(manifest.get("files_read", {})):
         say(f"warning: {line}", err=True)
+    if "suts" in manifest:
+        say(f"note: {NOT_NOTICED}", err=True)
 
 
 def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:

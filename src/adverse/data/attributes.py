@@ -5,6 +5,7 @@ Attributes are names and values in words, as slices show them. What is no plain 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,8 @@ def plain_attributes(values: Mapping[Any, Any]) -> dict[str, str]:
         if isinstance(value, bool):
             words[str(name)] = "yes" if value else "no"
         elif isinstance(value, int | float):
-            words[str(name)] = f"{value:g}"
+            with contextlib.suppress(OverflowError):  # a number that no float can be
+                words[str(name)] = f"{value:g}"
         elif isinstance(value, str) and 0 < len(value.strip()) <= MOST_LETTERS:
             words[str(name)] = value.strip()
     return words

@@ -28,11 +28,11 @@ Key = int | str
 BESIDE = ("occluded", "truncated", "visible", "visibility", "difficult", "attribute_name")
 """Attributes that many files hold as fields of their own."""
 _Id = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-_Pixels = Annotated[int, Field(gt=0)]
+_Pixels = Annotated[int, Field(gt=0, lt=2**31)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _ANYTHING: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[Any])
 Model = TypeVar("Model", bound=BaseModel)
-_Positive = Annotated[int, msgspec.Meta(gt=0)]
+_Positive = Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
 
 
 class CocoImage(BaseModel):

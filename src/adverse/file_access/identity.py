@@ -1,22 +1,46 @@
-"""Which files stand for a file that was opened: itself, the source of a compiled module, a distribution.
+"""What counts as an input, and which file stands for one that was opened: itself, or a distribution.
 
-Of an installed distribution the list of its files with their hashes stands for all of them, so that a model
-that imports a framework rests on one file and not on thousands.
+Everything counts that is not named here, with the reason. Of an installed distribution the list of its files
+with their hashes stands for its code, so that a model that imports a framework rests on one file and not on
+thousands; the data in its folder, maybe fetched later, stand for themselves.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from importlib.util import source_from_cache
 from pathlib import Path
 
 import adverse
+from adverse.content import VARIABLE
 
 OURS = f"{Path(adverse.__file__).parent}/"
-SYSTEM = ("/proc/", "/sys/", "/dev/", "/run/", "/etc/", "/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
-"""What belongs to the machine: results from another one are flagged, not repeated."""
-STANDARD_LIBRARY = re.compile(r"/lib(?:64)?/python3(?:\.\d+/|\d+\.zip)")
+NO_INPUT = re.compile(
+    r"""/proc/ | /sys/ | /dev/(?!shm/)                      # the kernel and devices: no content that stays
+    | (/usr)?/lib(32|64)?/(.*/)?[^/]+\.so(\.[\d.]+)?$       # libraries of the machine, and what says where
+    | /etc/ld\.so\.                                         #   they are: another one is flagged, not repeated
+    | /usr/(lib|share)/(locale|zoneinfo)/ | /usr/lib/[^/]+/gconv/ | /etc/(localtime|timezone|locale)
+    | /etc/(passwd|group|nsswitch\.conf|host|hosts|host\.conf|gai\.conf|resolv\.conf|services|protocols)$
+    | /etc/(ssl|pki|ca-certificates)/ | /run/(systemd|nscd|resolvconf)/      # names of users and machines
+    | (/etc|/usr/lib)/(os|lsb)-release$ | /etc/mime\.types$
+    """,
+    re.VERBOSE,
+)
+"""Files that say on which machine something runs, not what it does."""
+NO_INPUT_VARIABLE = re.compile(
+    r"""ADVERSE_\w+ | PATH | PYTHON(PATH|SAFEPATH|UNBUFFERED|FAULTHANDLER)     # what is found by them is seen
+    | VIRTUAL_ENV | CONDA_\w+ | LD_LIBRARY_PATH | DYLD_\w+
+    | (OMP|OPENBLAS|MKL|NUMEXPR|NUMBA)_NUM_THREADS | OPENCV_FOR_THREADS_NUM | VECLIB_MAXIMUM_THREADS   # ours
+    | HOME | USER | LOGNAME | HOSTNAME | SHELL | SHLVL | PWD | OLDPWD | _ | MAIL | TMPDIR | TMP | TEMP
+    | XDG_\w+ | (COLOR)?TERM | NO_COLOR | FORCE_COLOR | CLICOLOR | COLUMNS | LINES | LS_COLORS | LESS
+    | EDITOR | VISUAL | PAGER | HISTFILE | HISTSIZE | DISPLAY | WAYLAND_DISPLAY | XAUTHORITY | WINDOWID
+    | SSH_\w+ | DBUS_\w+ | GPG_\w+ | TMUX\w* | STY | VSCODE_\w+ | JOURNAL_STREAM | INVOCATION_ID
+    | CI | GITHUB_\w+ | GITLAB_\w+ | SLURM_\w+ | PYTEST_\w+ | COV_\w+ | COVERAGE_\w+
+    """,
+    re.VERBOSE,
+)
+"""Variables that say who works where, in which terminal or job; they differ from one session to the next."""
+STANDARD_LIBRARY = re.compile(r"(.*/lib(?:64)?/python3)(?:(\.\d+/)|\d+\.zip)")
 INSTALLED = re.compile(r"(.*?/(?:site|dist)-packages)/([^/]+)")
 METADATA = (".dist-info", ".egg-info", ".pth")
 """Endings of what is read to find distributions, not to run them."""
@@ -42,31 +66,43 @@ LIBRARIES = (
 
 
 def identity_of(path: str) -> tuple[str, ...]:
-    """Return the files whose content says what was opened; none for what is ours, Python's or the system's.
+    """Return the files whose content says what was opened; none for what is ours, Python's or the machine's.
 
     >>> identity_of("/home/me/__pycache__/model.cpython-311.pyc")
-    ('/home/me/model.py',)
-    >>> identity_of("/usr/local/lib/python3.11/json/decoder.py")
-    ()
+    ('/home/me/__pycache__/model.cpython-311.pyc',)
+    >>> identity_of("/proc/cpuinfo"), identity_of("/dev/shm/weights")
+    ((), ('/dev/shm/weights',))
+    >>> identity_of("$HOME"), identity_of("$SCALE")
+    ((), ('$SCALE',))
     """
+    if path.startswith(VARIABLE):
+        return () if NO_INPUT_VARIABLE.fullmatch(path[1:]) else (path,)
     installed = INSTALLED.match(path)
     if path.startswith(OURS) or (installed is not None and installed[2].endswith(METADATA)):
         return ()
     if installed is not None and installed[2] in _records(installed[1]):
-        return _records(installed[1])[installed[2]]
-    if installed is None and (path.startswith(SYSTEM) or STANDARD_LIBRARY.search(path)):
+        records = _records(installed[1])[installed[2]]
+        return records if not records or is_code(Path(path)) else (path,)
+    if installed is None and (NO_INPUT.match(path) or _is_standard_library(path)):
         return ()
-    if "/__pycache__/" not in path:
-        return (path,)
-    try:
-        return (source_from_cache(path),)
-    except ValueError:  # what else is kept there is made from the source too
-        return ()
+    made_from_source = "/__pycache__/" in path and not path.endswith(".pyc")  # which was opened as well
+    return () if made_from_source else (path,)
+
+
+@functools.cache
+def _standard_library(folder: str) -> bool:
+    return Path(folder, "os.py").is_file()
+
+
+def _is_standard_library(path: str) -> bool:
+    """Return whether a path is below the modules of a Python, not in a folder that is only called so."""
+    found = STANDARD_LIBRARY.match(path)
+    return found is not None and (found[2] is None or _standard_library(found[1] + found[2]))
 
 
 def is_code(path: Path) -> bool:
     """Return whether a file stands for something that a process imports, which it does only once."""
-    return path.suffix in (".py", ".so") or path.name == "RECORD"
+    return path.suffix in (".py", ".pyc", ".so") or ".so." in path.name or path.name == "RECORD"
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import adverse
-from adverse.content import Changed, ChangedError, content_hashes, user_cache, what_happened
+from adverse.content import WRITTEN, Changed, ChangedError, content_hashes, user_cache, what_happened
 from adverse.errors import StoreError
 from adverse.fuzz.bandit import Bandit
 from adverse.fuzz.folder import VERSION, CampaignFolder, FinishedUnit, other_version
@@ -71,6 +71,7 @@ def run_campaign(
             status, rounds = progress.tests(bases, tests, guided=guided)
             tests_made = len(rounds.tests)
             facts = {
+                "files_read": progress.basis.as_left(),
                 "pruned": bases.facts(),
                 "bases": list(bases.places),
                 "resources": progress.resources_key,
@@ -191,7 +192,7 @@ class _CampaignInProgress:
         if other:
             raise ChangedError(other)
         if self.basis.add(files):
-            self.manifest["files_read"] = self.basis.files_in_order()
+            self.manifest["files_read"] = self.basis.as_left()
             self.folder.write_manifest(self.manifest | {"status": "running"})
 
     def _advance(self, unit: FinishedUnit) -> None:
@@ -290,7 +291,11 @@ def _begin(folder: CampaignFolder, campaign: CampaignPlan, *, guided: bool) -> d
                 fix="Give another --out, or discard its results with --fresh.",
             )
         manifest["files_read"] = before.get("files_read", {})
-        read = {Path(path): sha for hashes in manifest["files_read"].values() for path, sha in hashes.items()}
+        read = {
+            Path(path): sha256.removeprefix(WRITTEN)
+            for hashes in manifest["files_read"].values()
+            for path, sha256 in hashes.items()
+        }
         now = content_hashes(read)
         changed = [f"{path} {what_happened(now[path])}" for path in read if now[path] != read[path]]
         if changed:

@@ -11,6 +11,7 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.thresholds import MARKED
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
+from adverse.content import NOT_NOTICED
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, choices, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
@@ -271,6 +272,7 @@ def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
             (f"SUT {sut.name}", f"fingerprint {sut.fingerprint[:16]}, {counts[sut.name]['planned']} images")
             for sut in run.suts
         ),
+        ("files of SUTs", NOT_NOTICED),
         ("machine", f"{made.cpu}, {made.system}, Python {made.python}"),
         ("libraries", ", ".join(f"{name} {version}" for name, version in made.libraries.items())),
         ("engine", f"{made.engine}, {made.workers} workers"),

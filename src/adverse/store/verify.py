@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adverse.content import content_hash
+from adverse.content import VARIABLE, WRITTEN, content_hash
 from adverse.errors import AdverseError, StoreError
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunJournal
@@ -95,6 +95,7 @@ def _verify(
     files = len(sealed) + len(detections) + len(outside) + names
     notes = [] if finished else [f"the run is not finished ({manifest['status']}): {UNFINISHED}"]
     notes += _others(folder)
+    notes += _variables(manifest) if inputs else []
     return Verification(files, tuple(problems), tuple(notes), tuple(tolerated), unfinished=not finished)
 
 
@@ -110,9 +111,28 @@ def _inputs(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[Path, str]:
     expected |= {Path(path): wanted for path, wanted in folder.read_inputs().items()}
     expected |= {Path(path): wanted for path, wanted in manifest.get("plugins", {}).items()}
     for hashes in manifest.get("files_read", {}).values():
-        expected |= {Path(path): wanted for path, wanted in hashes.items()}
+        expected |= {
+            Path(path): wanted.removeprefix(WRITTEN)
+            for path, wanted in hashes.items()
+            if not path.startswith(VARIABLE)
+        }
     files = [file for sut in manifest["suts"].values() for file in sut["files"].values()]
     return expected | {Path(file["path"]): file["sha256"] for file in files}
+
+
+def _variables(manifest: Mapping[str, Any]) -> list[str]:
+    """Say which variables of the environment are others here and now; the run is what it was all the same."""
+    others = sorted(
+        {
+            name
+            for hashes in manifest.get("files_read", {}).values()
+            for name, hashed in hashes.items()
+            if name.startswith(VARIABLE) and content_hash(Path(name)) != hashed
+        }
+    )
+    if not others:
+        return []
+    return [f"{', '.join(others)}: read by the run with another value than here, so a run here repeats work"]
 
 
 def broken_seals(

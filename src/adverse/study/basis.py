@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from adverse.content import content_hashes, what_happened
+from adverse.content import WRITTEN, content_hashes, what_happened
 from adverse.mutations.settings import BASELINE
 from adverse.store.journal import RunEntry, RunJournal
 from adverse.study.environment import environment_id
@@ -19,6 +19,8 @@ from adverse.study.job import UnitRecords
 
 MUTATIONS = "mutations"
 PLUGINS = "plug-ins"
+NAMED = 3
+"""Files that are named in one line."""
 Owners = Mapping[str, Mapping[str, str]]
 """The hash of each file by its path, by whose code has read it."""
 
@@ -48,12 +50,10 @@ class Basis:
         """Count the files of one more unit, and return whether there was a new one among them."""
         new = any(path not in self.files.get(owner, {}) for owner, some in files.items() for path in some)
         for owner, hashes in files.items():
-            self.files.setdefault(owner, {}).update(hashes)
+            known = self.files.setdefault(owner, {})
+            written = {path for path in hashes if known.get(path, "").startswith(WRITTEN)}
+            known.update({path: sha256 for path, sha256 in hashes.items() if path not in written})
         return new
-
-    def files_in_order(self) -> dict[str, dict[str, str]]:
-        """Return the files the same way however the work was cut or ordered."""
-        return {owner: dict(sorted(self.files[owner].items())) for owner in sorted(self.files)}
 
     def knows(self, records: UnitRecords) -> bool:
         """Return whether the environment of a unit is known, and make it so."""
@@ -63,24 +63,65 @@ class Basis:
         return known
 
     def other_files(self, files: Owners) -> dict[Path, str]:
-        """Return the files that units before this one have read with another content."""
+        """Return the files that units before this one have read with another content.
+
+        Not those that their readers write themselves: `written_warnings` speaks of them.
+        """
         return {
             Path(path): sha256
             for owner, hashes in files.items()
             for path, sha256 in hashes.items()
-            if self.files.get(owner, {}).get(path, sha256) != sha256
+            for before in [self.files.get(owner, {}).get(path, sha256)]
+            if sha256 != before and not before.startswith(WRITTEN) and not sha256.startswith(WRITTEN)
+        }
+
+    def as_left(self) -> dict[str, dict[str, str]]:
+        """Return the files in one order however the work was cut, those that were written as they are now."""
+        paths = {path for some in self.files.values() for path in some if some[path].startswith(WRITTEN)}
+        now = content_hashes(map(Path, paths))
+        return {
+            owner: {path: WRITTEN + now[Path(path)] if path in paths else some[path] for path in sorted(some)}
+            for owner, some in sorted(self.files.items())
         }
 
 
-def forget_changed(journal: RunJournal) -> list[str]:
-    """Drop the finished cells that rest on files which are not what they were; say which files, and whose."""
-    paths = {path for entry in journal.entries for hashes in entry.files.values() for path in hashes}
-    now = {str(path): sha256 for path, sha256 in content_hashes(map(Path, paths)).items()}
+def written_warnings(files: Owners) -> list[str]:
+    """Say which files are read and written by the same code, so that answers may depend on earlier ones."""
+    return [
+        f"{owner} reads and writes {', '.join(some[:NAMED])}{' and more' if len(some) > NAMED else ''}: its "
+        "results may depend on what was in there and on the order of the work"
+        for owner, hashes in files.items()
+        if (some := sorted(path for path, sha256 in hashes.items() if sha256.startswith(WRITTEN)))
+    ]
+
+
+def forget_changed(journal: RunJournal, left: Owners) -> list[str]:
+    """Drop the finished cells that rest on files which are not what they were; say which files, and whose.
+
+    Of files that their readers write themselves, one of the states that they were left in is what they were;
+    `left` has those of the end of the last run.
+    """
+    wanted: dict[tuple[str, str], set[str]] = {}
+    for files in (*(entry.files for entry in journal.entries), _written(left)):
+        for owner, hashes in files.items():
+            for path, sha256 in hashes.items():
+                wanted.setdefault((owner, path), set()).add(sha256)
+    now = {str(path): sha256 for path, sha256 in content_hashes({Path(path) for _, path in wanted}).items()}
+    writes = {place for place, found in wanted.items() if any(sha256.startswith(WRITTEN) for sha256 in found)}
+    others = {
+        place
+        for place in writes
+        if now[place[1]] not in {sha256.removeprefix(WRITTEN) for sha256 in wanted[place]}
+    }
     changed: dict[tuple[str, str], None] = {}
     entries: list[RunEntry] = []
     for entry in journal.entries:
         touched = {
-            owner: [path for path, sha256 in hashes.items() if now[path] != sha256]
+            owner: [
+                path
+                for path, sha256 in hashes.items()
+                if ((owner, path) in others if (owner, path) in writes else now[path] != sha256)
+            ]
             for owner, hashes in entry.files.items()
         }
         changed |= {(owner, path): None for owner, some in touched.items() for path in some}
@@ -88,6 +129,13 @@ def forget_changed(journal: RunJournal) -> list[str]:
     if changed:
         journal.replace([entry for entry in entries if entry.cells])
     return [f"{path}, read by {owner}, {what_happened(now[path])}" for owner, path in sorted(changed)]
+
+
+def _written(files: Owners) -> Owners:
+    return {
+        owner: {path: sha256 for path, sha256 in hashes.items() if sha256.startswith(WRITTEN)}
+        for owner, hashes in files.items()
+    }
 
 
 def environments_in_use(

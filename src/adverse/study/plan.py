@@ -52,6 +52,7 @@ class StudyPlan:
     units: tuple[WorkUnit, ...]
     done: Mapping[str, RunEntry]
     inputs: Mapping[Path, str]
+    annotations: Mapping[Path, str]
     blocked: tuple[AdverseError, ...]
     warnings: tuple[str, ...] = ()
     """What a reader of the results must know about the SUTs before they are run."""
@@ -97,8 +98,9 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     job = replace(job_of(file, dataset, settings, suts), locate=locate, code=_code(registry, settings, suts))
     recorded = _review_recordings(file, registry, job, dataset, whole)
     inputs = content_hashes(source.path for frame in frames_of(dataset) for source in sources_of(frame))
+    truth = content_hashes(dataset.annotations)
     blocked = [
-        *mismatches(inputs | content_hashes(dataset.annotations)),
+        *mismatches(inputs | truth),
         *unmet(file, dataset, settings, levels),
         *_missing_files(file, registry, job),
         *recorded.errors,
@@ -109,7 +111,7 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
     warnings = (*cuts, *recorded.warnings, *map(str, doubts))
-    return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, tuple(blocked), warnings)
+    return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
 
 
 def _code(
@@ -336,7 +338,7 @@ def _units(
                 if job.locate:
                     pixels += [deep, job.localizer, *job.targets]
                 if (job.locate and s == 0) or "depth_m" in setting.needs:  # depth of the true boxes is kept
-                    pixels += [_truth_digest(frame) for frame in frames]
+                    pixels += [digest(frame.truth.boxes.tobytes()) for frame in frames]
                 draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
@@ -373,10 +375,6 @@ def _chunks(logs: Iterable[Log], size: int) -> Iterator[tuple[Frame, ...]]:
             yield log.frames[start : start + size]
     if waiting:
         yield tuple(waiting)
-
-
-def _truth_digest(frame: Frame) -> str:
-    return digest(frame.truth.boxes.tobytes())
 
 
 def frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list[str]:

@@ -63,7 +63,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "format": study.data.format,
             "options": study.data.model_dump(exclude={"format"}, exclude_none=True),
             "fingerprint": digest(*(part for item in sorted(plan.inputs.items()) for part in map(str, item))),
-            "annotations": {str(path): file_sha256(path) for path in plan.dataset.annotations},
+            "annotations": {str(path): sha256 for path, sha256 in plan.annotations.items()},
             "categories": list(plan.dataset.categories),
             "frames": {split: plan.frames(split) for split in ("validation", "test")},
             "logs": len(plan.dataset.logs),

@@ -25,7 +25,13 @@ from adverse.store.run import (
     input_differences,
 )
 from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
-from adverse.study.basis import Basis, environments_in_use, forget_changed
+from adverse.study.basis import (
+    Basis,
+    Owners,
+    environments_in_use,
+    forget_changed,
+    written_warnings,
+)
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
@@ -104,11 +110,15 @@ def run_study(
             write_file(folder.cells, cells_table(plan, files))
             status = _status(len(units), finished, dropped, outages)
             environments = environments_in_use(journal, files, basis)
+            files_read = Basis.of(journal.entries, {}).as_left()
+            written = written_warnings(files_read)
+            for line in written:
+                watch.note(f"warning: {line}")
             facts = {
                 "status": status,
-                "warnings": [*plan.warnings, *mixture(environments)],
+                "warnings": [*plan.warnings, *mixture(environments), *written],
                 "environments": environments,
-                "files_read": Basis.of(journal.entries, {}).files_in_order(),
+                "files_read": files_read,
                 "changed": {str(path): sha256 for path, sha256 in sorted(changed.items())},
                 "outages": outages.facts(),
                 "finished": _now() if finished else ended_before,
@@ -133,6 +143,14 @@ def _ended(folder: RunFolder) -> str | None:
     with contextlib.suppress(StoreError):  # none there, or damaged: the run is told so elsewhere
         return folder.read_manifest().get("finished")
     return None
+
+
+def _files_read(folder: RunFolder) -> Owners:
+    """Return the files that code has read by itself, as they were at the end of an earlier run here."""
+    with contextlib.suppress(StoreError):
+        files: Owners = folder.read_manifest().get("files_read", {})
+        return files
+    return {}
 
 
 def _status(units: int, finished: int, dropped: int, outages: Outages) -> Status:
@@ -184,7 +202,7 @@ def plan_study(file: StudyFile, out: Path) -> StudyPlan:
     folder = RunFolder(out)
     journal = RunJournal(folder.journal)
     again = [f"detections/{name} was changed or lost" for name in _forget_lost(folder, journal)]
-    again += forget_changed(journal)
+    again += forget_changed(journal, _files_read(folder))
     plan = make_plan(file, journal.settled(mutation_timeout_s=file.study.mutation_timeout_s))
     if folder.manifest.exists():
         with contextlib.suppress(StoreError):
@@ -200,7 +218,7 @@ def _prepare(
         watch.note("the last line of the journal was never finished; its unit is run again")
     for name in _forget_lost(folder, journal):
         watch.note(f"detections/{name} was changed or lost; its part is run again")
-    for line in forget_changed(journal):
+    for line in forget_changed(journal, _files_read(folder)):
         watch.note(f"{line}; what rests on it is run again")
     limit_s = file.study.mutation_timeout_s
     plan = make_plan(file, journal.settled(mutation_timeout_s=limit_s, retry_faults=retry_faults))

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +28,8 @@ class Child:
     """A system under test that passes images to a program speaking the command protocol.
 
     The program is started when it is first needed. The images of one call go in one request, for which
-    it has `timeout_s`. Not for use by two threads at a time.
+    it has `timeout_s`. `env` gives its environment each time it is started. Not for use by two threads at a
+    time.
     """
 
     watches_itself = True
@@ -39,7 +40,7 @@ class Child:
         *,
         name: str,
         cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Callable[[], Mapping[str, str]] = our_environment,
         start_timeout_s: float = 60,
         timeout_s: float = 60,
         memory_limit_mb: int | None = None,
@@ -123,7 +124,7 @@ class Child:
     def _started(self) -> Running:
         if self._running is not None:
             return self._running
-        environment = tied(os.environ if self._env is None else self._env)
+        environment = tied(self._env())
         self._running = Running(
             self._spawn(environment), self._memory_limit_mb, self._share_mb, environment=environment
         )
@@ -222,7 +223,6 @@ def isolated(
     return Child(
         our_module("adverse.suts.serve", json.dumps(description)),
         name=name or adapter,
-        env=our_environment(),
         start_timeout_s=start_timeout_s,
         timeout_s=timeout_s,
         memory_limit_mb=memory_limit_mb,

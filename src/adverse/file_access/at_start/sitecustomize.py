@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 _here = os.path.dirname(os.path.abspath(__file__))
-_hook: "dict[str, Any]" = {"__name__": "adverse_file_access"}
+_hook: "dict[str, Any]" = {"__name__": "adverse_file_access", "__file__": _here}
 with open(os.path.join(os.path.dirname(_here), "hook.py")) as _file:
     exec(compile(_file.read(), _file.name, "exec"), _hook)  # noqa: S102 - our own file, without our package
 _hook["install"]()
