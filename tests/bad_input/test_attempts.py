@@ -56,6 +56,7 @@ class Witness:
             write(self.name, "cut")
             os.kill(os.getpid(), signal.SIGKILL)
         if self.way == "mends" and 2 in pictures and not (HERE / "go").exists():
+            write(self.name, "failed")
             raise RuntimeError("not yet")
         write(self.name, "answered")
         return [NOTHING for _ in images]
@@ -153,14 +154,24 @@ def test_a_mutation_that_takes_all_memory_costs_its_frame(
     said.expect(3, *ended, "Fix: mend the mutation hoards")
 
 
-def test_faults_are_asked_again_on_request_only(study: GoodStudy) -> None:
+def test_faults_are_asked_again_on_request_only_and_no_attempt_is_forgotten(study: GoodStudy) -> None:
+    """However often it is run, the gate sees every request: by the SUT's own log, over all runs."""
     study.study["suts"] = [witness("mends", "mends")]
     study.adverse().expect(PASS, "mends: failed on 2 of 16 images")
-    (study.folder / "go").touch()
+    before = own_counts(study, "mends")
     study.adverse().expect(PASS, "mends: failed on 2 of 16 images")
-    study.adverse("run", "--retry-faults").expect(PASS, "8 of 16 images were done before")
+    assert own_counts(study, "mends") == before
+    study.adverse("run", "--retry-faults").expect(PASS, "mends: failed on 2 of 16 images")
+    (study.folder / "go").touch()
+    said = study.adverse("run", "--retry-faults")
+    attempts, failed = own_counts(study, "mends")
+    said.expect(PASS, "8 of 16 images were done before", f"flaky: {failed} of {attempts} attempts failed")
     counts = study.summary()["counts"]["mends"]
-    assert (counts["fault"], counts["failed_attempts"]) == (0, 0)
+    assert (counts["fault"], counts["attempts"], counts["failed_attempts"]) == (0, attempts, failed)
+    rules = study.folder / "rules.yaml"
+    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.01}]}))
+    assert adverse_here("check", study.run, rules).code == 1
+    adverse_here("verify", study.run).expect(PASS)
 
 
 def test_a_plug_in_that_hangs_is_ended(tmp_path: Path) -> None:
