@@ -300,9 +300,12 @@ def test_a_page_of_an_older_state_says_so(signed: GoodStudy, run: Path) -> None:
     changed["suts"][0] |= {"mood": "interrupt", "at": 1}
     study.write_text(yaml.safe_dump(changed))
     page = run / "report.html"
-    adverse_here("run", study, "--out", run, "--workers", "0").expect(130)
+    stopped = adverse_here("run", study, "--out", run, "--workers", "0")
+    stopped.expect(130, "the signature of the run is now of an older state")
     assert b"This page is of an older state" in page.read_bytes()
     verified(run).expect(INCOMPLETE, "not finished", "older state")
     adverse_here("report", run).expect(INCOMPLETE, "not finished")
     adverse_here("run", signed.file, "--out", run, "--workers", "0").expect(PASS)
     assert b"This page is of an older state" not in page.read_bytes()
+    fresh = adverse_here("run", signed.file, "--out", run, "--workers", "0", "--fresh")
+    fresh.expect(PASS, "signature.dsse.json was deleted with the run that somebody had signed")

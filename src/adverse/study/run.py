@@ -25,6 +25,7 @@ from adverse.store.run import (
     differences,
     input_differences,
 )
+from adverse.store.seal_list import SIGNATURE
 from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
 from adverse.study.basis import Basis, environments_in_use, forget_changed
 from adverse.study.engines import Engine, Stop, Watcher
@@ -76,7 +77,10 @@ def run_study(
 ) -> StudyRun:
     """Run what is not done yet of a study, in its run folder; `retry_faults`: also what SUTs failed at."""
     folder = RunFolder(out)
+    signed = (out / SIGNATURE).exists()
     with folder.in_use(fresh=fresh, note=watch.note):
+        if signed and not (out / SIGNATURE).exists():
+            watch.note(f"{SIGNATURE} was deleted with the run that somebody had signed")
         ended_before = _ended(folder)
         plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
         units = plan.to_do
