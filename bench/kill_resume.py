@@ -25,6 +25,7 @@ import psutil
 from adverse.cli import main as adverse
 from adverse.content import file_sha256
 from adverse.store.journal import RunJournal
+from progress import Progress
 from small_study import results_hash, write_study
 
 HANG_S = 600.0
@@ -43,6 +44,8 @@ class Started:
             return
         code: object = 1
         try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
             handle = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(handle, 1)
             os.dup2(handle, 2)
@@ -116,9 +119,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="go on after so many kills; --kills is the last")
     chosen = parser.parse_args()
-    chance = random.Random(chosen.seed)
-    began = time.monotonic()
+    chance = random.Random(f"{chosen.seed}/{chosen.start}")
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -129,14 +132,15 @@ def main() -> None:
         wanted = results_hash(straight.out)
         out = folder / "killed"
         acknowledged: set[tuple[str, str]] = set()
-        while count["main"] + count["worker"] < chosen.kills or out.exists():
+        progress = Progress(chosen.kills, chosen.start)
+        while progress.going or out.exists():
             run = Started(study, out)
-            while not run.ended() and count["main"] + count["worker"] < chosen.kills:
+            while not run.ended() and progress.going:
                 run.wait_for_moment(chance)
-                if count["worker"] < count["main"]:
-                    count["worker"] += run.kill_worker(chance)
-                else:
-                    count["main"] += run.kill()
+                kind = "worker" if count["worker"] < count["main"] else "main"
+                killed = run.kill_worker(chance) if kind == "worker" else run.kill()
+                count[kind] += killed
+                progress.done(str(dict(count)), cases=int(killed))
             if not run.wait():
                 run.kill()
                 count["hangs"] += 1
@@ -152,13 +156,14 @@ def main() -> None:
                 count["equal"] += results_hash(out) == wanted
                 shutil.rmtree(out)
                 acknowledged = set()
-                print(f"{time.monotonic() - began:.0f} s: {dict(count)}", flush=True)
     print(f"seed {chosen.seed}; kills: {count['main']} of the main process, {count['worker']} of workers")
     print(f"acknowledged units lost: {count['lost']}")
     print(f"tracebacks: {count['tracebacks']}; hangs: {count['hangs']}; other exits: {count['other exits']}")
     print(f"finished runs equal to the straight run: {count['equal']} of {count['finished']}")
     wrong = count["lost"] + count["tracebacks"] + count["hangs"] + count["other exits"]
-    sys.exit(0 if wrong == 0 and count["equal"] == count["finished"] else 1)
+    wrong += count["finished"] - count["equal"]
+    progress.end(f"wrong: {wrong}")
+    sys.exit(1 if wrong or progress.stopped else 0)
 
 
 if __name__ == "__main__":
