@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--spawn", action="store_true", help="start workers as new interpreters: slower")
     chosen = parser.parse_args()
     if not chosen.spawn:
-        local.subprocess = SimpleNamespace(Popen=ForkedWorker, DEVNULL=subprocess.DEVNULL)
+        vars(local)["subprocess"] = SimpleNamespace(Popen=ForkedWorker, DEVNULL=subprocess.DEVNULL)
     chance = random.Random(f"{chosen.seed}/{chosen.start}")
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
