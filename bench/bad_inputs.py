@@ -35,6 +35,7 @@ from adverse.cli import main as adverse
 from bad_input.good_study import GoodStudy
 from bad_input.test_recorded import record
 from formats import write_cityscapes, write_kitti, write_kitti_tracking, write_nrec, write_voc, write_yolo
+from progress import Progress
 from spoiling import spoil
 
 HANG_S = 60.0
@@ -68,7 +69,7 @@ def _study(study: GoodStudy, name: str, files: Sequence[Path]) -> Good:
     study.write()
     below = tuple(str(path.relative_to(study.folder)) for path in files)
     run = ("run", "./study.yaml", "--out", "./new", "--workers", "0")
-    plan = ("plan", "./study.yaml", "--out", "./new")
+    plan = ("plan", "./study.yaml", "--out", "./new", "--no-estimate")  # an estimate runs what run does
     check = ("data", "check", "./study.yaml")
     return Good(name, study.folder, below, (run, plan, plan, check))
 
@@ -123,7 +124,7 @@ def _finished(home: Path) -> list[Good]:
         ("bench-table", "./run", "--partial"),
         ("export", "./run", "./coco"),
         ("run", "./study.yaml", "--out", "./run", "--workers", "0"),
-        ("plan", "./study.yaml", "--out", "./run"),
+        ("plan", "./study.yaml", "--out", "./run", "--no-estimate"),
         ("run", "./study.yaml", "--out", "./run", "--workers", "0", "--fresh"),
         rules,
     )
@@ -168,6 +169,8 @@ def fork_case(good: Good, at: Path, chance: random.Random) -> tuple[int, tuple[s
         return process, command, spoilt
     code: object = 99
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         os.chdir(at)
         with Path("said.txt").open("wb") as file:
             os.dup2(file.fileno(), 1)
@@ -215,10 +218,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="Go on with this case; --cases is the last.")
     parser.add_argument("--only", type=int, default=None, help="Run one case and show what it says.")
     chosen = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    began = time.monotonic()
     endings: Counter[str] = Counter()
     slowest = most_mb = 0.0
     failed = 0
@@ -227,13 +230,19 @@ def main() -> None:
         goods = good_folders(home / "good")
         _warm(goods, home)
         own_mb = psutil.Process().memory_info().rss / 2**20
-        for number in range(chosen.cases) if chosen.only is None else [chosen.only]:
+        if chosen.only is not None:
+            chosen.start, chosen.cases = chosen.only, chosen.only + 1
+        progress = Progress(chosen.cases, chosen.start)
+        while progress.going:
+            number = progress.number
             chance = random.Random(f"{chosen.seed}/{number}")
             good = chance.choice(goods)
             at = home / "case"
             start = time.monotonic()
             process, command, spoilt = fork_case(good, at, chance)
             code, peak_mb = wait_for(process)
+            if progress.stopped:
+                break  # what stopped us may have stopped the case too: it is done again
             slowest, most_mb = max(slowest, time.monotonic() - start), max(most_mb, peak_mb - own_mb)
             text = (at / "said.txt").read_text(errors="replace") if (at / "said.txt").exists() else ""
             wrong = complaint(code, text, peak_mb - own_mb)
@@ -242,12 +251,12 @@ def main() -> None:
                 failed += wrong is not None
                 print(f"case {number}: {wrong}; {good.name}; {' '.join(command)}; {spoilt}", flush=True)
                 print(text if chosen.only is not None else text[-600:], flush=True)
-            if number % 500 == 499:
-                print(f"{number + 1} cases, {time.monotonic() - began:.0f} s, {failed} failed", flush=True)
+            progress.done(f"{failed} failed")
     ways = ", ".join(f"{ending}: {count}" for ending, count in sorted(endings.items()))
-    print(f"seed {chosen.seed}; {endings.total()} cases in {time.monotonic() - began:.0f} s; {ways}")
-    print(f"slowest {slowest:.1f} s; most memory {most_mb:.0f} MB above the warm process; failed: {failed}")
-    sys.exit(1 if failed else 0)
+    print(f"seed {chosen.seed}; {endings.total()} cases; {ways}")
+    print(f"slowest {slowest:.1f} s; most memory {most_mb:.0f} MB above the warm process")
+    progress.end(f"failed: {failed}")
+    sys.exit(1 if failed or progress.stopped else 0)
 
 
 def _warm(goods: Sequence[Good], home: Path) -> None:

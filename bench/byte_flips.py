@@ -16,7 +16,6 @@ import random
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ import adverse.cli.app
 from adverse.cli import main as command
 from adverse.errors import AdverseError
 from adverse.pages.view.session import ExploredRun
+from progress import Progress
 from small_study import write_study
 
 RULES = {"rules": [{"measure": "faults", "at_most": 0}]}
@@ -102,13 +102,11 @@ def main() -> None:
     parser.add_argument("--flips", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--makers", type=float, default=0.05, help="share of flips that makers are run on")
-    parser.add_argument("--minutes", type=float, default=60, help="end after so long with what was done")
+    parser.add_argument("--start", type=int, default=0, help="go on with this flip; --flips is the last")
     chosen = parser.parse_args()
-    chance = random.Random(chosen.seed)
     vars(adverse.cli.app)["app"] = typer.main.get_command(adverse.cli.app.app)  # built once, not each time
     counts: Counter[str] = Counter()
     wrong: list[str] = []
-    began = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         home = Path(place)
         run = finished_run(home)
@@ -116,9 +114,10 @@ def main() -> None:
         sizes = {path: path.stat().st_size for path in sorted(run.rglob("*")) if path.is_file()}
         files = [path for path, size in sizes.items() if size]
         commands = readers(run)
-        for number in range(chosen.flips):
-            if time.monotonic() - began > 60 * chosen.minutes:
-                break
+        progress = Progress(chosen.flips, chosen.start)
+        while progress.going:
+            number = progress.number
+            chance = random.Random(f"{chosen.seed}/{number}")
             path = (
                 chance.choice(files)
                 if number % 2
@@ -148,16 +147,16 @@ def main() -> None:
                     shutil.copytree(home / "pristine", run)
                     path.write_bytes(flipped)
             path.write_bytes(before)
+            progress.done(f"{len(wrong)} wrong")
         code, text = said("verify", run, "--no-inputs", "--key", home / "key.pub")
-    print(f"seed {chosen.seed}, {len(files)} files, {sum(sizes.values())} bytes; ", end="")
-    print(f"{len(commands)} commands, {time.monotonic() - began:.0f} s")
+    print(f"seed {chosen.seed}, {len(files)} files, {sum(sizes.values())} bytes; {len(commands)} commands")
     for label, count in sorted(counts.items(), key=lambda item: (item[0].startswith("in "), item[0])):
         print(f"  {label}: {count}")
     print(f"put back, the run verifies: {'yes' if code == 0 else text}")
-    print(f"not found, accepted or internal error: {len(wrong)}")
     for line in wrong[:20]:
         print(f"  {line}")
-    sys.exit(bool(wrong or code))
+    progress.end(f"not found, accepted or internal error: {len(wrong)}")
+    sys.exit(bool(wrong or code or progress.stopped))
 
 
 def judge(

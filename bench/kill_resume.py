@@ -3,7 +3,8 @@
 Every second kill is of the main process, every other one of a worker: while the run starts, or a moment after
 it acknowledged some more units. After every kill each unit in the journal must still be there with its hash;
 a run must end by itself or by our kill alone, without a traceback and without hanging, and every finished run
-must equal a straight one to the byte. Runs are forked from this warm process; their workers start anew.
+must equal a straight one to the byte. Runs and workers are forked from this warm process; with --spawn
+workers start anew.
 """
 
 from __future__ import annotations
@@ -14,21 +15,49 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO
 
 import psutil
 
 from adverse.cli import main as adverse
 from adverse.content import file_sha256
 from adverse.store.journal import RunJournal
+from adverse.study.engines import local, worker_process
+from progress import Progress
 from small_study import results_hash, write_study
 
 HANG_S = 600.0
 """Nothing in a run of half a minute waits so long for its next unit, even on a busy machine."""
+
+
+class ForkedWorker:
+    """A worker as a fork of the warm run, in place of a new interpreter: its start is not what is tested."""
+
+    def __init__(self, command: list[str], *, stdout: IO[bytes], **_others: object) -> None:
+        self.pid = os.fork()
+        if self.pid:
+            return
+        os.setsid()
+        for number in (1, 2):
+            os.dup2(stdout.fileno(), number)
+        sys.argv = ["worker", *command[-4:]]
+        worker_process.main()
+
+    def kill(self) -> None:
+        """Kill it, unless it was waited for."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Return how it ended."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class Started:
@@ -43,6 +72,8 @@ class Started:
             return
         code: object = 1
         try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
             handle = os.open(self.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(handle, 1)
             os.dup2(handle, 2)
@@ -88,7 +119,9 @@ class Started:
         """Kill a worker, as soon as there is one; return whether there was."""
         while not self.ended():
             with contextlib.suppress(psutil.Error, ProcessLookupError):
-                if workers := psutil.Process(self.pid).children():
+                children = psutil.Process(self.pid).children()
+                workers = [child for child in children if "-S" not in child.cmdline()]  # not the guardian
+                if workers:
                     os.kill(chance.choice(workers).pid, signal.SIGKILL)
                     return True
             time.sleep(0.02)
@@ -112,13 +145,26 @@ def lost_units(out: Path, acknowledged: set[tuple[str, str]]) -> int:
     return lost
 
 
+def told(count: Counter[str], seed: int) -> int:
+    """Print what came of it; return how much of it is wrong."""
+    print(f"seed {seed}; kills: {count['main']} of the main process, {count['worker']} of workers")
+    print(f"acknowledged units lost: {count['lost']}")
+    print(f"tracebacks: {count['tracebacks']}; hangs: {count['hangs']}; other exits: {count['other exits']}")
+    print(f"finished runs equal to the straight run: {count['equal']} of {count['finished']}")
+    wrong = count["lost"] + count["tracebacks"] + count["hangs"] + count["other exits"]
+    return wrong + count["finished"] - count["equal"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0, help="go on after so many kills; --kills is the last")
+    parser.add_argument("--spawn", action="store_true", help="start workers as new interpreters: slower")
     chosen = parser.parse_args()
-    chance = random.Random(chosen.seed)
-    began = time.monotonic()
+    if not chosen.spawn:
+        vars(local)["subprocess"] = SimpleNamespace(Popen=ForkedWorker, DEVNULL=subprocess.DEVNULL)
+    chance = random.Random(f"{chosen.seed}/{chosen.start}")
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -129,20 +175,24 @@ def main() -> None:
         wanted = results_hash(straight.out)
         out = folder / "killed"
         acknowledged: set[tuple[str, str]] = set()
-        while count["main"] + count["worker"] < chosen.kills or out.exists():
+        progress = Progress(chosen.kills, chosen.start)
+        while progress.going or out.exists():
             run = Started(study, out)
-            while not run.ended() and count["main"] + count["worker"] < chosen.kills:
+            while not run.ended() and progress.going:
                 run.wait_for_moment(chance)
-                if count["worker"] < count["main"]:
-                    count["worker"] += run.kill_worker(chance)
-                else:
-                    count["main"] += run.kill()
+                kind = "worker" if count["worker"] < count["main"] else "main"
+                killed = run.kill_worker(chance) if kind == "worker" else run.kill()
+                count[kind] += killed
+                progress.done(str(dict(count)), cases=int(killed))
+            if progress.stopped:
+                run.kill()
+                break
             if not run.wait():
                 run.kill()
                 count["hangs"] += 1
             said = run.said.read_text(errors="replace")
             count["tracebacks"] += "Traceback" in said or "internal error" in said
-            if run.code not in (0, -signal.SIGKILL):
+            if run.code not in (0, -signal.SIGKILL) and not progress.stopped:
                 count["other exits"] += 1
                 print(f"exit {run.code}:\n{said}", flush=True)
             if (out / "journal").exists():
@@ -152,13 +202,9 @@ def main() -> None:
                 count["equal"] += results_hash(out) == wanted
                 shutil.rmtree(out)
                 acknowledged = set()
-                print(f"{time.monotonic() - began:.0f} s: {dict(count)}", flush=True)
-    print(f"seed {chosen.seed}; kills: {count['main']} of the main process, {count['worker']} of workers")
-    print(f"acknowledged units lost: {count['lost']}")
-    print(f"tracebacks: {count['tracebacks']}; hangs: {count['hangs']}; other exits: {count['other exits']}")
-    print(f"finished runs equal to the straight run: {count['equal']} of {count['finished']}")
-    wrong = count["lost"] + count["tracebacks"] + count["hangs"] + count["other exits"]
-    sys.exit(0 if wrong == 0 and count["equal"] == count["finished"] else 1)
+    wrong = told(count, chosen.seed)
+    progress.end(f"wrong: {wrong}")
+    sys.exit(1 if wrong or progress.stopped else 0)
 
 
 if __name__ == "__main__":

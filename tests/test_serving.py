@@ -275,3 +275,36 @@ def test_a_client_that_never_finishes_is_closed(monkeypatch: pytest.MonkeyPatch,
     ):
         while made.recv(4096):
             pass
+
+
+def _status(door: Door, request: str) -> tuple[str, str]:
+    """Send a request as it is, and return the status and the location or the end of the answer."""
+    with _connected(door, request.encode()) as made:
+        answer = b"".join(iter(lambda: made.recv(4096), b"")).decode()
+    head, _, body = answer.partition("\r\n\r\n")
+    return head.split(" ")[1], dict(re.findall(r"(?m)^(\S+): (.*?)\r?$", head)).get("location", body)
+
+
+@pytest.mark.fault(53)
+def test_a_whole_address_in_the_request_line_passes_the_same_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As clients write it that take us for a proxy; asked over a real socket."""
+    with _served(monkeypatch, patience_s=3600) as (door, _):
+        ours, evil, port = f"127.0.0.1:{door.port}", "elsewhere.example", door.port
+        cookie = f"Cookie: adverse_{port}={door.token}\r\n"
+
+        def asked(target: str, host: str = ours, more: str = cookie) -> tuple[str, str]:
+            lines = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"
+            return _status(door, lines)
+
+        assert asked(f"http://{ours}/") == asked(f"HTTP://{ours}") == asked("/") == ("200", "hello")
+        assert asked(f"http://{ours}/?a=1&token={door.token}", more="") == ("303", "/?a=1")
+        assert asked(f"http://{ours}/", more="")[0] == asked("/", more="")[0] == "403"
+        for target, host in (
+            (f"http://{evil}/", ours),
+            (f"http://{ours}/", evil),
+            (f"http://x@{ours}/", ours),
+        ):
+            assert asked(target, host)[0] == "421", (target, host)
+        for target in (f"https://{ours}/", "*", ours, "read", f"http://{ours}/%ff"):
+            assert asked(target)[0] == "400", target
+        assert asked(f"http://{ours}//{evil}/?token={door.token}", more="") == ("303", f"/{evil}/")

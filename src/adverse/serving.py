@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import json
+import re
 import secrets
 import socket
 import sys
@@ -43,6 +44,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+ABSOLUTE = re.compile(rb"(?i:http)://(?P<name>[^/]*)(?P<path>(/.*)?)", re.DOTALL)
 NOT_TEXT = "That is not UTF-8."
 AGAIN = "again"
 """Marks the address that a page asks for by itself, so that it does so once."""
@@ -138,16 +140,20 @@ class Guard:
         """Answer one request, or pass it on."""
         if scope["type"] != "http":
             return  # no page of ours opens anything else
+        scope, authority = _origin_form(scope)
         request = Request(scope)
-        answer = self._stop(request) if _is_text(scope) else _short_page(400, NOT_TEXT, request)
+        answer = self._stop(request, authority) if _is_text(scope) else _short_page(400, NOT_TEXT, request)
         if answer is None:
             with contextlib.suppress(Exception):  # answered and told by then; raised again for other servers
                 await _Bounded(self.app)(scope, receive, _with_policy(send))
         else:
             await answer(scope, receive, _with_policy(send))
 
-    def _stop(self, request: Request) -> Response | None:
-        if request.headers.get("host", "").lower() not in self.names:
+    def _stop(self, request: Request, authority: str | None) -> Response | None:
+        if not request.scope["path"].startswith("/"):
+            return _short_page(400, "That is not the address of a page.", request)
+        hosts = {request.headers.get("host", "").lower(), *([] if authority is None else [authority])}
+        if not hosts <= self.names:
             return _short_page(421, "This server does not go by that name.", request)
         given = request.query_params.get("token")
         if given is not None and _same(given, self.door.token):
@@ -162,6 +168,19 @@ class Guard:
         if origin is not None and origin.removeprefix("http://") not in self.names:
             return _short_page(403, "That request came from another site.", request)
         return None
+
+
+def _origin_form(scope: Scope) -> tuple[Scope, str | None]:
+    """Return a request for http://NAME/path as one for /path, and NAME, which must be ours as Host must.
+
+    Clients write the whole address to a proxy, and every server has to take it (RFC 9112, 3.2.2).
+    """
+    whole = ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
+    if whole is None:
+        return scope, None
+    path = whole["path"] or b"/"
+    text = unquote(path.decode("ascii", errors="replace"))
+    return {**scope, "raw_path": path, "path": text}, whole["name"].decode("latin-1").lower()
 
 
 def _is_text(scope: Scope) -> bool:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import numba
 import psutil
 import pytest
 
+from adverse.step_clock import GO, HOLD, Steps, late_step
 from adverse.study.engines import local
 
 from .cases import PASS
@@ -56,6 +63,7 @@ class Witness:
             write(self.name, "cut")
             os.kill(os.getpid(), signal.SIGKILL)
         if self.way == "mends" and 2 in pictures and not (HERE / "go").exists():
+            write(self.name, "failed")
             raise RuntimeError("not yet")
         write(self.name, "answered")
         return [NOTHING for _ in images]
@@ -153,17 +161,63 @@ def test_a_mutation_that_takes_all_memory_costs_its_frame(
     said.expect(3, *ended, "Fix: mend the mutation hoards")
 
 
-def test_faults_are_asked_again_on_request_only(study: GoodStudy) -> None:
+def test_faults_are_asked_again_on_request_only_and_no_attempt_is_forgotten(study: GoodStudy) -> None:
+    """However often it is run, the gate sees every request: by the SUT's own log, over all runs."""
     study.study["suts"] = [witness("mends", "mends")]
     study.adverse().expect(PASS, "mends: failed on 2 of 16 images")
-    (study.folder / "go").touch()
+    before = own_counts(study, "mends")
     study.adverse().expect(PASS, "mends: failed on 2 of 16 images")
-    study.adverse("run", "--retry-faults").expect(PASS, "8 of 16 images were done before")
+    assert own_counts(study, "mends") == before
+    study.adverse("run", "--retry-faults").expect(PASS, "mends: failed on 2 of 16 images")
+    (study.folder / "go").touch()
+    said = study.adverse("run", "--retry-faults")
+    attempts, failed = own_counts(study, "mends")
+    said.expect(PASS, "8 of 16 images were done before", f"flaky: {failed} of {attempts} attempts failed")
     counts = study.summary()["counts"]["mends"]
-    assert (counts["fault"], counts["failed_attempts"]) == (0, 0)
+    assert (counts["fault"], counts["attempts"], counts["failed_attempts"]) == (0, attempts, failed)
+    rules = study.folder / "rules.yaml"
+    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.01}]}))
+    assert adverse_here("check", study.run, rules).code == 1
+    adverse_here("verify", study.run).expect(PASS)
 
 
-def test_a_plug_in_that_hangs_is_ended(tmp_path: Path) -> None:
+HANGS = {
+    "loading": "import time\nwhile True:\n    print('still here', flush=True)\n    time.sleep(0.1)\n",
+    "checking": "import time\nfrom adverse import mutation\n\n@mutation\ndef naps(image):\n"
+    "    '''Nap.'''\n    time.sleep(1000)\n",
+}
+
+
+@pytest.mark.parametrize("when", HANGS)
+def test_a_plug_in_that_hangs_is_ended(tmp_path: Path, when: str) -> None:
+    """Also one that prints all the time."""
     file = tmp_path / "hangs.py"
-    file.write_text("import time\ntime.sleep(1000)\n")
-    adverse_here("check-plugin", file, "--timeout-s", "2").expect(2, "did not finish in time", "--timeout-s")
+    file.write_text(HANGS[when])
+    words = {"loading": "loading the file", "checking": "the checks of mutation naps"}[when]
+    said = adverse_here("check-plugin", file, "--timeout-s", "0.5")
+    said.expect(2, "did not finish in time", f"no end of {words} after 0.5 s", "--timeout-s")
+
+
+def test_start_up_and_compiling_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands until a first step is named, and while numba compiles, however long that takes."""
+    heard, told = os.pipe()
+    ended = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], text=True)
+
+    def work() -> None:
+        time.sleep(0.3)
+        os.write(told, b"a step\n" + HOLD + b"\n")
+        time.sleep(0.5)
+        os.close(told)
+
+    with ended, open(heard, "rb", buffering=0) as pipe:  # noqa: PTH123
+        thread = threading.Thread(target=work)
+        thread.start()
+        assert late_step(pipe, ended, 0.2) is None
+        thread.join()
+        ended.kill()
+    steps = Steps(os.open(os.devnull, os.O_WRONLY))
+    told_lines: list[bytes] = []
+    monkeypatch.setattr(steps, "_tell", told_lines.append)
+    steps.hold_while_compiling()
+    numba.njit(lambda number: number + 1)(1)
+    assert told_lines == [HOLD, GO]

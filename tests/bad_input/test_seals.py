@@ -56,7 +56,8 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> GoodStudy:
     adverse_here("check", study.run, study.folder / "rules.yaml", "--save", "--trust").expect(PASS)
     adverse_here("report", study.run, "--trust").expect(PASS)
     adverse_here("seal", study.run, "--new-key", study.folder / "key", "--trust").expect(PASS)
-    adverse_here("verify", study.run, "--key", study.folder / "key.pub").expect(PASS, "signed with key")
+    verify = ("verify", study.run, "--trust", "--key", study.folder / "key.pub")
+    adverse_here(*verify).expect(PASS, "signed with key")
     return study
 
 
@@ -67,7 +68,7 @@ def run(signed: GoodStudy, tmp_path: Path) -> Path:
 
 
 def verified(run: Path, *options: str | Path) -> Said:
-    return adverse_here("verify", run, "--no-inputs", *options)
+    return adverse_here("verify", run, "--no-inputs", "--trust", *options)
 
 
 def refused(run: Path, *named: str) -> None:
@@ -216,6 +217,10 @@ def test_a_forged_verdict_never_passes(signed: GoodStudy, run: Path) -> None:
 def test_without_its_plug_in_a_rule_does_not_pass_and_the_others_are_computed(
     signed: GoodStudy, run: Path
 ) -> None:
+    needs = "INCONCLUSIVE: 1 saved verdict of 4 could not be computed again"
+    said = adverse_here("verify", run)
+    assert (said.code, needs in said.text, "--trust" in said.text) == (INCOMPLETE, True, True)
+    adverse_here("seal", run, "--key", signed.folder / "key").expect(CANNOT_RUN, "--trust")
     rules = signed.folder / "rules.yaml"
     said = adverse_here("check", run, rules)
     assert said.code == INCOMPLETE
@@ -229,7 +234,12 @@ def test_without_its_plug_in_a_rule_does_not_pass_and_the_others_are_computed(
     assert {one["outcome"] for one in verdicts} == {"PASS"}
     image = [one | ({"measured": 0.99} if "image" in one["name"] else {}) for one in verdicts]
     path = forge(run, "verdicts/rules.json", json.dumps(image))
-    adverse_here("report", run).expect(CANNOT_RUN, str(path), "not what the run gives")
+    for command in ("report", "verify"):
+        adverse_here(command, run).expect(CANNOT_RUN, str(path), "not what the run gives")
+    tall = [one | ({"measured": 0.99} if "tall" in one["name"] else {}) for one in verdicts]
+    forge(run, "verdicts/rules.json", json.dumps(tall))
+    assert adverse_here("verify", run).code == INCOMPLETE
+    verified(run).expect(CANNOT_RUN, str(path), "not what the run gives")
 
 
 def test_an_export_is_sealed_and_names_the_state_of_its_run(run: Path, tmp_path: Path) -> None:
@@ -255,8 +265,33 @@ def test_what_makes_a_signature_stale_is_told(signed: GoodStudy, run: Path) -> N
     adverse_here("check", run, rules, "--save").expect(PASS, "signature of the run is now of an older state")
     verified(run).expect(PASS, "older state", "verdicts/rules.json changed")
     verified(run, "--key", public).expect(CANNOT_RUN, "older state", "verdicts/rules.json changed")
-    adverse_here("seal", run, "--key", signed.folder / "key").expect(PASS)
+    seal = ("seal", run, "--trust", "--key", signed.folder / "key")
+    adverse_here(*seal).expect(CANNOT_RUN, "report", "not what the run gives")  # it shows the rules of before
+    adverse_here("report", run, "--trust").expect(PASS)
+    adverse_here(*seal).expect(PASS)
     verified(run, "--key", public).expect(PASS)
+
+
+FORGERIES = {
+    "results/summary.json": ('"area": 1.0', '"area": 0.5'),
+    "report.html": ("probe", "perfect"),
+    "report_tables/ADR.csv": ("probe", "perfect"),
+    "results/adr.csv": ("probe", "perfect"),
+}
+
+
+@pytest.mark.fault(58)
+@pytest.mark.parametrize("name", FORGERIES)
+def test_what_the_run_does_not_give_is_not_signed(signed: GoodStudy, run: Path, name: str) -> None:
+    """Even where its seal was rewritten to fit: results and report are computed again first."""
+    before, after = FORGERIES[name]
+    text = (run / name).read_text()
+    assert before in text
+    path = forge(run, name, text.replace(before, after, 1))
+    seal = ("seal", run, "--trust", "--replace", "--key", signed.folder / "key")
+    adverse_here(*seal).expect(CANNOT_RUN, str(path), "not what the run gives", "Have it made again: adverse")
+    adverse_here("analyze", run, "--trust").expect(PASS)
+    adverse_here(*seal).expect(PASS)
 
 
 def test_a_page_of_an_older_state_says_so(signed: GoodStudy, run: Path) -> None:
@@ -265,9 +300,12 @@ def test_a_page_of_an_older_state_says_so(signed: GoodStudy, run: Path) -> None:
     changed["suts"][0] |= {"mood": "interrupt", "at": 1}
     study.write_text(yaml.safe_dump(changed))
     page = run / "report.html"
-    adverse_here("run", study, "--out", run, "--workers", "0").expect(130)
+    stopped = adverse_here("run", study, "--out", run, "--workers", "0")
+    stopped.expect(130, "the signature of the run is now of an older state")
     assert b"This page is of an older state" in page.read_bytes()
     verified(run).expect(INCOMPLETE, "not finished", "older state")
     adverse_here("report", run).expect(INCOMPLETE, "not finished")
     adverse_here("run", signed.file, "--out", run, "--workers", "0").expect(PASS)
     assert b"This page is of an older state" not in page.read_bytes()
+    fresh = adverse_here("run", signed.file, "--out", run, "--workers", "0", "--fresh")
+    fresh.expect(PASS, "signature.dsse.json was deleted with the run that somebody had signed")

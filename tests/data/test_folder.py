@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,25 @@ def test_another_truth_file_can_be_named_and_must_exist(row: Path) -> None:
     assert list(frames(folder(row, truth="only9.json"))) == ["row3/9"]
     with pytest.raises(DataError, match=r"annotation file is missing.*no\.json"):
         folder(row, truth="no.json")
+
+
+def test_misplaced_truth_is_told_with_the_layout(row: Path) -> None:
+    """In images/ it would not be read; beside images/, it may name images where format coco has them."""
+    truth = json.loads((row / "truth.json").read_text())
+    flat = row.parent / "flat"
+    (flat / "images").mkdir(parents=True)
+    name = Path(truth["images"][0]["file_name"]).name
+    shutil.copy(row / truth["images"][0]["file_name"], flat / "images" / name)
+    truth |= {"images": [truth["images"][0] | {"file_name": name}], "annotations": []}
+    cases = {"images/truth.json": "no truth.json there", "truth.json": f"images/{name}"}
+    for place, words in cases.items():
+        (flat / place).write_text(json.dumps(truth))
+        with pytest.raises(DataError, match=re.escape(words)) as refusal:
+            folder(flat)
+        assert "ROOT/LOG/images/" in str(refusal.value)
+    truth["images"][0]["file_name"] = f"images/{name}"
+    (flat / "truth.json").write_text(json.dumps(truth))
+    assert [len(log.frames) for log in folder(flat).logs] == [1]
 
 
 @pytest.mark.parametrize("position", [[1, 2], [1, 2, "3"], "here", [1, 2, 10**400]])

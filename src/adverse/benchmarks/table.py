@@ -353,12 +353,15 @@ def as_csv(table: BenchTable) -> str:
 
 def save(table: BenchTable, store: Store) -> list[Path]:
     """Write the table into the results of its run, and seal it."""
-    return store.write(
-        {
-            f"results/{BENCHMARK}.json": (json.dumps(as_data(table), indent=1) + "\n").encode(),
-            f"results/{BENCHMARK}.csv": as_csv(table).encode(),
-        }
-    )
+    return store.write(files_of(table))
+
+
+def files_of(table: BenchTable) -> dict[str, bytes]:
+    """Return the files that a run keeps of its table, by path below the run folder."""
+    return {
+        f"results/{BENCHMARK}.json": (json.dumps(as_data(table), indent=1) + "\n").encode(),
+        f"results/{BENCHMARK}.csv": as_csv(table).encode(),
+    }
 
 
 def _numbers(robustness: Robustness, *, cells: bool = True) -> dict[str, Any]:

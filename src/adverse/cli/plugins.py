@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from adverse.cli.console import say, show_error
 from adverse.cli.options import Json
 from adverse.errors import EXIT_GATE_FAILED, AdverseError, StudyError, suggestion
+
+if TYPE_CHECKING:
+    from adverse.step_clock import Steps
 
 WIDTH = 80
 """Characters of a line of a list."""
@@ -122,7 +125,12 @@ File = Annotated[
 
 
 TimeLimit = Annotated[
-    float, typer.Option("--timeout-s", min=0.1, help="Longest time for loading the file, and for each check.")
+    float,
+    typer.Option(
+        "--timeout-s",
+        min=0.1,
+        help="Longest time to load the file, and to check each plug-in in it; compiling does not count.",
+    ),
 ]
 
 
@@ -136,68 +144,67 @@ def check_plugin(file: File, timeout_s: TimeLimit = 120) -> None:
     Example:
         adverse check-plugin rain_on_lens.py
     """
+    import os
     import subprocess
     import threading
 
     from adverse.errors import PluginError
     from adverse.processes import end_tied, our_environment, our_module, tied
+    from adverse.step_clock import late_step
 
     environment = tied(our_environment())
-    command = our_module("adverse.cli.plugins", str(file))
-    late: list[str] = []
-    last = "loading the file"
-
-    def end() -> None:
-        late.append(last)
-        end_tied(environment)
-        process.kill()
-
+    heard, told = os.pipe()
     with subprocess.Popen(  # noqa: S603
-        command,
+        our_module("adverse.cli.plugins", str(file), str(told)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        pass_fds=[told],
         env=environment,
         text=True,
         errors="replace",
     ) as process:
-        errors = threading.Thread(target=_echo_errors, args=(process.stderr,))
-        errors.start()
-        while True:
-            timer = threading.Timer(timeout_s, end)
-            timer.start()
-            line = process.stdout.readline() if process.stdout is not None else ""
-            timer.cancel()
-            if not line:
-                break
-            typer.echo(line.rstrip("\n"))
-            last = f"what follows {line.strip()!r}"
+        os.close(told)
+        echoes = [
+            threading.Thread(target=_echo, args=(process.stdout, False)),
+            threading.Thread(target=_echo, args=(process.stderr, True)),
+        ]
+        for echo in echoes:
+            echo.start()
+        with open(heard, "rb", buffering=0) as steps:  # noqa: PTH123 - a descriptor, not a path
+            late = late_step(steps, process, timeout_s)
+        if late is not None:
+            process.kill()
         process.wait()
         end_tied(environment)
-        errors.join()
-    if late:
+        for echo in echoes:
+            echo.join()
+    if late is not None:
         raise PluginError(
             "the plug-in did not finish in time",
             where=str(file),
-            got=f"no end of {late[0]} after {timeout_s:g} s",
+            got=f"no end of {late} after {timeout_s:g} s",
             fix="Mend what hangs, or raise --timeout-s if it is only slow.",
         )
     if process.returncode:
         raise typer.Exit(process.returncode)
 
 
-def _echo_errors(lines: IO[str]) -> None:
+def _echo(lines: IO[str], err: bool) -> None:  # noqa: FBT001 - an argument of a thread
     for line in lines:
-        typer.echo(line.rstrip("\n"), err=True)
+        typer.echo(line.rstrip("\n"), err=err)
 
 
 def main() -> None:
     """Check the plug-in file that the first argument names, as `check_plugin` starts it."""
     from adverse.processes import die_with_parent
+    from adverse.step_clock import Steps
 
     die_with_parent()
+    steps = Steps(int(sys.argv[2]))
+    steps.hold_while_compiling()
     try:
-        _check_plugin(Path(sys.argv[1]))
+        _check_plugin(Path(sys.argv[1]), steps)
     except AdverseError as error:
         show_error(error)
         sys.exit(error.exit_code)
@@ -205,16 +212,20 @@ def main() -> None:
         sys.exit(end.exit_code)
 
 
-def _check_plugin(file: Path) -> None:
+def _check_plugin(file: Path, steps: Steps) -> None:
     """Check the plug-ins of a file, printing what was found out."""
     from adverse import plugins
     from adverse.levels import contract as levels
     from adverse.mutations import contract as mutations
 
+    installed = plugins.load()  # as our own imports, no part of what is timed
+    steps.begin("loading the file")
     checks = {"mutation": mutations.check, "level": levels.check_level, "metric": levels.check_metric}
     failed = 0
     shown: set[str] = set()
-    for plugin in plugins.marked(plugins.load_file(file)):
+    loaded = list(plugins.marked(plugins.load_file(file)))
+    for plugin in loaded:
+        steps.begin(f"the checks of {plugin.kind} {plugin.name}")
         typer.echo(f"{plugin.kind} {plugin.name}: options {', '.join(plugin.option_names()) or 'none'}")
         if plugin.kind not in checks:
             typer.echo("  loads; it was not run: adverse plan tries it with a study's options")
@@ -226,6 +237,7 @@ def _check_plugin(file: Path) -> None:
                 if str(finding.error) not in shown:
                     show_error(finding.error)
                 shown.add(str(finding.error))
-    plugins.load([file])  # names must not collide with those there are
+    steps.hold()
+    plugins.Registry((*installed.given, *loaded), (file,), built_in=True)  # names must not collide
     if failed:
         raise typer.Exit(EXIT_GATE_FAILED)

@@ -200,8 +200,10 @@ def run_and_show(
         show_error(ran.problem)
     if ran is None or ran.status == "interrupted":
         watch.note(f"stopped; finished work is kept in {out}. Run the same command to resume.")
+        say_stale(out)
         return EXIT_INTERRUPTED
     if ran.status == "incomplete":
+        say_stale(out)
         return EXIT_INCOMPLETE
     from adverse.report.pictures import Looker
     from adverse.store.read import finished

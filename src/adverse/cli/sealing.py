@@ -34,10 +34,16 @@ NewKey = Annotated[
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the signature of another key.")]
 
 
-def verify(folder: Folder, no_inputs: NoInputs = False, key: PublicKey = None) -> None:  # noqa: FBT002
+def verify(
+    folder: Folder,
+    no_inputs: NoInputs = False,  # noqa: FBT002
+    key: PublicKey = None,
+    trust: Trust = False,  # noqa: FBT002
+) -> None:
     """Recompute every hash of a run and name changed files.
 
-    The data files are checked too, unless --no-inputs is given, and saved verdicts are computed again.
+    The data files are checked too, unless --no-inputs is given, and saved verdicts are computed again; those
+    on levels of the study's plug-ins only with --trust.
 
     \b
     Examples:
@@ -46,19 +52,19 @@ def verify(folder: Folder, no_inputs: NoInputs = False, key: PublicKey = None) -
 
     A seal reveals a change, not a forgery: whoever edits a file can rewrite its hash. With --key the run must
     also be signed, as it is now, by the holder of the private key (adverse seal).
-    Exit codes: 0 all is as it was written, 2 something is not, 3 the run is not finished.
+    Exit codes: 0 all is as it was written, 2 something is not, 3 the run is not finished, or a verdict could
+    not be computed again.
     """
-    public = None
-    if key is not None:
-        from adverse.store.keys import read_public_key
-
-        public = read_public_key(key)
+    public = _public(key)
     checked, is_run = _checked(folder, inputs=not no_inputs)
     if is_run:
         _say_mixed(folder)
-    problems = list(checked.problems)
+    problems, withheld = list(checked.problems), ""
     if is_run and not problems and not checked.unfinished:
-        problems += _verdicts(folder)
+        try:
+            withheld = _withheld_verdicts(folder, trust=trust)
+        except AdverseError as error:
+            problems.append(error)
     for note in checked.notes:
         say(f"note: {note}", err=True)
     if public is not None and not problems:
@@ -70,7 +76,17 @@ def verify(folder: Folder, no_inputs: NoInputs = False, key: PublicKey = None) -
     say(f"{checked.files} files match their recorded hashes")
     if public is None and is_run:
         _say_whose(folder)
-    raise typer.Exit(EXIT_INCOMPLETE if checked.unfinished else 0)
+    if withheld:
+        say(withheld)
+    raise typer.Exit(EXIT_INCOMPLETE if checked.unfinished or withheld else 0)
+
+
+def _public(key: Path | None) -> Ed25519PublicKey | None:
+    if key is None:
+        return None
+    from adverse.store.keys import read_public_key
+
+    return read_public_key(key)
 
 
 def _say_mixed(folder: Path) -> None:
@@ -103,16 +119,19 @@ def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:
     return check(existing_run(folder), inputs=inputs), True
 
 
-def _verdicts(folder: Path) -> list[AdverseError]:
-    """Compute the saved verdicts of a run again, and return what is wrong with them."""
-    from adverse.requirements.gate import saved_verdicts
+def _withheld_verdicts(folder: Path, *, trust: bool) -> str:
+    """Compute the saved verdicts of a run again, or raise; say how many could not be, for want of trust."""
+    from adverse.requirements.gate import WITHHELD, saved_verdicts
     from adverse.store.read import finished
+    from adverse.text import counted
 
-    try:
-        saved_verdicts(finished(folder))
-    except AdverseError as error:
-        return [error]
-    return []
+    again = saved_verdicts(finished(folder), registry=trusted_plugins(folder) if trust else None)
+    verdicts = [verdict for some in again.values() for verdict in some]
+    withheld = [verdict for verdict in verdicts if WITHHELD in verdict.reason]
+    if not withheld:
+        return ""
+    number = counted(len(withheld), "saved verdict")
+    return f"INCONCLUSIVE: {number} of {len(verdicts)} could not be computed again: {WITHHELD}"
 
 
 def _signature(folder: Path, public: Ed25519PublicKey, *, is_run: bool) -> list[AdverseError]:
@@ -159,8 +178,8 @@ def seal(
         adverse seal runs/orchard --key team
         adverse verify runs/orchard --key team.pub
 
-    The signature of another key is not replaced without --replace. Verdicts are computed again before they
-    are signed.
+    Results, report and verdicts are computed again from the detections first, and only signed if they are the
+    same to the byte. The signature of another key is not replaced without --replace.
     """
     if (key is None) == (new_key is None) or (folder is None and new_key is None):
         raise StudyError(
@@ -178,6 +197,7 @@ def seal(
     if folder is None or key is None:
         return
     private = read_private_key(key)
+    from adverse.report.recompute import refuse_other_results
     from adverse.requirements.gate import saved_verdicts
     from adverse.store.read import finished
     from adverse.store.seal_list import SIGNATURE
@@ -194,6 +214,7 @@ def seal(
             fix="Give --replace if that signature is no longer wanted.",
         )
     verdicts = saved_verdicts(store, registry=trusted_plugins(folder) if trust else None)
+    refuse_other_results(store, trust=trust)
     say(f"signed with key {sign_run(store, private, verdicts)}: {folder / SIGNATURE}")
 
 

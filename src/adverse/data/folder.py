@@ -202,9 +202,13 @@ def _read_truth(
 ) -> _Known | None:
     path = root / (truth or TRUTH_FILE)
     if truth is None and not path.exists():
+        for pattern in (f"*/{TRUTH_FILE}", f"*/*/{TRUTH_FILE}"):
+            for elsewhere in sorted(root.glob(pattern)):
+                raise _misplaced_truth(root, elsewhere)
         notes["no truth file"] += 1
         return None
     coco = read_coco(path)
+    _check_places(root, path, [image.file_name for image in coco.images[:1]])
     images: dict[Path, ImageEntry] = {}
     for at, image in enumerate(coco.images):
         full = inside(root, image.file_name, where=f"{path}, field images[{at}].file_name")
@@ -219,6 +223,36 @@ def _read_truth(
     categories = category_names([coco])
     truths = truth_by_image(coco, list(images.values()), categories, size_of, notes)
     return _Known(path, categories, images, truths)
+
+
+LAYOUT = (
+    f"ROOT/{TRUTH_FILE}, with file_name relative to ROOT, and the images in ROOT/LOG/ or ROOT/LOG/images/"
+)
+
+
+def _misplaced_truth(root: Path, found: Path) -> DataError:
+    return DataError(
+        f"{TRUTH_FILE} is not where it is looked for",
+        where=str(root),
+        got=f"no {TRUTH_FILE} there, but {found.relative_to(root)}",
+        wanted=LAYOUT,
+        fix=f"Move it, or name it in the study (data: truth: {found.relative_to(root)}); one file holds all.",
+    )
+
+
+def _check_places(root: Path, path: Path, names: list[str]) -> None:
+    """Raise where the images that a truth file names lie in images/ instead, as format coco has them."""
+    for name in names:
+        there, here = root / "images" / name, root / name
+        if not Path(name).is_absolute() and not here.exists() and there.is_file():
+            raise DataError(
+                "the truth file names images where they are not",
+                where=str(path),
+                got=f"{name}, and the image is images/{name}",
+                wanted=LAYOUT,
+                fix=f"Write images/{name} in file_name and so on, or use format: coco with annotations: "
+                f"{path.relative_to(root)}, which looks in images/ too.",
+            )
 
 
 def _base(root: Path, kind: Split, name: str | None) -> Path:

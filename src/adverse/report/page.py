@@ -79,22 +79,28 @@ def write_report_of(
 ) -> Path:
     """Do the same for a run that is open already."""
     store = looker.store
-    film = film_of(looker) if summary.data["task"] == "detection" and looker.why_not() is None else None
-    files = {FILE: render(looker, summary, tables, film).encode()}
-    if film is not None:
-        files[FILM] = film.data
+    files = report_files(looker, summary, tables)
     if tell is not None and looker.withheld and (words := looker.why_not() or looker.not_pictured()):
         tell(words)
     if tell is not None and (words := looker.changed_words()):
         tell(words)
-    for table in tables.all():
-        stem = "".join(char if char.isalnum() else "_" for char in table.name)
-        files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
-        files[f"{TABLES}/{stem}.json"] = table.json().encode()
     before = [name for name in read_seals(store.folder) if name.startswith((f"{TABLES}/", FILM))]
     drop_derived(store.folder, [name for name in before if name not in files])
     store.write(files)
     return store.folder.path / FILE
+
+
+def report_files(looker: Looker, summary: Summary, tables: PageTables) -> dict[str, bytes]:
+    """Return the page, the film and every table as CSV and JSON, by path below the run folder."""
+    film = film_of(looker) if summary.data["task"] == "detection" and looker.why_not() is None else None
+    files = {FILE: render(looker, summary, tables, film).encode()}
+    if film is not None:
+        files[FILM] = film.data
+    for table in tables.all():
+        stem = "".join(char if char.isalnum() else "_" for char in table.name)
+        files[f"{TABLES}/{stem}.csv"] = table.csv().encode()
+        files[f"{TABLES}/{stem}.json"] = table.json().encode()
+    return files
 
 
 def current_report(store: Store) -> Path | None:
@@ -232,7 +238,6 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         failures=pictured,
         film=film,
         film_file=FILM,
-        run_folder=store.folder.path,
         explorer_port=EXPLORER_PORT,
         gallery=gallery,
         no_pictures=no_pictures,

@@ -14,7 +14,7 @@ from adverse.report.layout import rendered
 from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
 from adverse.requirements.results import NAME, rechecked
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
-from adverse.store.read import finished
+from adverse.store.read import Store, finished
 from adverse.store.run import Run
 from adverse.text import shown
 
@@ -289,10 +289,14 @@ class RequirementSection:
 def write_requirements_page(run: Path) -> Path:
     """Write requirements.html and requirements.csv into the folder of a check; return the page's path."""
     store = finished(run, rewrites=(f"{NAME}.",))
+    return store.write(requirements_files(store))[-1]
+
+
+def requirements_files(store: Store) -> dict[str, bytes]:
+    """Return table and page of a check, computed anew, by path below the run folder."""
     data = rechecked(store)
     table = results_table(NAME, data["results"]).csv()
-    page = render(data, store.run)
-    return store.write({f"{NAME}.csv": table.encode(), f"{NAME}.html": page.encode()})[-1]
+    return {f"{NAME}.csv": table.encode(), f"{NAME}.html": render(data, store.run).encode()}
 
 
 def render(data: dict[str, Any], run: Run) -> str:

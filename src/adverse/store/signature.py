@@ -29,6 +29,8 @@ from adverse.store.seals import hash_inside
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:adverse:test-run:v1"
+UNSIGNED = (SIGNATURE, "results/drive.csv", "results/drive.svg")
+"""Sealed files that are not signed: the signature, and a drive, which does not say how it was asked for."""
 NAMED = 5
 """Files that are named when many changed."""
 
@@ -137,9 +139,9 @@ def listed(stale: Sequence[str]) -> str:
 
 
 def _names(folder: RunFolder) -> list[str]:
-    """Return the files that are signed: all but the list of seals and the signature."""
+    """Return the files that are signed: all but the list of seals, the signature and a drive."""
     sealed = folder.read_manifest()["files"]
-    return [folder.manifest.name, *sealed, *(name for name in read_seals(folder) if name != SIGNATURE)]
+    return [folder.manifest.name, *sealed, *(name for name in read_seals(folder) if name not in UNSIGNED)]
 
 
 def _statement(store: Store, verdicts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

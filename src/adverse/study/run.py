@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +18,14 @@ from typing import Any, Literal, Protocol
 from adverse.content import Changed, ChangedError, content_hash, digest
 from adverse.errors import IncompleteError, StoreError
 from adverse.store.durable import write_file
+from adverse.store.earlier_attempts import Key, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
 from adverse.store.journal import RunEntry, RunJournal
 from adverse.store.run import (
     differences,
     input_differences,
 )
+from adverse.store.seal_list import SIGNATURE
 from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
 from adverse.study.basis import (
     Basis,
@@ -81,7 +83,10 @@ def run_study(
 ) -> StudyRun:
     """Run what is not done yet of a study, in its run folder; `retry_faults`: also what SUTs failed at."""
     folder = RunFolder(out)
+    signed = (out / SIGNATURE).exists()
     with folder.in_use(fresh=fresh, note=watch.note):
+        if signed and not (out / SIGNATURE).exists():
+            watch.note(f"{SIGNATURE} was deleted with the run that somebody had signed")
         ended_before = _ended(folder)
         plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
         units = plan.to_do
@@ -89,7 +94,7 @@ def run_study(
         watch.begin(total, total - plan.pictures(units))
         finished = dropped = 0
         changed: dict[Path, str] = {}
-        outages = Outages()
+        outages, known = Outages(), journal.entry_of_cell()
         try:
             work = StudyWork(plan.job, plan.registry)
             for unit, result in engine.run(work, units, watch=watch, stop=stop):
@@ -101,7 +106,7 @@ def run_study(
                 if not basis.knows(result):
                     folder.write_manifest(_running(manifest, basis))
                 basis.add(result.files)
-                _keep(folder, journal, plan, unit, result, outages)
+                _keep(folder, journal, plan, unit, result, outages, known)
                 watch.advance(result.statuses)
                 finished += 1
         finally:
@@ -273,8 +278,12 @@ def _keep(
     unit: WorkUnit,
     records: UnitRecords,
     outages: Outages,
+    known: Mapping[str, RunEntry],
 ) -> None:
-    """Make the finished cells of a unit durable, and count the others as outages."""
+    """Make the finished cells of a unit durable, and count the others as outages.
+
+    `known` are the cells that earlier runs in the folder finished: what they took then counts on.
+    """
     cells = [
         (cell.key, plan.job.settings[cell.setting].id, plan.job.suts[cell.sut].name) for cell in unit.cells
     ]
@@ -282,19 +291,36 @@ def _keep(
     for (_, sut), reason in records.unreachable.items():
         outages.add(sut, reason, len(unit.frames))
     if finished:
-        name = f"{unit.id}-{digest(*(key for key, _, _ in finished), size=4)}.parquet"
-        write_file(folder.detections / name, records.parquet)
+        before = {key: known[key] for key, _, _ in finished if key in known}  # these were asked again
+        parquet = with_earlier(records.parquet, _earlier(folder, finished, before))
+        hashes = (entry.sha256 for entry in before.values())  # never over a file that still counts
+        name = f"{unit.id}-{digest(*(key for key, _, _ in finished), *hashes, size=4)}.parquet"
+        write_file(folder.detections / name, parquet)
         faulty = tuple(key for key, *cell in finished if tuple(cell) in records.faulty)
         late = {
             key: records.late[setting, sut]
             for key, setting, sut in finished
             if (setting, sut) in records.late
         }
-        sha256 = hashlib.sha256(records.parquet).hexdigest()
+        sha256 = hashlib.sha256(parquet).hexdigest()
         done_in = environment_id(records.environment)
         journal.append(RunEntry(name, sha256, finished, records.files, done_in, faulty, late))
     for fault in records.faults:
         _log(folder, fault)
+
+
+def _earlier(
+    folder: RunFolder, cells: Sequence[tuple[str, str, str]], before: Mapping[str, RunEntry]
+) -> dict[Key, Mapping[str, Any]]:
+    """Return the attempts that finished cells took in earlier runs, by frame, setting and SUT."""
+    of_file: dict[str, list[tuple[str, str]]] = {}
+    for key, *cell in cells:
+        if key in before:
+            of_file.setdefault(before[key].file, []).append((cell[0], cell[1]))
+    found: dict[Key, Mapping[str, Any]] = {}
+    for name, some in of_file.items():
+        found |= attempts_in(folder.detections / name, some)
+    return found
 
 
 def _log(folder: RunFolder, fault: SutFault) -> None:
