@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.textures import Rgb, linear
 
 BALL, BRICK, STEM = 0, 1, 2
@@ -150,14 +150,38 @@ def stretch(
 ) -> tuple[float, float]:
     """Return (t0, t1), where the ray o + t d in unit coordinates enters and leaves; t0 > t1: it misses."""
     if kind == BALL:
-        return _between_roots(
-            dx * dx + dy * dy + dz * dz, ox * dx + oy * dy + oz * dz, ox * ox + oy * oy + oz * oz - 1
-        )
+        return through_ball(ox, oy, oz, dx, dy, dz)
     if kind == BRICK:
-        x0, x1 = _slab(ox, dx)
-        y0, y1 = _slab(oy, dy)
-        z0, z1 = _slab(oz, dz)
-        return max(x0, y0, z0), min(x1, y1, z1)
+        return through_brick(ox, oy, oz, dx, dy, dz)
+    return through_stem(taper, ox, oy, oz, dx, dy, dz)
+
+
+@inlined
+def through_ball(
+    ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float]:
+    """Return where a ray enters and leaves the unit ball."""
+    return _between_roots(
+        dx * dx + dy * dy + dz * dz, ox * dx + oy * dy + oz * dz, ox * ox + oy * oy + oz * oz - 1
+    )
+
+
+@inlined
+def through_brick(
+    ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float]:
+    """Return where a ray enters and leaves the unit box."""
+    x0, x1 = _slab(ox, dx)
+    y0, y1 = _slab(oy, dy)
+    z0, z1 = _slab(oz, dz)
+    return max(x0, y0, z0), min(x1, y1, z1)
+
+
+@inlined
+def through_stem(
+    taper: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float]:
+    """Return where a ray enters and leaves the unit stem."""
     z0, z1 = _slab(oz, dz)
     if z0 > z1:
         return EMPTY
@@ -177,9 +201,9 @@ def stretch(
     return max(z0, s0), min(z1, s1)
 
 
-@compiled
+@inlined
 def outward(
-    kind: int, taper: float, inverse: Floats, x: float, y: float, z: float
+    kind: int, taper: float, inverse: Floats, index: int, x: float, y: float, z: float
 ) -> tuple[float, float, float]:
     """Return the world's unit normal of a solid at a point of its surface in unit coordinates."""
     if kind == BRICK:
@@ -199,14 +223,14 @@ def outward(
             nx, ny, nz = x, y, -slope * radius
     else:
         nx, ny, nz = x, y, z
-    wx = inverse[0, 0] * nx + inverse[1, 0] * ny + inverse[2, 0] * nz
-    wy = inverse[0, 1] * nx + inverse[1, 1] * ny + inverse[2, 1] * nz
-    wz = inverse[0, 2] * nx + inverse[1, 2] * ny + inverse[2, 2] * nz
+    wx = inverse[index, 0, 0] * nx + inverse[index, 1, 0] * ny + inverse[index, 2, 0] * nz
+    wy = inverse[index, 0, 1] * nx + inverse[index, 1, 1] * ny + inverse[index, 2, 1] * nz
+    wz = inverse[index, 0, 2] * nx + inverse[index, 1, 2] * ny + inverse[index, 2, 2] * nz
     length = math.sqrt(wx * wx + wy * wy + wz * wz)
     return wx / length, wy / length, wz / length
 
 
-@compiled
+@inlined
 def _between_roots(a: float, b: float, c: float) -> tuple[float, float]:
     """Return where a t^2 + 2 b t + c <= 0 for a > 0."""
     under = b * b - a * c
@@ -216,7 +240,7 @@ def _between_roots(a: float, b: float, c: float) -> tuple[float, float]:
     return (-b - root) / a, (-b + root) / a
 
 
-@compiled
+@inlined
 def _slab(o: float, d: float) -> tuple[float, float]:
     """Return where |o + t d| <= 1."""
     if d == 0:
