@@ -6,7 +6,7 @@ How much of each thing is seen, and how much there would be to see with nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -119,6 +119,16 @@ class Scene:
     sun: Floats
     light: Light
     exposure: float
+    _latest: dict[float, Solids] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def solids_at(self, time_s: float) -> Solids:
+        """Return the solids at a time; those of the latest are kept, for the other eye of a stereo pair."""
+        found = self._latest.get(time_s)
+        if found is None:
+            found = self.solids(time_s)
+            self._latest.clear()
+            self._latest[time_s] = found
+        return found
 
 
 class Rendered(NamedTuple):
@@ -135,7 +145,7 @@ def render(
     scene: Scene, camera: Camera, world_from_camera: Pose, time_s: float, rng: np.random.Generator
 ) -> Rendered:
     """Render one view; `rng` is the sensor's noise and nothing else."""
-    solids = scene.solids(time_s)
+    solids = scene.solids_at(time_s)
     eye, turn = world_from_camera[:3, 3].copy(), world_from_camera[:3, :3].copy()
     lens = np.array([camera.fx, camera.fy, camera.cx, camera.cy])
     shape = camera.height, camera.width
