@@ -49,8 +49,10 @@ def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Float
     for index in range(count):
         nearest[index] = screen_box(solids, index, eye, turn, lens, width, height, boxes[index])
     seen = np.flatnonzero(nearest < np.inf)
-    enter, leave, batch = np.empty(width + LANES), np.empty(width + LANES), np.empty((9, BATCH))
-    place, seeds = np.empty((2, BATCH), np.int64), np.empty(BATCH, np.int64)
+    enter, leave = np.empty(width + LANES), np.empty(width + LANES)
+    room = max(BATCH, width + 1)
+    batch, sparse = np.empty((9, room)), np.empty(room)
+    place, seeds = np.empty((2, room), np.int64), np.empty(room, np.int64)
     origin, m = np.empty(3), np.empty((3, 3))
     for at in np.argsort(nearest[seen], kind="mergesort"):
         index = seen[at]
@@ -59,7 +61,7 @@ def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Float
         if near > 2 * LEAF_M * lens[0] + SLACK_M:
             holes = 0.0  # too far to see a gap
         into_unit(solids, index, eye, turn, origin, m)
-        seeds[:] = solids.seed[index]
+        seeds[:], sparse[:] = solids.seed[index], holes
         found = 0
         for v in range(y0, y1):
             first, last = x0, x1
@@ -72,23 +74,22 @@ def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Float
             if holes == 0:
                 for u in range(first, last):
                     before, t0 = depth_m[v, u], enter[u]
-                    if t0 < before and t0 <= leave[u] and near < before:
+                    if (t0 < before) & (t0 <= leave[u]) & (near < before):
                         t = t0 if t0 > NEAREST_M else leave[u]
                         if NEAREST_M < t < before:
                             depth_m[v, u], owner[v, u] = t, index
                 continue
-            for u in range(first, last):
-                if enter[u] < depth_m[v, u] and enter[u] <= leave[u] and near < depth_m[v, u]:
-                    batch[0, found], batch[1, found] = enter[u], leave[u]
-                    for axis in range(3):
-                        batch[2 + axis, found] = m[axis, 0] * columns[u] + (m[axis, 1] * y + m[axis, 2])
-                    place[0, found], place[1, found] = v, u
-                    found += 1
-                    if found == BATCH:
-                        _cover(solids, index, holes, 1 / lens[0], origin, found, batch, place, seeds, depth_m, owner)
-                        found = 0
+            if found + last - first >= room:
+                _cover(index, solids.size_m[index], sparse, lens, origin, m, found, batch, place, seeds, depth_m, owner)
+                found = 0
+            for u in range(first, last):  # without a branch: the next entry overwrites what is not kept
+                before, t0 = depth_m[v, u], enter[u]
+                batch[0, found], batch[1, found] = t0, leave[u]
+                batch[2, found], batch[3, found] = columns[u], y
+                place[0, found], place[1, found] = v, u
+                found += (t0 < before) & (t0 <= leave[u]) & (near < before)
         if found:
-            _cover(solids, index, holes, 1 / lens[0], origin, found, batch, place, seeds, depth_m, owner)
+            _cover(index, solids.size_m[index], sparse, lens, origin, m, found, batch, place, seeds, depth_m, owner)
 
 
 @compiled
@@ -152,11 +153,12 @@ def cast_row(
 
 @compiled
 def _cover(
-    solids: Solids,
     index: int,
-    holes: float,
-    pixel_at_1m: float,
+    size: Floats,
+    holes: Floats,
+    lens: Floats,
     origin: Floats,
+    m: Floats,
     found: int,
     batch: Floats,
     place: Owners,
@@ -166,30 +168,31 @@ def _cover(
 ) -> None:
     """Put foliage in front of the pixels whose rays meet a leaf of it, where they enter it or leave it.
 
-    `batch` holds t0, t1 and the direction of each ray, and room for points and their density.
+    `batch` holds t0, t1, x and y of each ray, and room for points and their density.
     """
-    size, rows, columns = solids.size_m[index], place[0], place[1]
+    rows, columns = place[0], place[1]
+    t0, t1, x, y, dense, through = batch[0], batch[1], batch[2], batch[3], batch[7], batch[8]
     for leaving in range(2):
-        t = batch[leaving, :found]
+        t = batch[leaving]
         for axis in range(3):
-            o, s, d, p = origin[axis], size[axis], batch[2 + axis, :found], batch[5 + axis, :found]
+            o, s, p = origin[axis], size[axis], batch[4 + axis]
+            a, b, c = m[axis, 0], m[axis, 1], m[axis, 2]
             for i in range(found):
-                p[i] = (o + t[i] * d[i]) * s
-        dense, t0, t1 = batch[8, :found], batch[0], batch[1]
+                p[i] = (o + t[i] * (a * x[i] + (b * y[i] + c))) * s
         for i in range(found):
-            dense[i] = density(t0[i], t1[i], t[i], holes, pixel_at_1m) if t[i] > NEAREST_M else -1.0
-        leaves(batch[5, :found], batch[6, :found], batch[7, :found], seeds[:found], dense)
+            through[i] = t1[i] - t0[i]
+        density(t[:found], through, holes, 1 / lens[0], dense)
+        leaves(batch[4, :found], batch[5, :found], batch[6, :found], seeds[:found], dense)
         kept = 0
         for i in range(found):
             v, u = rows[i], columns[i]
-            if dense[i] > 0:
+            if (dense[i] > 0) & (t[i] > NEAREST_M):
                 if t[i] < depth_m[v, u]:
                     depth_m[v, u], owner[v, u] = t[i], index
-            elif not leaving and t1[i] < depth_m[v, u]:
-                for row in range(5):
-                    batch[row, kept] = batch[row, i]
+            elif not leaving:
+                batch[0, kept], batch[1, kept], batch[2, kept], batch[3, kept] = t0[i], t1[i], x[i], y[i]
                 rows[kept], columns[kept] = v, u
-                kept += 1
+                kept += t1[i] < depth_m[v, u]
         found = kept
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.worlds.compiled import compiled, inlined
+from adverse.data.worlds.compiled import compiled
 from adverse.data.worlds.textures import noise, sharpness
 
 LEAF_M = 0.07
@@ -22,14 +22,15 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
-@inlined
-def density(t0: float, t1: float, t: float, holes: float, pixel_at_1m: float) -> float:
-    """Return how much of the surface is there where a ray that enters at t0 and leaves at t1 is at t.
+@compiled
+def density(t: Floats, through_m: Floats, holes: Floats, pixel_at_1m: float, dense: Floats) -> None:
+    """Write how much of the surface is there (N,), where rays that run through so much foliage are at t.
 
     Gaps too far to be seen close up; towards the rim there are more, so no outline is round.
     """
-    rim = max(1 - (t1 - t0) / RIM_M, 0.0)
-    return 1 - (holes + 0.3 * rim) * sharpness(LEAF_M, t * pixel_at_1m)
+    for i in range(len(t)):
+        rim = max(1 - through_m[i] / RIM_M, 0.0)
+        dense[i] = 1 - (holes[i] + 0.3 * rim) * sharpness(LEAF_M, t[i] * pixel_at_1m)
 
 
 @compiled
@@ -39,6 +40,8 @@ def leaves(x: Floats, y: Floats, z: Floats, seed: Whole, dense: Floats) -> None:
     Points are in metres along the axes of their solids.
     """
     for i in range(len(x)):
-        leaf = 0.62 * noise(x[i] / LEAF_M, y[i] / LEAF_M, z[i] / LEAF_M, seed[i])
-        clump = 0.38 * noise(x[i] / CLUMP_M, y[i] / CLUMP_M, z[i] / CLUMP_M, seed[i] + 1)
+        a, b, c = x[i] * (1 / LEAF_M), y[i] * (1 / LEAF_M), z[i] * (1 / LEAF_M)
+        leaf = 0.62 * noise(a, b, c, seed[i])
+        a, b, c = x[i] * (1 / CLUMP_M), y[i] * (1 / CLUMP_M), z[i] * (1 / CLUMP_M)
+        clump = 0.38 * noise(a, b, c, seed[i] + 1)
         dense[i] = dense[i] - (leaf + clump)

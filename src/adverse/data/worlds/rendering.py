@@ -17,7 +17,7 @@ from adverse.data.worlds.casting import LANES, NEAREST_M, Owners, cast_row, into
 from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.exposure import exposed
 from adverse.data.worlds.shading import Light
-from adverse.data.worlds.shadows import sun_grid
+from adverse.data.worlds.shadows import SunGrid, moved, sun_grid
 from adverse.data.worlds.solids import Solids
 from adverse.data.worlds.textures import STREET_GROUND
 from adverse.types import Camera, Depth, Image
@@ -119,16 +119,19 @@ class Scene:
     sun: Floats
     light: Light
     exposure: float
-    _latest: dict[float, Solids] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _latest: dict[float, tuple[Solids, SunGrid]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
-    def solids_at(self, time_s: float) -> Solids:
-        """Return the solids at a time; those of the latest are kept, for the other eye of a stereo pair."""
-        found = self._latest.get(time_s)
-        if found is None:
-            found = self.solids(time_s)
+    def at(self, time_s: float, eye_m: Floats) -> tuple[Solids, SunGrid]:
+        """Return solids and shadows at a time; the latest are kept, for the other eye of a stereo pair."""
+        solids, grid = self._latest.get(time_s) or (self.solids(time_s), None)
+        near = moved(grid, eye_m) if grid is not None else None
+        if near is None:
+            near = sun_grid(solids, self.sun, eye_m)
             self._latest.clear()
-            self._latest[time_s] = found
-        return found
+            self._latest[time_s] = solids, near
+        return solids, near
 
 
 class Rendered(NamedTuple):
@@ -145,13 +148,12 @@ def render(
     scene: Scene, camera: Camera, world_from_camera: Pose, time_s: float, rng: np.random.Generator
 ) -> Rendered:
     """Render one view; `rng` is the sensor's noise and nothing else."""
-    solids = scene.solids_at(time_s)
     eye, turn = world_from_camera[:3, 3].copy(), world_from_camera[:3, :3].copy()
+    solids, grid = scene.at(time_s, eye)
     lens = np.array([camera.fx, camera.fy, camera.cx, camera.cy])
     shape = camera.height, camera.width
     depth, owner = np.empty(shape), np.empty(shape, np.int64)
     casting.cast(solids, eye, turn, lens, depth, owner)
-    grid = sun_grid(solids, scene.sun, eye)
     radiance, on_way = np.empty((*shape, 3)), np.zeros(shape, np.bool_)
     shading.shade(solids, grid, scene.light, eye, turn, lens, depth, owner, radiance, on_way)
     labels, values = np.empty(shape, np.uint8), np.empty(shape, np.uint16)

@@ -56,6 +56,7 @@ class Surfaces(NamedTuple):
     mottling: Floats
     lifted: Floats  # (3, N) where rays to the sun start
     asking: NDArray[np.int64]  # surfaces that the sun might reach
+    own: NDArray[np.int64]  # solids that cannot be in the way of their rays
     lit: Flags
 
 
@@ -92,6 +93,7 @@ def shade(
         np.empty(room),
         np.empty((3, room)),
         np.empty(room, np.int64),
+        np.empty(room, np.int64),
         np.empty(room, np.bool_),
     )
     for top in range(0, height, rows):
@@ -101,9 +103,9 @@ def shade(
         values, way = radiance[top:bottom].reshape((bottom - top) * width, 3), on_way[top:bottom].ravel()
         _shade_sky(light, rays, owners, values, surfaces)
         count = _shade_ground(light, eye, lens[0], rays, depths, owners, way, surfaces)
-        _light_up(light, grid, solids, count, surfaces, values)
+        _light_up(light, grid, count, owners, surfaces, values)
         count = _shade_solids(solids, eye, lens[0], rays, depths, owners, surfaces)
-        _light_up(light, grid, solids, count, surfaces, values)
+        _light_up(light, grid, count, owners, surfaces, values)
 
 
 @compiled
@@ -124,7 +126,7 @@ def _rays(turn: Floats, lens: Floats, top: int, bottom: int, width: int, rays: F
 @compiled
 def _shade_sky(light: Light, rays: Floats, owner: Owners, radiance: Floats, surfaces: Surfaces) -> None:
     count = 0
-    pixel, unit, white = surfaces.pixel, surfaces.point, surfaces.gloss
+    pixel, unit, white, strength = surfaces.pixel, surfaces.point, surfaces.gloss, light.sky
     for i in range(len(owner)):
         if owner[i] == SKY:
             pixel[count] = i
@@ -134,9 +136,9 @@ def _shade_sky(light: Light, rays: Floats, owner: Owners, radiance: Floats, surf
     textures.clouds(unit[0, :count], unit[1, :count], unit[2, :count], light.cloud, light.seed, white)
     for j in range(count):
         red, green, blue = textures.sky(unit[2, j], white[j])
-        radiance[pixel[j], 0] = red * light.sky[0]
-        radiance[pixel[j], 1] = green * light.sky[1]
-        radiance[pixel[j], 2] = blue * light.sky[2]
+        radiance[pixel[j], 0] = red * strength[0]
+        radiance[pixel[j], 1] = green * strength[1]
+        radiance[pixel[j], 2] = blue * strength[2]
 
 
 @compiled
@@ -164,13 +166,14 @@ def _shade_ground(
             count += 1
     x, y = point[0, :count], point[1, :count]
     textures.ground(light.place, x, y, spread[:count], light.seed, layers)
-    colour, normal = surfaces.colour, surfaces.normal
+    colour, normal, place = surfaces.colour, surfaces.normal, light.place
+    facing, gloss, leafy = surfaces.facing, surfaces.gloss, surfaces.leafy
     for j in range(count):
         colour[0, j], colour[1, j], colour[2, j], on_way[pixel[j]] = textures.soil(
-            light.place, x[j], y[j], layers[0, j], layers[1, j], layers[2, j], layers[3, j]
+            place, x[j], y[j], layers[0, j], layers[1, j], layers[2, j], layers[3, j]
         )
         normal[0, j], normal[1, j], normal[2, j] = 0.0, 0.0, 1.0
-        surfaces.facing[j], surfaces.gloss[j], surfaces.leafy[j] = -1.0, 0.0, False
+        facing[j], gloss[j], leafy[j] = -1.0, 0.0, False
     return count
 
 
@@ -188,7 +191,10 @@ def _shade_solids(
     count = 0
     pixel, point, place, normal = surfaces.pixel, surfaces.point, surfaces.place, surfaces.normal
     grain, spread, seed = surfaces.grain, surfaces.spread_m, surfaces.seed
-    inverse, centre = solids.inverse, solids.centre_m
+    facing, gloss, leafy, colour = surfaces.facing, surfaces.gloss, surfaces.leafy, surfaces.colour
+    inverse, centre, size, kind = solids.inverse, solids.centre_m, solids.size_m, solids.kind
+    taper, seeds, materials = solids.taper, solids.seed, solids.material
+    first, second, mottling = solids.colour, solids.second, surfaces.mottling
     for i in range(len(owner)):
         index = owner[i]
         if index < 0:
@@ -202,67 +208,68 @@ def _shade_solids(
         x = inverse[index, 0, 0] * wx + inverse[index, 0, 1] * wy + inverse[index, 0, 2] * wz
         y = inverse[index, 1, 0] * wx + inverse[index, 1, 1] * wy + inverse[index, 1, 2] * wz
         z = inverse[index, 2, 0] * wx + inverse[index, 2, 1] * wy + inverse[index, 2, 2] * wz
-        nx, ny, nz = outward(solids.kind[index], solids.taper[index], inverse, index, x, y, z)
-        facing = (nx * rays[0, i] + ny * rays[1, i] + nz * rays[2, i]) / rays[3, i]
-        if facing > 0:  # the far side, seen through a gap
+        nx, ny, nz = outward(kind[index], taper[index], inverse, index, x, y, z)
+        outside = (nx * rays[0, i] + ny * rays[1, i] + nz * rays[2, i]) / rays[3, i]
+        if outside > 0:  # the far side, seen through a gap
             nx, ny, nz = -nx, -ny, -nz
-        x, y, z = x * solids.size_m[index, 0], y * solids.size_m[index, 1], z * solids.size_m[index, 2]
-        pixel[count], surfaces.facing[count] = i, facing
+        x, y, z = x * size[index, 0], y * size[index, 1], z * size[index, 2]
+        pixel[count], facing[count] = i, outside
         point[0, count], point[1, count], point[2, count] = px, py, pz
         normal[0, count], normal[1, count], normal[2, count] = nx, ny, nz
         place[0, count], place[1, count], place[2, count] = x, y, z
         spread[count] = depth_m[i] * rays[3, i] / focal
-        seed[count] = solids.seed[index]
+        seed[count] = seeds[index]
         grain[0, count], grain[1, count], grain[2, count], grain[3, count] = textures.grain(
-            solids.material[index], x, y, z
+            materials[index], x, y, z
         )
         count += 1
-    textures.mottle(grain, spread[:count], seed, surfaces.mottling)
+    textures.mottle(grain, spread[:count], seed, mottling)
     for j in range(count):
         index = owner[pixel[j]]
-        material = solids.material[index]
-        lightness, mix, surfaces.gloss[j] = textures.surface(
-            material, surfaces.mottling[j], seed[j], place[0, j], place[1, j], place[2, j], spread[j]
+        light, mix, gloss[j] = textures.surface(
+            materials[index], mottling[j], seed[j], place[0, j], place[1, j], place[2, j], spread[j]
         )
-        surfaces.leafy[j] = material == LEAVES
+        leafy[j] = materials[index] == LEAVES
         for channel in range(3):
-            first, second = solids.colour[index, channel], solids.second[index, channel]
-            surfaces.colour[channel, j] = lightness * (first * (1 - mix) + second * mix)
+            colour[channel, j] = light * (first[index, channel] * (1 - mix) + second[index, channel] * mix)
     return count
 
 
 @compiled
 def _light_up(
-    light: Light, grid: SunGrid, solids: Solids, count: int, surfaces: Surfaces, radiance: Floats
+    light: Light, grid: SunGrid, count: int, owner: Owners, surfaces: Surfaces, radiance: Floats
 ) -> None:
     """Write the light that surfaces send to the camera; leaves let the sun's through."""
     normal, lifted, asking, leafy = surfaces.normal, surfaces.lifted, surfaces.asking, surfaces.leafy
-    sun, direct = grid.axes[:, 2], surfaces.mottling
+    point, colour, pixel, lit = surfaces.point, surfaces.colour, surfaces.pixel, surfaces.lit
+    facing, gloss, direct, own = surfaces.facing, surfaces.gloss, surfaces.mottling, surfaces.own
+    sx, sy, sz = grid.axes[:, 2]
     rays = 0
     for j in range(count):
-        towards = normal[0, j] * sun[0] + normal[1, j] * sun[1] + normal[2, j] * sun[2]
+        towards = normal[0, j] * sx + normal[1, j] * sy + normal[2, j] * sz
         direct[j] = 0.0
         if towards > 0 or leafy[j]:
             above = LEAF_DEPTH_M if leafy[j] else SURFACE_M
             above = -above if towards < 0 else above
             for axis in range(3):
-                lifted[axis, rays] = surfaces.point[axis, j] + above * normal[axis, j]
+                lifted[axis, rays] = point[axis, j] + above * normal[axis, j]
             direct[j] = 0.3 + 0.7 * abs(towards) if leafy[j] else towards
+            # a convex solid is never in the way of a side that faces the sun
+            own[rays] = owner[pixel[j]] if towards > 0 and facing[j] <= 0 else -1
             asking[rays] = j
             rays += 1
-    find_shadows(solids, grid, lifted[0, :rays], lifted[1, :rays], lifted[2, :rays], surfaces.lit)
+    find_shadows(grid, lifted[0, :rays], lifted[1, :rays], lifted[2, :rays], own, lit)
     for ray in range(rays):
-        if not surfaces.lit[ray]:
+        if not lit[ray]:
             direct[asking[ray]] = 0.0
+    sun, sky = light.sun, light.sky
     for j in range(count):
-        open_sky = INSIDE if surfaces.facing[j] > 0 else 1.0
+        open_sky = INSIDE if facing[j] > 0 else 1.0
         around = open_sky * (0.55 + 0.45 * normal[2, j])  # what hides the sky gives some light too
-        mirror = _mirror(surfaces.gloss[j], 1 - abs(surfaces.facing[j]), normal[2, j])
+        mirror = _mirror(gloss[j], 1 - abs(facing[j]), normal[2, j])
         for channel in range(3):
-            lit = light.sun[channel] * direct[j] + light.sky[channel] * around
-            radiance[surfaces.pixel[j], channel] = (
-                surfaces.colour[channel, j] * lit + mirror * light.sky[channel]
-            )
+            received = sun[channel] * direct[j] + sky[channel] * around
+            radiance[pixel[j], channel] = colour[channel, j] * received + mirror * sky[channel]
 
 
 @inlined

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds.casting import NEAREST_M, half_axes
-from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.foliage import BATCH, density, leaves
 from adverse.data.worlds.solids import BALL, Solids, stretch
 
-CELL_M = 0.5
+CELL_M = 0.375
 REACH_M = 60.0
 """Shadows are cast within this distance of the camera; farther away they are finer than a pixel's worth."""
+MARGIN_M = 0.75
+"""A grid is larger by this on every side, so that it serves both eyes."""
 SLACK = 1e-6
 """By how much outlines are widened (metres, and share), so that rounding never loses a shadow."""
 SHADOW_PIXEL = 1e-3
@@ -32,38 +34,49 @@ class SunGrid(NamedTuple):
 
     axes: Floats  # (3, 3): columns are right and up in the sun's view, and the unit vector towards the sun
     corner: Floats  # (2,) of the first cell
+    reach: Floats  # (2,) the corner of the region around the camera where shadows are cast
     cells: int  # per side
     starts: Whole
     members: Whole
-    outlines: Floats  # (N, 8): see `_outlines`
-    towards: Floats  # (N, 3): the direction to the sun in the unit coordinates of each solid
+    records: Floats  # (N, 32): see `_recorded`
 
 
 def sun_grid(solids: Solids, sun: Floats, middle_m: Floats) -> SunGrid:
     """Sort solids into the sun's view, around a point in the world."""
-    right = np.cross([0.0, 0.0, 1.0], sun)
-    right /= np.sqrt(right @ right)
-    axes = np.stack([right, np.cross(sun, right), sun], axis=1)
-    cells = int(2 * REACH_M / CELL_M)
-    corner = middle_m @ axes[:, :2] - REACH_M
-    outlines, towards = _outlines(solids, axes)
-    starts, members = _filled(outlines, solids.holes, corner, cells)
-    return SunGrid(axes, corner, cells, starts, members, outlines, towards)
+    x, y, z = sun.tolist()
+    flat = math.sqrt(x * x + y * y)
+    across, along = x / flat, y / flat
+    axes = np.array([[-along, -z * across, x], [across, -z * along, y], [0.0, x * across + y * along, z]])
+    cells = int(2 * (REACH_M + MARGIN_M) / CELL_M)
+    reach = middle_m @ axes[:, :2] - REACH_M
+    corner = reach - MARGIN_M
+    records = _recorded(solids, axes)
+    starts, members = _filled(records, corner, cells)
+    return SunGrid(axes, corner, reach, cells, starts, members, records)
+
+
+def moved(grid: SunGrid, middle_m: Floats) -> SunGrid | None:
+    """Return the same grid for a camera close by, such as the other eye; None if it is too far."""
+    reach = middle_m @ grid.axes[:, :2] - REACH_M
+    return grid._replace(reach=reach) if np.abs(reach - grid.corner - MARGIN_M).max() < MARGIN_M else None
 
 
 @compiled
-def _outlines(solids: Solids, axes: Floats) -> tuple[Floats, Floats]:
-    """Return (N, 8) what each solid looks like from the sun, and (N, 3) where the sun is in unit coordinates.
+def _recorded(solids: Solids, axes: Floats) -> Floats:
+    """Return (N, 32) all that a ray to the sun asks of a solid, side by side in memory.
 
-    Middle along right and up, half extents, the height of its top along the sun, and a, b, c of the ellipse
-    a x^2 + b x y + c y^2 <= 1 that a ball is (all 0 for others: no more than the extents is known).
+    First what it looks like from the sun: its middle along right and up, half its extents, the height of its
+    top along the sun, and a, b, c of the ellipse a x^2 + b x y + c y^2 <= 1 that a ball is (0 for others: no
+    more than the extents is known). Then kind, taper, holes, seed, centre (3), the map into unit coordinates
+    (9), the direction to the sun in them (3), size (3).
     """
-    outlines, towards = np.zeros((len(solids.kind), 8)), np.empty((len(solids.kind), 3))
+    records = np.zeros((len(solids.kind), 32))
     across = np.empty((3, 3))
-    for index in range(len(outlines)):
+    centre, inverse = solids.centre_m, solids.inverse
+    kind, taper, holes, seed, size = solids.kind, solids.taper, solids.holes, solids.seed, solids.size_m
+    for index in range(len(records)):
         half = half_axes(solids, index, axes)
-        one, ball = outlines[index], solids.kind[index] == BALL
-        centre, inverse = solids.centre_m, solids.inverse
+        ball = kind[index] == BALL
         for other in range(3):
             middle, reach = 0.0, 0.0
             for axis in range(3):
@@ -74,36 +87,46 @@ def _outlines(solids: Solids, axes: Floats) -> tuple[Floats, Floats]:
                     + inverse[index, axis, 1] * axes[1, other]
                     + inverse[index, axis, 2] * axes[2, other]
                 )
+                records[index, 15 + 3 * axis + other] = inverse[index, axis, other]
             reach = (math.sqrt(reach) if ball else reach) * (1 + SLACK) + SLACK
             if other < 2:
-                one[other], one[2 + other] = middle, reach
+                records[index, other], records[index, 2 + other] = middle, reach
             else:
-                one[4] = middle + reach
-        towards[index] = across[2]
+                records[index, 4] = middle + reach
+            records[index, 12 + other] = centre[index, other]
+            records[index, 27 + other] = size[index, other]
+        for axis in range(3):
+            records[index, 24 + axis] = across[2, axis]
+        records[index, 8], records[index, 9] = kind[index], taper[index]
+        records[index, 10], records[index, 11] = holes[index], seed[index]
         if ball:  # right and up in unit coordinates, less what of them lies along the sun
-            x, y, z = across[0], across[1], across[2]
-            zz = z[0] * z[0] + z[1] * z[1] + z[2] * z[2]
-            xz = x[0] * z[0] + x[1] * z[1] + x[2] * z[2]
-            yz = y[0] * z[0] + y[1] * z[1] + y[2] * z[2]
-            one[5] = (x[0] * x[0] + x[1] * x[1] + x[2] * x[2] - xz * xz / zz) * (1 - SLACK)
-            one[6] = 2 * (x[0] * y[0] + x[1] * y[1] + x[2] * y[2] - xz * yz / zz) * (1 - SLACK)
-            one[7] = (y[0] * y[0] + y[1] * y[1] + y[2] * y[2] - yz * yz / zz) * (1 - SLACK)
-    return outlines, towards
+            xx, xy, yy = _dot(across, 0, 0), _dot(across, 0, 1), _dot(across, 1, 1)
+            xz, yz, zz = _dot(across, 0, 2), _dot(across, 1, 2), _dot(across, 2, 2)
+            records[index, 5] = (xx - xz * xz / zz) * (1 - SLACK)
+            records[index, 6] = 2 * (xy - xz * yz / zz) * (1 - SLACK)
+            records[index, 7] = (yy - yz * yz / zz) * (1 - SLACK)
+    return records
+
+
+@inlined
+def _dot(rows: Floats, i: int, j: int) -> float:
+    total: float = rows[i, 0] * rows[j, 0] + rows[i, 1] * rows[j, 1] + rows[i, 2] * rows[j, 2]
+    return total
 
 
 @compiled
-def _filled(outlines: Floats, holes: Floats, corner: Floats, cells: int) -> tuple[Whole, Whole]:
+def _filled(records: Floats, corner: Floats, cells: int) -> tuple[Whole, Whole]:
     starts = np.zeros(cells * cells + 1, np.int64)
     members = np.empty(0, np.int64)
     for filling in range(3):  # count; then fill from the back, foliage first, which leaves the starts in place
         if filling == 1:
             starts = np.cumsum(starts)
             members = np.empty(starts[-1], np.int64)
-        for index in range(len(outlines)):
-            if filling and (holes[index] > 0) == (filling == 2):
+        for index in range(len(records)):
+            if filling and (records[index, 10] > 0) == (filling == 2):
                 continue
-            x, y = (outlines[index, 0] - corner[0]) / CELL_M, (outlines[index, 1] - corner[1]) / CELL_M
-            wide, high = outlines[index, 2] / CELL_M, outlines[index, 3] / CELL_M
+            x, y = (records[index, 0] - corner[0]) / CELL_M, (records[index, 1] - corner[1]) / CELL_M
+            wide, high = records[index, 2] / CELL_M, records[index, 3] / CELL_M
             for row in range(max(math.floor(y - high), 0), min(math.floor(y + high) + 1, cells)):
                 for column in range(max(math.floor(x - wide), 0), min(math.floor(x + wide) + 1, cells)):
                     cell = row * cells + column
@@ -117,12 +140,13 @@ def _filled(outlines: Floats, holes: Floats, corner: Floats, cells: int) -> tupl
 
 @compiled
 def find_shadows(
-    solids: Solids, grid: SunGrid, x: Floats, y: Floats, z: Floats, lit: NDArray[np.bool_]
+    grid: SunGrid, x: Floats, y: Floats, z: Floats, own: Whole, lit: NDArray[np.bool_]
 ) -> None:
     """Tell for points (N,), already lifted off their own surfaces, whether they see the sun.
 
-    Every point looks at the solids of its cell until one is in the way for sure, or may be: foliage. What
-    may be is then looked at together, and points that a gap lets through go on.
+    `own` are solids that cannot be in the way of each (-1: none). Every point looks at the solids of its cell
+    until one is in the way for sure, or may be: foliage. What may be is then looked at together, and points
+    that a gap lets through go on.
     """
     count = len(x)
     view = np.empty((3, count))
@@ -137,16 +161,15 @@ def find_shadows(
         lit[i] = True
         column = math.floor((view[0, i] - grid.corner[0]) / CELL_M)
         row = math.floor((view[1, i] - grid.corner[1]) / CELL_M)
-        if 0 <= column < grid.cells and 0 <= row < grid.cells:
+        within = 0 <= view[0, i] - grid.reach[0] < 2 * REACH_M and 0 <= view[1, i] - grid.reach[1] < 2 * REACH_M
+        if within and 0 <= column < grid.cells and 0 <= row < grid.cells:
             cell = row * grid.cells + column
             at[i], end[i] = grid.starts[cell], grid.starts[cell + 1]
             if at[i] < end[i]:
                 waiting[left] = i
                 left += 1
-    outlines, members, sunward = grid.outlines, grid.members, grid.towards
-    kind, taper, holes, seed = solids.kind, solids.taper, solids.holes, solids.seed
-    centre, m, size = solids.centre_m, solids.inverse, solids.size_m
-    points, dense = np.empty((3, BATCH)), np.empty(BATCH)
+    records, members = grid.records, grid.members
+    points, ray, dense = np.empty((3, BATCH)), np.empty((3, BATCH)), np.empty(BATCH)
     whose, seeds = np.empty(BATCH, np.int64), np.empty(BATCH, np.int64)
     while left:
         begun, left = left, 0
@@ -159,35 +182,38 @@ def find_shadows(
             while k < last and found == before:
                 index = members[k]
                 k += 1
-                u, v = a - outlines[index, 0], b - outlines[index, 1]
-                if (
-                    abs(u) > outlines[index, 2]
-                    or abs(v) > outlines[index, 3]
-                    or c > outlines[index, 4]
-                    or (outlines[index, 5] * u + outlines[index, 6] * v) * u + outlines[index, 7] * v * v > 1
+                u, v = a - records[index, 0], b - records[index, 1]
+                if (  # without short cuts: guessing wrong takes longer than all of this
+                    (abs(u) > records[index, 2])
+                    | (abs(v) > records[index, 3])
+                    | (c > records[index, 4])
+                    | ((records[index, 5] * u + records[index, 6] * v) * u + records[index, 7] * v * v > 1)
+                    | (index == own[i])
                 ):
                     continue
-                wx, wy, wz = x[i] - centre[index, 0], y[i] - centre[index, 1], z[i] - centre[index, 2]
-                ox = m[index, 0, 0] * wx + m[index, 0, 1] * wy + m[index, 0, 2] * wz
-                oy = m[index, 1, 0] * wx + m[index, 1, 1] * wy + m[index, 1, 2] * wz
-                oz = m[index, 2, 0] * wx + m[index, 2, 1] * wy + m[index, 2, 2] * wz
-                dx, dy, dz = sunward[index, 0], sunward[index, 1], sunward[index, 2]
-                t0, t1 = stretch(kind[index], taper[index], ox, oy, oz, dx, dy, dz)
+                wx, wy, wz = x[i] - records[index, 12], y[i] - records[index, 13], z[i] - records[index, 14]
+                ox = records[index, 15] * wx + records[index, 16] * wy + records[index, 17] * wz
+                oy = records[index, 18] * wx + records[index, 19] * wy + records[index, 20] * wz
+                oz = records[index, 21] * wx + records[index, 22] * wy + records[index, 23] * wz
+                dx, dy, dz = records[index, 24], records[index, 25], records[index, 26]
+                t0, t1 = stretch(int(records[index, 8]), records[index, 9], ox, oy, oz, dx, dy, dz)
                 if t0 > t1 or t1 <= 0:
                     continue
-                if holes[index] == 0:
+                holes = records[index, 10]
+                if holes == 0:
                     lit[i] = False
                     break
                 for t in (t0, t1):
                     if t > NEAREST_M:
-                        points[0, found] = (ox + t * dx) * size[index, 0]
-                        points[1, found] = (oy + t * dy) * size[index, 1]
-                        points[2, found] = (oz + t * dz) * size[index, 2]
-                        dense[found] = density(t0, t1, t, holes[index], SHADOW_PIXEL)
-                        whose[found], seeds[found] = i, seed[index]
+                        points[0, found] = (ox + t * dx) * records[index, 27]
+                        points[1, found] = (oy + t * dy) * records[index, 28]
+                        points[2, found] = (oz + t * dz) * records[index, 29]
+                        ray[0, found], ray[1, found], ray[2, found] = t, t1 - t0, holes
+                        whose[found], seeds[found] = i, int(records[index, 11])
                         found += 1
             at[i] = k
             if found > BATCH - 2 or (done == begun and found):
+                density(ray[0, :found], ray[1], ray[2], SHADOW_PIXEL, dense)
                 leaves(points[0, :found], points[1, :found], points[2, :found], seeds[:found], dense[:found])
                 for entry in range(found):
                     if dense[entry] > 0:
