@@ -32,7 +32,9 @@ Owners = NDArray[np.int64]
 
 
 @compiled
-def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Floats, owner: Owners) -> None:
+def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the references to every array
+    solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Floats, owner: Owners
+) -> None:
     """Fill depth and owner (H, W) with what a camera sees; `lens` is fx, fy, cx, cy.
 
     `eye` is the camera's position and `turn` (3, 3) carries camera axes into the world.
@@ -57,7 +59,12 @@ def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Float
     for at in np.argsort(nearest[seen], kind="mergesort"):
         index = seen[at]
         x0, y0, x1, y1 = boxes[index]
-        near, kind, taper, holes = nearest[index], solids.kind[index], solids.taper[index], solids.holes[index]
+        near, kind, taper, holes = (
+            nearest[index],
+            solids.kind[index],
+            solids.taper[index],
+            solids.holes[index],
+        )
         if near > 2 * LEAF_M * lens[0] + SLACK_M:
             holes = 0.0  # too far to see a gap
         into_unit(solids, index, eye, turn, origin, m)
@@ -80,7 +87,20 @@ def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Float
                             depth_m[v, u], owner[v, u] = t, index
                 continue
             if found + last - first >= room:
-                _cover(index, solids.size_m[index], sparse, lens, origin, m, found, batch, place, seeds, depth_m, owner)
+                _cover(
+                    index,
+                    solids.size_m[index],
+                    sparse,
+                    lens,
+                    origin,
+                    m,
+                    found,
+                    batch,
+                    place,
+                    seeds,
+                    depth_m,
+                    owner,
+                )
                 found = 0
             for u in range(first, last):  # without a branch: the next entry overwrites what is not kept
                 before, t0 = depth_m[v, u], enter[u]
@@ -89,11 +109,26 @@ def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Float
                 place[0, found], place[1, found] = v, u
                 found += (t0 < before) & (t0 <= leave[u]) & (near < before)
         if found:
-            _cover(index, solids.size_m[index], sparse, lens, origin, m, found, batch, place, seeds, depth_m, owner)
+            _cover(
+                index,
+                solids.size_m[index],
+                sparse,
+                lens,
+                origin,
+                m,
+                found,
+                batch,
+                place,
+                seeds,
+                depth_m,
+                owner,
+            )
 
 
 @compiled
-def _cast_ground(columns: Floats, y: float, up_m: float, turn: Floats, depth_m: Floats, owner: Owners) -> None:
+def _cast_ground(
+    columns: Floats, y: float, up_m: float, turn: Floats, depth_m: Floats, owner: Owners
+) -> None:
     """Fill one row with ground and sky."""
     a, b, c = turn[2, 0], turn[2, 1], turn[2, 2]
     for u in range(len(depth_m)):
@@ -106,7 +141,7 @@ def _cast_ground(columns: Floats, y: float, up_m: float, turn: Floats, depth_m: 
 
 @compiled
 def into_unit(solids: Solids, index: int, eye: Floats, turn: Floats, origin: Floats, m: Floats) -> None:
-    """Write where the camera is in a solid's unit coordinates, and the map (3, 3) of camera axes into them."""
+    """Write where the camera is in a solid's unit coordinates, and the map (3, 3) of its axes into them."""
     inverse, centre = solids.inverse, solids.centre_m
     for axis in range(3):
         origin[axis] = 0.0

@@ -1,6 +1,6 @@
 """Normal numbers as numpy draws them from a Philox stream, to the bit, in less than half the time.
 
-The ziggurat of Marsaglia and Tsang (2000), 256 layers of equal area, as in numpy's `standard_normal` for float32.
+The ziggurat of Marsaglia and Tsang (2000) with 256 layers, as in numpy's `standard_normal` for float32.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def standard_normal(rng: np.random.Generator, count: int) -> Singles:
 
 
 def _tables() -> tuple[Words, Singles, Singles]:
-    """Return for each layer how many steps lie all under the curve, the size of a step, the curve's height."""
+    """Return for each layer how many steps lie under the curve, the size of a step, the curve's height."""
     x, height = np.empty(LAYERS), math.exp(-EDGE * EDGE / 2)
     area = EDGE * height + math.sqrt(math.pi / 2) * math.erfc(EDGE / math.sqrt(2))
     x[0], x[-1] = area / height, EDGE
     for layer in range(LAYERS - 2, 0, -1):
-        x[layer] = math.sqrt(-2 * math.log(area / x[layer + 1] + math.exp(-x[layer + 1] ** 2 / 2)))
+        x[layer] = math.sqrt(-2 * math.log(area / x[layer + 1] + math.exp(-(x[layer + 1] ** 2) / 2)))
     inner = np.concatenate([[EDGE / x[0], 0.0], x[1:-1] / x[2:]])
     curve = np.concatenate([[1.0], np.exp(-(x[1:] ** 2) / 2)])
     steps = np.concatenate([x, -x]) / STEPS  # the bit after that of the layer is the sign
@@ -91,8 +91,8 @@ def _drawn(
 
 
 @compiled
-def _tail(words: Words, at: int, negative: int) -> tuple[np.float32, int]:
-    """Return a number beyond the edge, and the word after the last it took, past the end if there are too few."""
+def _tail(words: Words, at: int, negative: np.uint32) -> tuple[np.float32, int]:
+    """Return a number beyond the edge, and the word after its last, past the end if there are too few."""
     while at + 1 < len(words):
         beyond = -np.float32(1 / EDGE) * np.float32(math.log1p(-_uniform(words[at])))
         under = -np.float32(math.log1p(-_uniform(words[at + 1])))

@@ -118,7 +118,9 @@ def _dot(rows: Floats, i: int, j: int) -> float:
 def _filled(records: Floats, corner: Floats, cells: int) -> tuple[Whole, Whole]:
     starts = np.zeros(cells * cells + 1, np.int64)
     members = np.empty(0, np.int64)
-    for filling in range(3):  # count; then fill from the back, foliage first, which leaves the starts in place
+    for filling in range(
+        3
+    ):  # count; then fill from the back, foliage first, which leaves the starts in place
         if filling == 1:
             starts = np.cumsum(starts)
             members = np.empty(starts[-1], np.int64)
@@ -139,7 +141,7 @@ def _filled(records: Floats, corner: Floats, cells: int) -> tuple[Whole, Whole]:
 
 
 @compiled
-def find_shadows(
+def find_shadows(  # noqa: C901, PLR0912, PLR0915 - one loop: a call in it would count references to arrays
     grid: SunGrid, x: Floats, y: Floats, z: Floats, own: Whole, lit: NDArray[np.bool_]
 ) -> None:
     """Tell for points (N,), already lifted off their own surfaces, whether they see the sun.
@@ -161,7 +163,9 @@ def find_shadows(
         lit[i] = True
         column = math.floor((view[0, i] - grid.corner[0]) / CELL_M)
         row = math.floor((view[1, i] - grid.corner[1]) / CELL_M)
-        within = 0 <= view[0, i] - grid.reach[0] < 2 * REACH_M and 0 <= view[1, i] - grid.reach[1] < 2 * REACH_M
+        within = (
+            0 <= view[0, i] - grid.reach[0] < 2 * REACH_M and 0 <= view[1, i] - grid.reach[1] < 2 * REACH_M
+        )
         if within and 0 <= column < grid.cells and 0 <= row < grid.cells:
             cell = row * grid.cells + column
             at[i], end[i] = grid.starts[cell], grid.starts[cell + 1]

@@ -120,7 +120,9 @@ class Builder:
         a, b, c = _numbers(size)
         x, y, z = UPRIGHT if axes is None else np.asarray(axes, float).tolist()
         side = max(a, b) * max(1.0, taper)
-        reach = max(a, b, c) if kind == BALL else math.hypot(a, b, c) if kind == BRICK else math.hypot(side, c)
+        reach = (
+            max(a, b, c) if kind == BALL else math.hypot(a, b, c) if kind == BRICK else math.hypot(side, c)
+        )
         row = (
             kind,
             *_numbers(centre),
@@ -179,9 +181,7 @@ def stretch(
 
 
 @inlined
-def through_ball(
-    ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
-) -> tuple[float, float]:
+def through_ball(ox: float, oy: float, oz: float, dx: float, dy: float, dz: float) -> tuple[float, float]:
     """Return where a ray enters and leaves the unit ball."""
     return _between_roots(
         dx * dx + dy * dy + dz * dz, ox * dx + oy * dy + oz * dz, ox * ox + oy * oy + oz * oz - 1
@@ -189,9 +189,7 @@ def through_ball(
 
 
 @inlined
-def through_brick(
-    ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
-) -> tuple[float, float]:
+def through_brick(ox: float, oy: float, oz: float, dx: float, dy: float, dz: float) -> tuple[float, float]:
     """Return where a ray enters and leaves the unit box."""
     x0, x1 = _slab(ox, dx)
     y0, y1 = _slab(oy, dy)

@@ -50,7 +50,8 @@ def noise(x: float, y: float, z: float, seed: int) -> float:
     b = _mixed(U32(h + _Y)) * (1 - u) + _mixed(U32(h + _X + _Y)) * u
     c = _mixed(U32(h + _Z)) * (1 - u) + _mixed(U32(h + _X + _Z)) * u
     d = _mixed(U32(h + _Y + _Z)) * (1 - u) + _mixed(U32(h + _X + _Y + _Z)) * u
-    return (a * (1 - v) + b * v) * (1 - w) + (c * (1 - v) + d * v) * w
+    value: float = (a * (1 - v) + b * v) * (1 - w) + (c * (1 - v) + d * v) * w
+    return value
 
 
 @inlined
@@ -62,7 +63,8 @@ def flat_noise(x: float, y: float, seed: int) -> float:
     h = U32(U32(np.int32(fx)) * _X + U32(np.int32(fy)) * _Y + U32(seed) * _SEED)
     a = _mixed(h) * (1 - u) + _mixed(U32(h + _X)) * u
     b = _mixed(U32(h + _Y)) * (1 - u) + _mixed(U32(h + _X + _Y)) * u
-    return a * (1 - v) + b * v
+    value: float = a * (1 - v) + b * v
+    return value
 
 
 @inlined
@@ -102,7 +104,9 @@ def mottle(grain: Floats, pixel_m: Floats, seed: NDArray[np.int64], out: Floats)
 
 
 @inlined
-def grain(material: int, x: float, y: float, z: float) -> tuple[float, float, float, float]:
+def grain(  # noqa: PLR0911 - a table
+    material: int, x: float, y: float, z: float
+) -> tuple[float, float, float, float]:
     """Return where the mottling of a material is looked up for a place on it, and its size in metres."""
     if material == LEAVES:
         return x, y, z, 0.09
@@ -195,7 +199,9 @@ def ground(place: int, x: Floats, y: Floats, pixel_m: Floats, seed: int, layers:
     edge, detail, coarse, dry = layers[0], layers[1], layers[2], layers[3]
     if place == STREET_GROUND:
         for i in range(len(x)):
-            detail[i] = 0.5 * (sharpness(0.03, pixel_m[i]) * (flat_noise(x[i] / 0.03, y[i] / 0.03, seed) - 0.5))
+            detail[i] = 0.5 * (
+                sharpness(0.03, pixel_m[i]) * (flat_noise(x[i] / 0.03, y[i] / 0.03, seed) - 0.5)
+            )
         for i in range(len(x)):
             middle = sharpness(0.25, pixel_m[i]) * (flat_noise(x[i] / 0.25, y[i] / 0.25, seed + 1) - 0.5)
             edge[i] = 0.3 * middle
