@@ -10,11 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adverse.data.worlds import textures
-from adverse.data.worlds.casting import CLUMP_M, LEAF_M, NEAREST_M, RIM_M, first_leaf, screen_box
+from adverse.data.worlds.casting import NEAREST_M, screen_box
+from adverse.data.worlds.foliage import CLUMP_M, LEAF_M, RIM_M, density, leaves
+from adverse.data.worlds.normals import standard_normal
 from adverse.data.worlds.scripts import stereo_camera
-from adverse.data.worlds.shading import SHADOW_PIXEL, sun_grid, sunlit
+from adverse.data.worlds.shadows import REACH_M, SHADOW_PIXEL, find_shadows, moved, sun_grid
 from adverse.data.worlds.solids import BALL, BRICK, STEM, Solids, stretch
 from adverse.data.worlds.textures import noise, sharpness
+from adverse.data.worlds.writing import World
+from adverse.seeds import generator
 from data.worlds.views import Floats, script
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -84,38 +88,81 @@ def test_mottling_is_two_octaves_of_noise(seed: int, pixel_m: float, size_m: flo
     assert textures.mottled(x, y, z, size_m, pixel_m, number) == 0.5 + 0.66 * coarse + 0.34 * fine
 
 
-@given(SEEDS, st.floats(1e-4, 0.05), st.floats(0.1, 0.7))
-@settings(deadline=None)
-def test_leaves_are_where_leaf_and_clump_say(seed: int, pixel_at_1m: float, holes: float) -> None:
-    rng = np.random.default_rng(seed)
-    o, d, size = rng.normal(0, 1, 3), rng.normal(0, 1, 3), np.exp(rng.normal(0, 0.5, 3))
-    t0 = float(rng.uniform(-1, 20))
-    t1 = t0 + float(rng.uniform(0, 1))
-    ox, oy, oz, dx, dy, dz, sx, sy, sz = (float(value) for value in (*o, *d, *size))
-    found = first_leaf(t0, t1, holes, ox, oy, oz, dx, dy, dz, sx, sy, sz, seed % 1000, pixel_at_1m)
-    wanted = math.inf
-    for t in (t1, t0):
-        if t > NEAREST_M:
-            rim = max(1 - (t1 - t0) / RIM_M, 0.0)
-            solid = 1 - (holes + 0.3 * rim) * sharpness(LEAF_M, t * pixel_at_1m)
-            x, y, z = (o + t * d) * size
-            leaf = noise(x / LEAF_M, y / LEAF_M, z / LEAF_M, seed % 1000)
-            clump = noise(x / CLUMP_M, y / CLUMP_M, z / CLUMP_M, seed % 1000 + 1)
-            if 0.62 * leaf + 0.38 * clump < solid:
-                wanted = t
-    assert found == wanted
+def there(x: float, y: float, z: float, seed: int, t: float, through_m: float, holes: float) -> bool:
+    """Tell whether a point of foliage, as the sun sees it, is a leaf and no gap."""
+    rim = max(1 - through_m / RIM_M, 0.0)
+    solid = 1 - (holes + 0.3 * rim) * sharpness(LEAF_M, t * SHADOW_PIXEL)
+    leaf = noise(x / LEAF_M, y / LEAF_M, z / LEAF_M, seed)
+    clump = noise(x / CLUMP_M, y / CLUMP_M, z / CLUMP_M, seed + 1)
+    return bool(0.62 * leaf + 0.38 * clump < solid)
 
 
-def test_what_was_last_in_the_way_of_the_sun_changes_no_shadow() -> None:
-    made = script("orchard", "test/0")
+def test_leaves_are_where_leaf_and_clump_say() -> None:
+    rng = np.random.default_rng(5)
+    count = 4000
+    (x, y, z), t = rng.normal(0, 1, (3, count)), rng.uniform(0.1, 80, count)
+    through, holes, seed = rng.uniform(0, 1, count), rng.uniform(0.1, 0.7, count), rng.integers(0, 999, count)
+    dense = np.empty(count)
+    density(t, through, holes, SHADOW_PIXEL, dense)
+    leaves(x, y, z, seed, dense)
+    wanted = [there(*values) for values in zip(x, y, z, seed, t, through, holes, strict=True)]
+    assert ((dense > 0) == wanted).all()
+    assert 0.1 < np.mean(wanted) < 0.9
+
+
+def _three(values: Floats) -> tuple[float, float, float]:
+    x, y, z = values.tolist()
+    return x, y, z
+
+
+def in_sun(solids: Solids, sun: Floats, point: Floats) -> bool:
+    """Tell whether a point sees the sun, asking every solid in turn."""
+    away = point - solids.centre_m
+    along = away @ sun
+    near = (away**2).sum(axis=1) - along**2 < (solids.reach_m * 1.01) ** 2
+    for index in np.flatnonzero(near & (along < solids.reach_m * 1.01)):
+        o, d = solids.inverse[index] @ away[index], solids.inverse[index] @ sun
+        t0, t1 = stretch(int(solids.kind[index]), float(solids.taper[index]), *o, *d)
+        if t0 > t1 or t1 <= 0:
+            continue
+        holes, seed = float(solids.holes[index]), int(solids.seed[index])
+        if holes == 0:
+            return False
+        for t in (t0, t1):
+            if t > NEAREST_M and there(*_three((o + t * d) * solids.size_m[index]), seed, t, t1 - t0, holes):
+                return False
+    return True
+
+
+@pytest.mark.parametrize("world", ["orchard", "street"])
+def test_shadows_are_those_that_asking_every_solid_finds(world: World) -> None:
+    made = script(world, "test/0")
     solids = made.scene().solids(1.0)
     eye = made.drive.pose(1.0)[:3, 3]
-    grid = sun_grid(solids, made.sun, eye)
+    first = sun_grid(solids, made.sun, eye)
     rng = np.random.default_rng(4)
-    points: Floats = eye + rng.uniform([-2, -6, -1.5], [25, 6, 1], (3000, 3))
-    recent = np.full(1, -1)
-    kept = [sunlit(solids, grid, x, y, z, SHADOW_PIXEL, recent) for x, y, z in points]
-    fresh = [sunlit(solids, grid, x, y, z, SHADOW_PIXEL, np.full(1, -1)) for x, y, z in points]
-    assert kept == fresh
-    assert 0.05 < np.mean(fresh) < 0.95
-    assert recent[0] >= 0
+    points: Floats = eye + rng.uniform([-2, -6, -1.2], [25, 6, 3], (2500, 3))
+    x, y, z = points.T.copy()
+    nobody, lit = np.full(len(x), -1), np.empty(len(x), np.bool_)
+    wanted = [in_sun(solids, made.sun, point) for point in points]
+    beside = moved(first, eye + np.array([0.1, -0.2, 0.05]))
+    assert beside is not None
+    for grid in (first, beside):
+        find_shadows(grid, x, y, z, nobody, lit)
+        assert (lit == wanted).all()
+    assert 0.05 < np.mean(wanted) < 0.95
+    assert moved(first, eye + 3.0) is None
+    far = eye[:, None] + first.axes[:, :1] * (REACH_M + 0.1)  # beyond reach nothing casts a shadow
+    find_shadows(first, far[0], far[1], far[2], nobody[:1], lit[:1])
+    assert lit[0]
+
+
+@pytest.mark.parametrize("count", [1, 7, 24_576, 1_000_000])
+def test_normal_numbers_are_those_of_numpy(count: int) -> None:
+    wanted = generator(count, "a").standard_normal(count, np.float32)
+    np.testing.assert_array_equal(standard_normal(generator(count, "a"), count), wanted)
+    for stream in (np.random.PCG64(count), np.random.Philox(count)):
+        one, two = np.random.Generator(stream), np.random.Generator(type(stream)(count))
+        for rng in (one, two):
+            rng.standard_normal(1, np.float32)  # leaves half a word of 64 bits
+        np.testing.assert_array_equal(standard_normal(one, count), two.standard_normal(count, np.float32))

@@ -11,124 +11,224 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.worlds.compiled import compiled
-from adverse.data.worlds.solids import BALL, Solids, stretch
-from adverse.data.worlds.textures import noise, sharpness
+from adverse.data.worlds.compiled import compiled, inlined
+from adverse.data.worlds.foliage import BATCH, LEAF_M, density, leaves
+from adverse.data.worlds.solids import BALL, BRICK, Solids, through_ball, through_brick, through_stem
 
 SKY, GROUND = -1, -2
 """Owners of pixels that no solid covers."""
 NEAREST_M = 0.05
 """Nothing nearer than this is seen: the lens."""
-LEAF_M = 0.07
-CLUMP_M = 0.21
-"""Sizes of the leaves of foliage and of the clumps they grow in, and so of the gaps between them."""
-RIM_M = 0.45
-"""Where a ray runs through less foliage than this, it thins out."""
 WIDE_PX = 4096
 """A screen rectangle of more pixels is looked at twice: most are of things beside or behind the camera."""
 STRIP_PX = 8
 SLACK_M = 1e-6
 FARTHEST_M = 150.0
 """Ground beyond this is left to the horizon, where one pixel spans many metres."""
+LANES = 8
+"""Rows are cast in whole vectors of pixels; those beyond a rectangle see nothing of what is in it."""
 Floats = NDArray[np.float64]
 Owners = NDArray[np.int64]
 
 
 @compiled
-def cast(solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Floats, owner: Owners) -> None:
+def cast(  # noqa: C901, PLR0912 - one loop: a call in it would count the references to every array
+    solids: Solids, eye: Floats, turn: Floats, lens: Floats, depth_m: Floats, owner: Owners
+) -> None:
     """Fill depth and owner (H, W) with what a camera sees; `lens` is fx, fy, cx, cy.
 
     `eye` is the camera's position and `turn` (3, 3) carries camera axes into the world.
     """
     height, width = owner.shape
+    columns = np.empty(width + LANES)
+    for u in range(len(columns)):
+        columns[u] = (u - lens[2]) / lens[0]
     for v in range(height):
-        y = (v - lens[3]) / lens[1]
-        for u in range(width):
-            x = (u - lens[2]) / lens[0]
-            down = turn[2, 0] * x + turn[2, 1] * y + turn[2, 2]
-            t = -eye[2] / down if down < 0 else np.inf
-            depth_m[v, u], owner[v, u] = (t, GROUND) if t < FARTHEST_M else (np.inf, SKY)
+        _cast_ground(columns, (v - lens[3]) / lens[1], eye[2], turn, depth_m[v], owner[v])
     count = len(solids.kind)
     boxes = np.empty((count, 4), np.int64)
     nearest = np.empty(count)
     for index in range(count):
         nearest[index] = screen_box(solids, index, eye, turn, lens, width, height, boxes[index])
-    for index in np.argsort(nearest, kind="mergesort"):
-        if nearest[index] < np.inf:
-            _cast_one(solids, index, eye, turn, lens, boxes[index], nearest[index], depth_m, owner)
+    seen = np.flatnonzero(nearest < np.inf)
+    enter, leave = np.empty(width + LANES), np.empty(width + LANES)
+    room = max(BATCH, width + 1)
+    batch, sparse = np.empty((9, room)), np.empty(room)
+    place, seeds = np.empty((2, room), np.int64), np.empty(room, np.int64)
+    origin, m = np.empty(3), np.empty((3, 3))
+    for at in np.argsort(nearest[seen], kind="mergesort"):
+        index = seen[at]
+        x0, y0, x1, y1 = boxes[index]
+        near, kind, taper, holes = (
+            nearest[index],
+            solids.kind[index],
+            solids.taper[index],
+            solids.holes[index],
+        )
+        if near > 2 * LEAF_M * lens[0] + SLACK_M:
+            holes = 0.0  # too far to see a gap
+        into_unit(solids, index, eye, turn, origin, m)
+        seeds[:], sparse[:] = solids.seed[index], holes
+        found = 0
+        for v in range(y0, y1):
+            first, last = x0, x1
+            while first < last and depth_m[v, first] <= near:
+                first += 1
+            while first < last and depth_m[v, last - 1] <= near:
+                last -= 1
+            y = (v - lens[3]) / lens[1]
+            cast_row(kind, taper, origin, m, columns, y, first, last, enter, leave)
+            if holes == 0:
+                for u in range(first, last):
+                    before, t0 = depth_m[v, u], enter[u]
+                    if (t0 < before) & (t0 <= leave[u]) & (near < before):
+                        t = t0 if t0 > NEAREST_M else leave[u]
+                        if NEAREST_M < t < before:
+                            depth_m[v, u], owner[v, u] = t, index
+                continue
+            if found + last - first >= room:
+                _cover(
+                    index,
+                    solids.size_m[index],
+                    sparse,
+                    lens,
+                    origin,
+                    m,
+                    found,
+                    batch,
+                    place,
+                    seeds,
+                    depth_m,
+                    owner,
+                )
+                found = 0
+            for u in range(first, last):  # without a branch: the next entry overwrites what is not kept
+                before, t0 = depth_m[v, u], enter[u]
+                batch[0, found], batch[1, found] = t0, leave[u]
+                batch[2, found], batch[3, found] = columns[u], y
+                place[0, found], place[1, found] = v, u
+                found += (t0 < before) & (t0 <= leave[u]) & (near < before)
+        if found:
+            _cover(
+                index,
+                solids.size_m[index],
+                sparse,
+                lens,
+                origin,
+                m,
+                found,
+                batch,
+                place,
+                seeds,
+                depth_m,
+                owner,
+            )
 
 
 @compiled
-def _cast_one(
-    solids: Solids,
+def _cast_ground(
+    columns: Floats, y: float, up_m: float, turn: Floats, depth_m: Floats, owner: Owners
+) -> None:
+    """Fill one row with ground and sky."""
+    a, b, c = turn[2, 0], turn[2, 1], turn[2, 2]
+    for u in range(len(depth_m)):
+        down = a * columns[u] + b * y + c
+        t = -up_m / down if down < 0 else np.inf
+        depth_m[u] = t if t < FARTHEST_M else np.inf
+    for u in range(len(depth_m)):
+        owner[u] = GROUND if depth_m[u] < np.inf else SKY
+
+
+@compiled
+def into_unit(solids: Solids, index: int, eye: Floats, turn: Floats, origin: Floats, m: Floats) -> None:
+    """Write where the camera is in a solid's unit coordinates, and the map (3, 3) of its axes into them."""
+    inverse, centre = solids.inverse, solids.centre_m
+    for axis in range(3):
+        origin[axis] = 0.0
+        for other in range(3):
+            origin[axis] += inverse[index, axis, other] * (eye[other] - centre[index, other])
+            m[axis, other] = (
+                inverse[index, axis, 0] * turn[0, other]
+                + inverse[index, axis, 1] * turn[1, other]
+                + inverse[index, axis, 2] * turn[2, other]
+            )
+
+
+@inlined
+def cast_row(
+    kind: int,
+    taper: float,
+    origin: Floats,
+    m: Floats,
+    columns: Floats,
+    y: float,
+    first: int,
+    last: int,
+    enter: Floats,
+    leave: Floats,
+) -> None:
+    """Write where the rays of a row of pixels enter and leave a solid, a whole vector of pixels at a time."""
+    ox, oy, oz = origin[0], origin[1], origin[2]
+    mx, my, mz = m[0, 0], m[1, 0], m[2, 0]
+    ax, ay, az = m[0, 1] * y + m[0, 2], m[1, 1] * y + m[1, 2], m[2, 1] * y + m[2, 2]
+    last = first + (last - first + LANES - 1) // LANES * LANES
+    if kind == BALL:
+        for i in range(first, last):
+            x = columns[i]
+            enter[i], leave[i] = through_ball(ox, oy, oz, mx * x + ax, my * x + ay, mz * x + az)
+    elif kind == BRICK:
+        for i in range(first, last):
+            x = columns[i]
+            enter[i], leave[i] = through_brick(ox, oy, oz, mx * x + ax, my * x + ay, mz * x + az)
+    else:
+        for i in range(first, last):
+            x = columns[i]
+            enter[i], leave[i] = through_stem(taper, ox, oy, oz, mx * x + ax, my * x + ay, mz * x + az)
+
+
+@compiled
+def _cover(
     index: int,
-    eye: Floats,
-    turn: Floats,
+    size: Floats,
+    holes: Floats,
     lens: Floats,
-    box: Owners,
-    nearest: float,
+    origin: Floats,
+    m: Floats,
+    found: int,
+    batch: Floats,
+    place: Owners,
+    seeds: Owners,
     depth_m: Floats,
     owner: Owners,
 ) -> None:
-    kind, taper, holes = solids.kind[index], solids.taper[index], solids.holes[index]
-    inverse, seed = solids.inverse[index], solids.seed[index]
-    sx, sy, sz = solids.size_m[index]
-    ox, oy, oz = inverse @ (eye - solids.centre_m[index])
-    m = inverse @ turn
-    for v in range(box[1], box[3]):
-        y = (v - lens[3]) / lens[1]
-        ax, ay, az = m[0, 1] * y + m[0, 2], m[1, 1] * y + m[1, 2], m[2, 1] * y + m[2, 2]
-        for u in range(box[0], box[2]):
-            seen = depth_m[v, u]
-            if seen <= nearest:
-                continue
-            x = (u - lens[2]) / lens[0]
-            dx, dy, dz = m[0, 0] * x + ax, m[1, 0] * x + ay, m[2, 0] * x + az
-            t0, t1 = stretch(kind, taper, ox, oy, oz, dx, dy, dz)
-            if t0 > t1 or t0 >= seen:
-                continue
-            t = first_leaf(t0, t1, holes, ox, oy, oz, dx, dy, dz, sx, sy, sz, seed, 1 / lens[0])
-            if NEAREST_M < t < seen:
-                depth_m[v, u] = t
-                owner[v, u] = index
+    """Put foliage in front of the pixels whose rays meet a leaf of it, where they enter it or leave it.
 
-
-@compiled
-def first_leaf(
-    t0: float,
-    t1: float,
-    holes: float,
-    ox: float,
-    oy: float,
-    oz: float,
-    dx: float,
-    dy: float,
-    dz: float,
-    sx: float,
-    sy: float,
-    sz: float,
-    seed: int,
-    pixel_at_1m: float,
-) -> float:
-    """Return where a ray meets the surface that is there: entry, exit where the entry is a hole, or inf."""
-    if holes == 0:
-        return t0 if t0 > NEAREST_M else t1
-    rim = max(1 - (t1 - t0) / RIM_M, 0.0)
-    for t in (t0, t1):
-        if t > NEAREST_M:
-            # gaps too far to be seen close up; towards the rim there are more, so no outline is round
-            solid = 1 - (holes + 0.3 * rim) * sharpness(LEAF_M, t * pixel_at_1m)
-            if solid == 1:
-                return t
-            x, y, z = (ox + t * dx) * sx, (oy + t * dy) * sy, (oz + t * dz) * sz
-            leaf = 0.62 * noise(x / LEAF_M, y / LEAF_M, z / LEAF_M, seed)
-            if leaf >= solid:  # whatever the clump, which is from 0 to 1
-                continue
-            if leaf + 0.38 < solid:
-                return t
-            if leaf + 0.38 * noise(x / CLUMP_M, y / CLUMP_M, z / CLUMP_M, seed + 1) < solid:
-                return t
-    return np.inf
+    `batch` holds t0, t1, x and y of each ray, and room for points and their density.
+    """
+    rows, columns = place[0], place[1]
+    t0, t1, x, y, dense, through = batch[0], batch[1], batch[2], batch[3], batch[7], batch[8]
+    for leaving in range(2):
+        t = batch[leaving]
+        for axis in range(3):
+            o, s, p = origin[axis], size[axis], batch[4 + axis]
+            a, b, c = m[axis, 0], m[axis, 1], m[axis, 2]
+            for i in range(found):
+                p[i] = (o + t[i] * (a * x[i] + (b * y[i] + c))) * s
+        for i in range(found):
+            through[i] = t1[i] - t0[i]
+        density(t[:found], through, holes, 1 / lens[0], dense)
+        leaves(batch[4, :found], batch[5, :found], batch[6, :found], seeds[:found], dense)
+        kept = 0
+        for i in range(found):
+            v, u = rows[i], columns[i]
+            if (dense[i] > 0) & (t[i] > NEAREST_M):
+                if t[i] < depth_m[v, u]:
+                    depth_m[v, u], owner[v, u] = t[i], index
+            elif not leaving:
+                batch[0, kept], batch[1, kept], batch[2, kept], batch[3, kept] = t0[i], t1[i], x[i], y[i]
+                rows[kept], columns[kept] = v, u
+                kept += t1[i] < depth_m[v, u]
+        found = kept
 
 
 @compiled
@@ -144,48 +244,73 @@ def screen_box(
 ) -> float:
     """Write the pixel rectangle (x0, y0, x1, y1) that holds a solid; return its least depth, or inf."""
     reach = solids.reach_m[index]
-    x, y, z = (solids.centre_m[index] - eye) @ turn
+    x, y, z = _in_camera(solids.centre_m[index], eye, turn)
     if z + reach < NEAREST_M:
         return np.inf
     x0, x1 = _side(x, z, reach, lens[0], lens[2], width)
     y0, y1 = _side(y, z, reach, lens[1], lens[3], height)
+    if x0 >= x1 or y0 >= y1:
+        return np.inf
     box[0], box[1], box[2], box[3] = x0, y0, x1, y1
     near = max(z - reach, 0.0)
     if solids.kind[index] != BALL:
-        near = max(near, _corners(solids, index, eye, turn, lens, box))
+        near = max(near, _corners(x, y, z, half_axes(solids, index, turn), lens, box))
     if box[0] >= box[2] or box[1] >= box[3]:
         return np.inf
     if (box[2] - box[0]) * (box[3] - box[1]) > WIDE_PX:
-        _narrow(solids, index, eye, turn, lens, box)
+        ball = solids.kind[index] == BALL
+        axes = half_axes(solids, index, turn)
+        _narrow(x, z, ball, axes, 0, lens, box)
+        _narrow(y, z, ball, axes, 1, lens, box)
     return near if box[0] < box[2] and box[1] < box[3] else np.inf
 
 
+@inlined
+def _in_camera(point: Floats, eye: Floats, turn: Floats) -> tuple[float, float, float]:
+    x, y, z = point[0] - eye[0], point[1] - eye[1], point[2] - eye[2]
+    return (
+        x * turn[0, 0] + y * turn[1, 0] + z * turn[2, 0],
+        x * turn[0, 1] + y * turn[1, 1] + z * turn[2, 1],
+        x * turn[0, 2] + y * turn[1, 2] + z * turn[2, 2],
+    )
+
+
 @compiled
-def _narrow(solids: Solids, index: int, eye: Floats, turn: Floats, lens: Floats, box: Owners) -> None:
-    """Shrink a rectangle by the strips of pixels that no part of the solid can be seen in.
+def half_axes(solids: Solids, index: int, turn: Floats) -> Floats:
+    """Return the half axes (3, 3) of a solid, or of the box around it, one a row, along those of `turn`."""
+    wide = max(1.0, solids.taper[index])
+    ball = solids.kind[index] == BALL
+    inverse, size = solids.inverse, solids.size_m
+    axes = np.empty((3, 3))
+    for axis in range(3):
+        length = size[index, axis] * (size[index, axis] * (wide if axis < 2 and not ball else 1.0))
+        for other in range(3):
+            axes[axis, other] = length * (
+                inverse[index, axis, 0] * turn[0, other]
+                + inverse[index, axis, 1] * turn[1, other]
+                + inverse[index, axis, 2] * turn[2, other]
+            )
+    return axes
+
+
+@compiled
+def _narrow(x: float, z: float, ball: bool, axes: Floats, side: int, lens: Floats, box: Owners) -> None:  # noqa: FBT001
+    """Shrink a rectangle by the strips of pixels that no part of the solid at (x, z) can be seen in.
 
     A strip lies between two planes through the eye. A solid that is all beyond one of them is not in it; its
     half axes tell how far it reaches across a plane, also where it reaches behind the camera.
     """
-    offset = (solids.centre_m[index] - eye) @ turn
-    wide = max(1.0, solids.taper[index])
-    ball = solids.kind[index] == BALL
-    axes = np.empty((3, 3))
-    for axis in range(3):
-        half = solids.size_m[index, axis] * (wide if axis < 2 and not ball else 1.0)
-        axes[axis] = (solids.inverse[index, axis] @ turn) * (solids.size_m[index, axis] * half)
-    for side in range(2):
-        focal, centre = lens[side], lens[2 + side]
-        first, last = box[2 + side], box[side]
-        for start in range(box[side], box[2 + side], STRIP_PX):
-            end = min(start + STRIP_PX, box[2 + side])
-            low, high = (start - 1 - centre) / focal, (end - centre) / focal
-            if (
-                offset[side] - low * offset[2] + _reach(axes, side, low, ball) >= -SLACK_M
-                and high * offset[2] - offset[side] + _reach(axes, side, high, ball) >= -SLACK_M
-            ):
-                first, last = min(first, start), max(last, end)
-        box[side], box[2 + side] = first, max(last, first)
+    focal, centre = lens[side], lens[2 + side]
+    first, last = box[2 + side], box[side]
+    for start in range(box[side], box[2 + side], STRIP_PX):
+        end = min(start + STRIP_PX, box[2 + side])
+        low, high = (start - 1 - centre) / focal, (end - centre) / focal
+        if (
+            x - low * z + _reach(axes, side, low, ball) >= -SLACK_M
+            and high * z - x + _reach(axes, side, high, ball) >= -SLACK_M
+        ):
+            first, last = min(first, start), max(last, end)
+    box[side], box[2 + side] = first, max(last, first)
 
 
 @compiled
@@ -199,26 +324,23 @@ def _reach(axes: Floats, side: int, slope: float, ball: bool) -> float:  # noqa:
 
 
 @compiled
-def _corners(solids: Solids, index: int, eye: Floats, turn: Floats, lens: Floats, box: Owners) -> float:
+def _corners(x: float, y: float, z: float, axes: Floats, lens: Floats, box: Owners) -> float:
     """Shrink a rectangle to the corners of the solid's own box, if all in front; return their depth or 0."""
-    offset = (solids.centre_m[index] - eye) @ turn
-    wide = max(1.0, solids.taper[index])
-    axes = np.empty((3, 3))
-    for axis in range(3):
-        half = solids.size_m[index, axis] * (wide if axis < 2 else 1.0)
-        axes[axis] = (solids.inverse[index, axis] @ turn) * (solids.size_m[index, axis] * half)
     near = np.inf
     low_x, low_y, high_x, high_y = np.inf, np.inf, -np.inf, -np.inf
     for corner in range(8):
-        point = offset.copy()
+        px, py, pz = x, y, z
         for axis in range(3):
-            point += axes[axis] if corner >> axis & 1 else -axes[axis]
-        if point[2] < NEAREST_M:
+            sign = 1.0 if corner >> axis & 1 else -1.0
+            px += sign * axes[axis, 0]
+            py += sign * axes[axis, 1]
+            pz += sign * axes[axis, 2]
+        if pz < NEAREST_M:
             return 0.0
-        near = min(near, point[2])
-        x, y = point[0] / point[2] * lens[0] + lens[2], point[1] / point[2] * lens[1] + lens[3]
-        low_x, high_x = min(low_x, x), max(high_x, x)
-        low_y, high_y = min(low_y, y), max(high_y, y)
+        near = min(near, pz)
+        u, v = px / pz * lens[0] + lens[2], py / pz * lens[1] + lens[3]
+        low_x, high_x = min(low_x, u), max(high_x, u)
+        low_y, high_y = min(low_y, v), max(high_y, v)
     box[0], box[2] = max(box[0], math.floor(low_x)), min(box[2], math.ceil(high_x) + 1)
     box[1], box[3] = max(box[1], math.floor(low_y)), min(box[3], math.ceil(high_y) + 1)
     return near

@@ -22,7 +22,7 @@ def compiled(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile a function into those that call it.
 
-    For functions of a whole scene that are called for every pixel: to hand dozens of arrays over, and count
-    the references to each, takes longer than what they do.
+    A loop over such calls becomes vector instructions, several pixels at once; a call inside it would not.
     """
-    return cast("F", numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function))
+    jit = numba.njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+    return cast("F", jit(function))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.normals import standard_normal
 from adverse.data.worlds.shading import Light
 from adverse.types import Image
 
@@ -57,29 +58,47 @@ Floats = NDArray[np.float64]
 
 def exposed(radiance: Floats, exposure: float, rng: np.random.Generator) -> Image:
     """Return the picture (H, W, 3) uint8 that a camera takes of linear radiance."""
-    normal = rng.standard_normal(radiance.shape, np.float32)
-    return _develop(radiance, exposure, normal)
+    height, width, _ = radiance.shape
+    normal = standard_normal(rng, height * width * 3).reshape(height, width * 3)
+    picture = np.empty((height, width * 3), np.uint8)
+    _develop(radiance.reshape(height, width * 3), exposure, normal, picture)
+    return picture.reshape(height, width, 3)
 
 
 @compiled
-def _develop(radiance: Floats, exposure: float, normal: NDArray[np.float32]) -> Image:
-    height, width, _ = radiance.shape
-    picture = np.empty((height, width, 3), np.uint8)
-    rows = np.empty((height, width, 3))
+def _develop(light: Floats, exposure: float, normal: NDArray[np.float32], picture: NDArray[np.uint8]) -> None:
+    """Develop rows of colours, three numbers a pixel; every loop is over a row, with one result."""
+    height, across = light.shape
+    spread = np.empty((3, across))  # the rows above, at and below, each spread along itself
+    columns, row = np.empty(across), np.empty(across)
+    for i in range(across):
+        x = 2 * (i // 3) / (across // 3) - 1
+        columns[i] = x * x
+    _spread(light[0], spread[0])
+    spread[1] = spread[0]
     for v in range(height):
-        for u in range(width):
-            left, right = max(u - 1, 0), min(u + 1, width - 1)
-            for c in range(3):
-                beside = radiance[v, left, c] + radiance[v, right, c]
-                rows[v, u, c] = (1 - 2 * SPREAD) * radiance[v, u, c] + SPREAD * beside
-    for v in range(height):
-        above, below = max(v - 1, 0), min(v + 1, height - 1)
-        for u in range(width):
-            x, y = 2 * u / width - 1, 2 * v / height - 1
-            gain = exposure * (1 - VIGNETTE * (x * x + y * y) / 2)
-            for c in range(3):
-                beside = rows[above, u, c] + rows[below, u, c]
-                light = gain * ((1 - 2 * SPREAD) * rows[v, u, c] + SPREAD * beside)
-                light += normal[v, u, c] * np.sqrt(SHOT * light + READ)
-                picture[v, u, c] = np.uint8(255 * np.sqrt(min(max(light, 0.0), 1.0)) + 0.5)
-    return picture
+        above, at, below = spread[v % 3], spread[(v + 1) % 3], spread[(v + 2) % 3]
+        _spread(light[min(v + 1, height - 1)], below)
+        y = 2 * v / height - 1
+        for i in range(across):
+            gain = exposure * (1 - VIGNETTE * (columns[i] + y * y) / 2)
+            row[i] = gain * ((1 - 2 * SPREAD) * at[i] + SPREAD * (above[i] + below[i]))
+        noise = normal[v]
+        for i in range(across):
+            bright = row[i] + noise[i] * math.sqrt(SHOT * row[i] + READ)
+            row[i] = 255 * math.sqrt(min(max(bright, 0.0), 1.0)) + 0.5
+        out = picture[v]
+        for i in range(across):
+            out[i] = np.uint8(np.int32(row[i]))
+
+
+@compiled
+def _spread(light: Floats, out: Floats) -> None:
+    """Give each pixel of a row some light of its neighbours; beyond the ends it is as bright as at them."""
+    for i in range(3, len(light) - 3):
+        out[i] = (1 - 2 * SPREAD) * light[i] + SPREAD * (light[i - 3] + light[i + 3])
+    for end in (0, len(light) - 3):
+        for i in range(end, end + 3):
+            left = i - 3 if i >= 3 else i
+            right = i + 3 if i + 3 < len(light) else i
+            out[i] = (1 - 2 * SPREAD) * light[i] + SPREAD * (light[left] + light[right])

@@ -6,18 +6,19 @@ How much of each thing is seen, and how much there would be to see with nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds import casting, classes, shading
-from adverse.data.worlds.casting import NEAREST_M, Owners, screen_box
-from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.casting import LANES, NEAREST_M, Owners, cast_row, into_unit, screen_box
+from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.exposure import exposed
-from adverse.data.worlds.shading import Light, sun_grid
-from adverse.data.worlds.solids import Solids, stretch
+from adverse.data.worlds.shading import Light
+from adverse.data.worlds.shadows import SunGrid, moved, sun_grid
+from adverse.data.worlds.solids import Solids
 from adverse.data.worlds.textures import STREET_GROUND
 from adverse.types import Camera, Depth, Image
 
@@ -43,13 +44,11 @@ class Instance(NamedTuple):
 def instances(solids: Solids, owner: Owners, eye: Floats, turn: Floats, lens: Floats) -> tuple[Instance, ...]:
     """Measure every instance of which at least one pixel is seen, in the order of their numbers."""
     table = _measured(solids, owner, eye, turn, lens)
-    labels = {int(number): int(label) for number, label in zip(solids.instance, solids.label, strict=True)}
     found = []
     for number in np.flatnonzero(table[:, 0, 4]):
         (*visible, pixels), (*full, full_pixels) = table[number].tolist()
-        found.append(
-            Instance(int(number), labels[int(number)], _box(visible), _box(full), pixels, full_pixels)
-        )
+        label = int(solids.label[solids.instance == number][-1])
+        found.append(Instance(int(number), label, _box(visible), _box(full), pixels, full_pixels))
     return tuple(found)
 
 
@@ -67,9 +66,13 @@ def _measured(solids: Solids, owner: Owners, eye: Floats, turn: Floats, lens: Fl
     for v in range(height):
         for u in range(width):
             if owner[v, u] >= 0 and solids.instance[owner[v, u]] > 0:
-                _add(table[solids.instance[owner[v, u]], 0], u, v)
-    stamp = np.zeros((height, width), np.int64)
-    box = np.empty(4, np.int64)
+                _add(table, solids.instance[owner[v, u]], 0, u, v)
+    stamp = np.zeros((height, width), np.int32)
+    columns = np.empty(width + LANES)
+    for u in range(len(columns)):
+        columns[u] = (u - lens[2]) / lens[0]
+    enter, leave = np.empty(width + LANES), np.empty(width + LANES)
+    box, origin, m = np.empty(4, np.int64), np.empty(3), np.empty((3, 3))
     for index in np.argsort(solids.instance, kind="mergesort"):  # one thing after the other
         number = solids.instance[index]
         if (
@@ -77,27 +80,31 @@ def _measured(solids: Solids, owner: Owners, eye: Floats, turn: Floats, lens: Fl
             or screen_box(solids, index, eye, turn, lens, width, height, box) == np.inf
         ):
             continue
-        o = solids.inverse[index] @ (eye - solids.centre_m[index])
-        m = solids.inverse[index] @ turn
+        into_unit(solids, index, eye, turn, origin, m)
+        first, last = box[0], box[2]
         for v in range(box[1], box[3]):
             y = (v - lens[3]) / lens[1]
-            for u in range(box[0], box[2]):
-                if stamp[v, u] == number:
-                    continue
-                x = (u - lens[2]) / lens[0]
-                d = m[:, 0] * x + m[:, 1] * y + m[:, 2]
-                t0, t1 = stretch(solids.kind[index], solids.taper[index], o[0], o[1], o[2], d[0], d[1], d[2])
-                if t0 <= t1 and t1 > NEAREST_M:
+            cast_row(
+                solids.kind[index], solids.taper[index], origin, m, columns, y, first, last, enter, leave
+            )
+            for u in range(first, last):
+                if enter[u] <= leave[u] and leave[u] > NEAREST_M and stamp[v, u] != number:
                     stamp[v, u] = number
-                    _add(table[number, 1], u, v)
+                    _add(table, number, 1, u, v)
     return table
 
 
-@compiled
-def _add(row: Owners, u: int, v: int) -> None:
-    row[0], row[1] = min(row[0], u), min(row[1], v)
-    row[2], row[3] = max(row[2], u + 1), max(row[3], v + 1)
-    row[4] += 1
+@inlined
+def _add(table: Owners, number: int, which: int, u: int, v: int) -> None:
+    table[number, which, 0], table[number, which, 1] = (
+        min(table[number, which, 0], u),
+        min(table[number, which, 1], v),
+    )
+    table[number, which, 2], table[number, which, 3] = (
+        max(table[number, which, 2], u + 1),
+        max(table[number, which, 3], v + 1),
+    )
+    table[number, which, 4] += 1
 
 
 Pose = Floats
@@ -112,6 +119,19 @@ class Scene:
     sun: Floats
     light: Light
     exposure: float
+    _latest: dict[float, tuple[Solids, SunGrid]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def at(self, time_s: float, eye_m: Floats) -> tuple[Solids, SunGrid]:
+        """Return solids and shadows at a time; the latest are kept, for the other eye of a stereo pair."""
+        solids, grid = self._latest.get(time_s) or (self.solids(time_s), None)
+        near = moved(grid, eye_m) if grid is not None else None
+        if near is None:
+            near = sun_grid(solids, self.sun, eye_m)
+            self._latest.clear()
+            self._latest[time_s] = solids, near
+        return solids, near
 
 
 class Rendered(NamedTuple):
@@ -128,20 +148,22 @@ def render(
     scene: Scene, camera: Camera, world_from_camera: Pose, time_s: float, rng: np.random.Generator
 ) -> Rendered:
     """Render one view; `rng` is the sensor's noise and nothing else."""
-    solids = scene.solids(time_s)
     eye, turn = world_from_camera[:3, 3].copy(), world_from_camera[:3, :3].copy()
+    solids, grid = scene.at(time_s, eye)
     lens = np.array([camera.fx, camera.fy, camera.cx, camera.cy])
     shape = camera.height, camera.width
     depth, owner = np.empty(shape), np.empty(shape, np.int64)
     casting.cast(solids, eye, turn, lens, depth, owner)
-    grid = sun_grid(solids, scene.sun, eye)
     radiance, on_way = np.empty((*shape, 3)), np.zeros(shape, np.bool_)
     shading.shade(solids, grid, scene.light, eye, turn, lens, depth, owner, radiance, on_way)
+    labels, values = np.empty(shape, np.uint8), np.empty(shape, np.uint16)
+    way = classes.ROAD if scene.light.place == STREET_GROUND else classes.GROUND
+    _tell(solids, owner, on_way, way, labels, values)
     return Rendered(
         exposed(radiance, scene.exposure, rng),
         depth.astype(np.float32),
-        _labels(solids, owner, on_way, scene.light.place),
-        _instance_values(solids, owner),
+        labels,
+        values,
         instances(solids, owner, eye, turn, lens),
     )
 
@@ -153,16 +175,25 @@ def right_of(world_from_camera: Pose, baseline_m: float) -> Pose:
     return pose
 
 
-def _labels(
-    solids: Solids, owner: casting.Owners, on_way: NDArray[np.bool_], place: int
-) -> NDArray[np.uint8]:
-    way = classes.ROAD if place == STREET_GROUND else classes.GROUND
-    bare = np.where(on_way, way, classes.TERRAIN)
-    of_solid = solids.label[np.maximum(owner, 0)]
-    empty = np.where(owner == casting.GROUND, bare, classes.SKY)
-    return np.where(owner >= 0, of_solid, empty).astype(np.uint8)
-
-
-def _instance_values(solids: Solids, owner: casting.Owners) -> NDArray[np.uint16]:
-    value = np.where(solids.instance > 0, solids.label * np.int64(1000) + solids.instance, 0)
-    return np.where(owner >= 0, value[np.maximum(owner, 0)], 0).astype(np.uint16)
+@compiled
+def _tell(
+    solids: Solids,
+    owner: Owners,
+    on_way: NDArray[np.bool_],
+    way: int,
+    labels: NDArray[np.uint8],
+    values: NDArray[np.uint16],
+) -> None:
+    """Write what each pixel sees: its class, and its instance value."""
+    height, width = owner.shape
+    for v in range(height):
+        for u in range(width):
+            index = owner[v, u]
+            if index >= 0:
+                label, number = solids.label[index], solids.instance[index]
+                labels[v, u] = label
+                values[v, u] = label * 1000 + number if number > 0 else 0
+            else:
+                bare = way if on_way[v, u] else classes.TERRAIN
+                labels[v, u] = bare if index == casting.GROUND else classes.SKY
+                values[v, u] = 0

@@ -6,6 +6,7 @@ one intersection each: the stretch of the ray that lies inside the unit solid.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from adverse.data.worlds.compiled import compiled
+from adverse.data.worlds.compiled import compiled, inlined
 from adverse.data.worlds.textures import Rgb, linear
 
 BALL, BRICK, STEM = 0, 1, 2
 """Unit solids: |p| <= 1; all |coordinates| <= 1; |z| <= 1, of radius 1 at the foot, `taper` at the top."""
 EMPTY = (1.0, -1.0)
+ROW = 29
+"""Numbers that describe a solid."""
 Floats = NDArray[np.float64]
 
 
@@ -58,7 +61,7 @@ class Builder:
 
     label: int
     instance: int = 0
-    _rows: list[tuple[object, ...]] = field(default_factory=list)
+    _rows: list[tuple[float, ...]] = field(default_factory=list)
 
     def ball(self, centre: ArrayLike, radii: ArrayLike, look: Look, axes: ArrayLike | None = None) -> None:
         """Add an ellipsoid; the columns of `axes` are its own directions."""
@@ -80,18 +83,26 @@ class Builder:
         across: ArrayLike = (0.0, 1.0, 0.0),
     ) -> None:
         """Add a tapered cylinder from foot to top, `wide` times as wide along `across`."""
-        a, b = np.asarray(foot, float), np.asarray(top, float)
-        along = b - a
-        half = float(np.sqrt(along @ along)) / 2
-        z = along / (2 * half)
-        y = np.asarray(across, float)
-        y = y - z * (y @ z)
-        if y @ y < 1e-6:  # the stem itself runs across
-            y = np.array([1.0, 0, 0]) - z * z[0]
-        y = y / np.sqrt(y @ y)
-        axes = np.stack([np.cross(y, z), y, z], axis=1)
+        ax, ay, az = _numbers(foot)
+        bx, by, bz = _numbers(top)
+        zx, zy, zz = bx - ax, by - ay, bz - az
+        length = math.sqrt(zx * zx + zy * zy + zz * zz)
+        zx, zy, zz = zx / length, zy / length, zz / length
+        yx, yy, yz = _numbers(across)
+        part = yx * zx + yy * zy + yz * zz
+        yx, yy, yz = yx - zx * part, yy - zy * part, yz - zz * part
+        if yx * yx + yy * yy + yz * yz < 1e-6:  # the stem itself runs across
+            yx, yy, yz = 1.0 - zx * zx, -zy * zx, -zz * zx
+        size = math.sqrt(yx * yx + yy * yy + yz * yz)
+        yx, yy, yz = yx / size, yy / size, yz / size
+        axes = (
+            (yy * zz - yz * zy, yx, zx),
+            (yz * zx - yx * zz, yy, zy),
+            (yx * zy - yy * zx, yz, zz),
+        )
         taper = 1.0 if top_radius is None else top_radius / radius
-        self._add(STEM, (a + b) / 2, (radius, radius * wide, half), look, axes, taper)
+        middle = ((ax + bx) / 2, (ay + by) / 2, (az + bz) / 2)
+        self._add(STEM, middle, (radius, radius * wide, length / 2), look, axes, taper)
 
     def solids(self) -> Solids:
         """Return all that was added."""
@@ -106,26 +117,36 @@ class Builder:
         axes: ArrayLike | None,
         taper: float = 1.0,
     ) -> None:
-        half = np.asarray(size, float)
-        turn = np.eye(3) if axes is None else np.asarray(axes, float)
-        side = max(half[0], half[1]) * max(1.0, taper)
-        reach = {BALL: half.max(), BRICK: math.hypot(*half), STEM: math.hypot(side, half[2])}[kind]
+        a, b, c = _numbers(size)
+        x, y, z = UPRIGHT if axes is None else np.asarray(axes, float).tolist()
+        side = max(a, b) * max(1.0, taper)
+        reach = (
+            max(a, b, c) if kind == BALL else math.hypot(a, b, c) if kind == BRICK else math.hypot(side, c)
+        )
         row = (
             kind,
-            np.asarray(centre, float),
-            turn.T / half[:, None],
-            half,
-            taper,
-            float(reach),
-            look.holes,
-            look.material,
-            linear(look.colour),
-            linear(look.second),
-            look.seed,
-            self.label,
-            self.instance,
+            *_numbers(centre),
+            *(x[0] / a, y[0] / a, z[0] / a, x[1] / b, y[1] / b, z[1] / b, x[2] / c, y[2] / c, z[2] / c),
+            *(a, b, c, taper, reach, look.holes, look.material),
+            *_reflectance(look.colour),
+            *_reflectance(look.second),
+            *(look.seed, self.label, self.instance),
         )
         self._rows.append(row)
+
+
+UPRIGHT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+def _numbers(values: ArrayLike) -> list[float]:
+    """Return three numbers as Python's own, which are faster than arrays of three."""
+    found: list[float] = np.asarray(values, float).tolist()
+    return found
+
+
+@functools.cache
+def _reflectance(colour: Rgb) -> tuple[float, ...]:
+    return tuple(linear(colour).tolist())
 
 
 def joined(parts: Sequence[Solids]) -> Solids:
@@ -133,14 +154,17 @@ def joined(parts: Sequence[Solids]) -> Solids:
     return Solids(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _stacked(rows: Sequence[tuple[object, ...]]) -> Solids:
+def _stacked(rows: Sequence[tuple[float, ...]]) -> Solids:
     shapes = {"centre_m": (3,), "inverse": (3, 3), "size_m": (3,), "colour": (3,), "second": (3,)}
     whole = ("kind", "material", "seed", "instance")
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(Solids._fields)
-    arrays = []
-    for name, column in zip(Solids._fields, columns, strict=True):
+    table = np.array(rows, np.float64).reshape(len(rows), ROW)
+    arrays, at = [], 0
+    for name in Solids._fields:
         dtype = np.int64 if name in whole else np.uint8 if name == "label" else np.float64
-        arrays.append(np.array(column, dtype).reshape(len(rows), *shapes.get(name, ())))
+        shape = shapes.get(name, ())
+        column = table[:, at : at + math.prod(shape)]
+        arrays.append(column.astype(dtype, "C").reshape(len(rows), *shape))
+        at += math.prod(shape)
     return Solids._make(arrays)
 
 
@@ -150,14 +174,34 @@ def stretch(
 ) -> tuple[float, float]:
     """Return (t0, t1), where the ray o + t d in unit coordinates enters and leaves; t0 > t1: it misses."""
     if kind == BALL:
-        return _between_roots(
-            dx * dx + dy * dy + dz * dz, ox * dx + oy * dy + oz * dz, ox * ox + oy * oy + oz * oz - 1
-        )
+        return through_ball(ox, oy, oz, dx, dy, dz)
     if kind == BRICK:
-        x0, x1 = _slab(ox, dx)
-        y0, y1 = _slab(oy, dy)
-        z0, z1 = _slab(oz, dz)
-        return max(x0, y0, z0), min(x1, y1, z1)
+        return through_brick(ox, oy, oz, dx, dy, dz)
+    return through_stem(taper, ox, oy, oz, dx, dy, dz)
+
+
+@inlined
+def through_ball(ox: float, oy: float, oz: float, dx: float, dy: float, dz: float) -> tuple[float, float]:
+    """Return where a ray enters and leaves the unit ball."""
+    return _between_roots(
+        dx * dx + dy * dy + dz * dz, ox * dx + oy * dy + oz * dz, ox * ox + oy * oy + oz * oz - 1
+    )
+
+
+@inlined
+def through_brick(ox: float, oy: float, oz: float, dx: float, dy: float, dz: float) -> tuple[float, float]:
+    """Return where a ray enters and leaves the unit box."""
+    x0, x1 = _slab(ox, dx)
+    y0, y1 = _slab(oy, dy)
+    z0, z1 = _slab(oz, dz)
+    return max(x0, y0, z0), min(x1, y1, z1)
+
+
+@inlined
+def through_stem(
+    taper: float, ox: float, oy: float, oz: float, dx: float, dy: float, dz: float
+) -> tuple[float, float]:
+    """Return where a ray enters and leaves the unit stem."""
     z0, z1 = _slab(oz, dz)
     if z0 > z1:
         return EMPTY
@@ -177,9 +221,9 @@ def stretch(
     return max(z0, s0), min(z1, s1)
 
 
-@compiled
+@inlined
 def outward(
-    kind: int, taper: float, inverse: Floats, x: float, y: float, z: float
+    kind: int, taper: float, inverse: Floats, index: int, x: float, y: float, z: float
 ) -> tuple[float, float, float]:
     """Return the world's unit normal of a solid at a point of its surface in unit coordinates."""
     if kind == BRICK:
@@ -199,14 +243,14 @@ def outward(
             nx, ny, nz = x, y, -slope * radius
     else:
         nx, ny, nz = x, y, z
-    wx = inverse[0, 0] * nx + inverse[1, 0] * ny + inverse[2, 0] * nz
-    wy = inverse[0, 1] * nx + inverse[1, 1] * ny + inverse[2, 1] * nz
-    wz = inverse[0, 2] * nx + inverse[1, 2] * ny + inverse[2, 2] * nz
+    wx = inverse[index, 0, 0] * nx + inverse[index, 1, 0] * ny + inverse[index, 2, 0] * nz
+    wy = inverse[index, 0, 1] * nx + inverse[index, 1, 1] * ny + inverse[index, 2, 1] * nz
+    wz = inverse[index, 0, 2] * nx + inverse[index, 1, 2] * ny + inverse[index, 2, 2] * nz
     length = math.sqrt(wx * wx + wy * wy + wz * wz)
     return wx / length, wy / length, wz / length
 
 
-@compiled
+@inlined
 def _between_roots(a: float, b: float, c: float) -> tuple[float, float]:
     """Return where a t^2 + 2 b t + c <= 0 for a > 0."""
     under = b * b - a * c
@@ -216,7 +260,7 @@ def _between_roots(a: float, b: float, c: float) -> tuple[float, float]:
     return (-b - root) / a, (-b + root) / a
 
 
-@compiled
+@inlined
 def _slab(o: float, d: float) -> tuple[float, float]:
     """Return where |o + t d| <= 1."""
     if d == 0:
