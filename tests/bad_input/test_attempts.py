@@ -18,7 +18,7 @@ import pytest
 from adverse.step_clock import GO, HOLD, Steps, late_step
 from adverse.study.engines import local
 
-from .cases import PASS
+from .cases import INCOMPLETE, PASS
 from .command import adverse_here
 from .good_study import GoodStudy
 
@@ -65,6 +65,11 @@ class Witness:
         if self.way == "mends" and 2 in pictures and not (HERE / "go").exists():
             write(self.name, "failed")
             raise RuntimeError("not yet")
+        if self.way == "outage" and 4 in pictures and not (HERE / "go").exists():
+            raise ConnectionRefusedError("the backend is away")
+        if self.way == "outage" and len(requests(self.name)) % 3 == 2:
+            write(self.name, "failed")
+            raise RuntimeError("every third request")
         write(self.name, "answered")
         return [NOTHING for _ in images]
 
@@ -178,6 +183,20 @@ def test_faults_are_asked_again_on_request_only_and_no_attempt_is_forgotten(stud
     rules = study.folder / "rules.yaml"
     rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.01}]}))
     assert adverse_here("check", study.run, rules).code == 1
+    adverse_here("verify", study.run).expect(PASS)
+
+
+def test_what_was_asked_before_an_outage_counts(study: GoodStudy) -> None:
+    """Cells that it cut short are asked anew when it is over, also after two of them; each request counts."""
+    study.study["suts"] = [witness("flaky", "outage"), witness("good", "")]
+    for _ in range(2):
+        assert study.adverse().code == INCOMPLETE
+    (study.folder / "go").touch()
+    study.adverse().expect(PASS)
+    counts = study.summary()["counts"]
+    assert own_counts(study, "flaky")[0] > own_counts(study, "good")[0]
+    for sut in counts:
+        assert (counts[sut]["attempts"], counts[sut]["failed_attempts"]) == own_counts(study, sut), sut
     adverse_here("verify", study.run).expect(PASS)
 
 

@@ -1,8 +1,8 @@
 """Attempts of earlier runs: a cell that is asked again keeps what it took before.
 
-Where --retry-faults, or more time for a mutation, has a cell run again, new rows take the place of the old
-ones. The requests that the SUT got before happened all the same: they stay in the counts of the new rows, or
-a SUT that fails would look faultless after as many runs as it takes.
+Where --retry-faults, more time for a mutation, or the end of an outage has a cell run again, new rows take
+the place of the old ones. The requests that the SUT got before happened all the same: they stay in the counts
+of the new rows, or a SUT that fails would look faultless after as many runs as it takes.
 """
 
 from __future__ import annotations
@@ -28,6 +28,19 @@ def attempts_in(path: Path, cells: Iterable[tuple[str, str]]) -> dict[Key, Mappi
     wanted = set(cells)
     rows = pq.read_table(path, columns=list(COLUMNS)).to_pylist()
     return {_key(row): row for row in rows if (row["setting"], row["sut"]) in wanted}
+
+
+def added(earlier: dict[Key, Mapping[str, Any]], later: Mapping[Key, Mapping[str, Any]]) -> None:
+    """Count further attempts in."""
+    for key, row in later.items():
+        both = dict(row)
+        if key in earlier:
+            before = earlier[key]
+            both |= {name: row[name] + before[name] for name in SUMS}
+            both["failures"] = [*(before["failures"] or ()), *(row["failures"] or ())]
+            repeats = [value for value in (before["repeats"], row["repeats"]) if value is not None]
+            both["repeats"] = all(repeats) if repeats else None
+        earlier[key] = both
 
 
 def with_earlier(parquet: bytes, earlier: Mapping[Key, Mapping[str, Any]]) -> bytes:

@@ -119,6 +119,8 @@ class RunEntry:
     """Keys of cells with a fault in them, or a mutation that was ended: asked again by --retry-faults."""
     late: Mapping[str, float] = field(default_factory=dict)
     """Keys of cells with a mutation that was ended for the time it took, and the limit in seconds."""
+    unfinished: tuple[tuple[str, str, str], ...] = ()
+    """Cells that an outage cut short; what was asked of them is in the file, and counts."""
 
 
 class RunJournal(Journal[RunEntry]):
@@ -128,15 +130,15 @@ class RunJournal(Journal[RunEntry]):
 
     def parse(self, data: Any) -> RunEntry:
         """Return the finished unit that a line holds."""
-        cells = tuple((str(key), str(setting), str(sut)) for key, setting, sut in data["cells"])
         return RunEntry(
             str(data["file"]),
             str(data["sha256"]),
-            cells,
+            _cells(data["cells"]),
             data.get("files", {}),
             data.get("environment", ""),
             tuple(str(key) for key in data.get("faulty", ())),
             {str(key): float(limit_s) for key, limit_s in data.get("late", {}).items()},
+            _cells(data.get("unfinished", ())),
         )
 
     def plain(self, entry: RunEntry) -> dict[str, Any]:
@@ -152,11 +154,22 @@ class RunJournal(Journal[RunEntry]):
             plain["faulty"] = entry.faulty
         if entry.late:
             plain["late"] = dict(entry.late)
+        if entry.unfinished:
+            plain["unfinished"] = entry.unfinished
         return plain
 
     def entry_of_cell(self) -> dict[str, RunEntry]:
         """Map each finished cell to the unit that holds it; the latest wins."""
         return {cell[0]: entry for entry in self.entries for cell in entry.cells}
+
+    def asked(self) -> dict[str, list[RunEntry]]:
+        """Map each cell to the units that hold what was asked of it: the last that finished it, and since."""
+        entries: dict[str, list[RunEntry]] = {}
+        for entry in self.entries:
+            entries |= {key: [entry] for key, _, _ in entry.cells}
+            for key, _, _ in entry.unfinished:
+                entries.setdefault(key, []).append(entry)
+        return entries
 
     def settled(self, *, mutation_timeout_s: float, retry_faults: bool = False) -> dict[str, RunEntry]:
         """Map each finished cell that need not be run again to the unit that holds it.
@@ -169,3 +182,7 @@ class RunJournal(Journal[RunEntry]):
             if entry.late.get(key, mutation_timeout_s) >= mutation_timeout_s
             and not (retry_faults and key in entry.faulty)
         }
+
+
+def _cells(data: Iterable[Any]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((str(key), str(setting), str(sut)) for key, setting, sut in data)

@@ -127,7 +127,7 @@ def forget_changed(journal: RunJournal, left: Owners) -> list[str]:
         changed |= {(owner, path): None for owner, some in touched.items() for path in some}
         entries.append(_without(entry, {owner for owner, some in touched.items() if some}))
     if changed:
-        journal.replace([entry for entry in entries if entry.cells])
+        journal.replace([entry for entry in entries if entry.cells or entry.unfinished])
     return [f"{path}, read by {owner}, {what_happened(now[path])}" for owner, path in sorted(changed)]
 
 
@@ -151,14 +151,19 @@ def _without(entry: RunEntry, owners: set[str]) -> RunEntry:
     """Return an entry without the cells that rest on the files of some owners."""
     if not owners:
         return entry
-    return replace(
-        entry,
-        cells=tuple(
+
+    def remaining(cells: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+        return tuple(
             (key, setting, sut)
-            for key, setting, sut in entry.cells
+            for key, setting, sut in cells
             if PLUGINS not in owners
             and sut_owner(sut) not in owners
             and not (MUTATIONS in owners and setting != BASELINE)
-        ),
+        )
+
+    return replace(
+        entry,
+        cells=remaining(entry.cells),
+        unfinished=remaining(entry.unfinished),
         files={owner: hashes for owner, hashes in entry.files.items() if owner not in owners},
     )

@@ -111,4 +111,6 @@ class UnitRecords:
     faulty: frozenset[tuple[str, str]] = frozenset()
     late: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashed: frozenset[int] = frozenset()
+    unfinished: bytes = b""
+    """What was asked in cells that are not finished, as Parquet: these requests count all the same."""
     faults: tuple[SutFault, ...] = ()

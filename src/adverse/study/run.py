@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 from adverse.content import Changed, ChangedError, content_hash, digest
 from adverse.errors import IncompleteError, StoreError
 from adverse.store.durable import write_file
-from adverse.store.earlier_attempts import Key, attempts_in, with_earlier
+from adverse.store.earlier_attempts import Key, added, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
 from adverse.store.journal import RunEntry, RunJournal
 from adverse.store.run import (
@@ -94,7 +94,7 @@ def run_study(
         watch.begin(total, total - plan.pictures(units))
         finished = dropped = 0
         changed: dict[Path, str] = {}
-        outages, known = Outages(), journal.entry_of_cell()
+        outages, asked = Outages(), journal.asked()
         try:
             work = StudyWork(plan.job, plan.registry)
             for unit, result in engine.run(work, units, watch=watch, stop=stop):
@@ -106,7 +106,7 @@ def run_study(
                 if not basis.knows(result):
                     folder.write_manifest(_running(manifest, basis))
                 basis.add(result.files)
-                _keep(folder, journal, plan, unit, result, outages, known)
+                _keep(folder, journal, plan, unit, result, outages, asked)
                 watch.advance(result.statuses)
                 finished += 1
         finally:
@@ -278,11 +278,11 @@ def _keep(
     unit: WorkUnit,
     records: UnitRecords,
     outages: Outages,
-    known: Mapping[str, RunEntry],
+    asked: Mapping[str, Sequence[RunEntry]],
 ) -> None:
     """Make the finished cells of a unit durable, and count the others as outages.
 
-    `known` are the cells that earlier runs in the folder finished: what they took then counts on.
+    `asked` holds what was asked of cells by earlier runs in the folder: it counts on.
     """
     cells = [
         (cell.key, plan.job.settings[cell.setting].id, plan.job.suts[cell.sut].name) for cell in unit.cells
@@ -291,10 +291,10 @@ def _keep(
     for (_, sut), reason in records.unreachable.items():
         outages.add(sut, reason, len(unit.frames))
     if finished:
-        before = {key: known[key] for key, _, _ in finished if key in known}  # these were asked again
+        before = {key: asked[key] for key, _, _ in finished if key in asked}  # these were asked again
         parquet = with_earlier(records.parquet, _earlier(folder, finished, before))
-        hashes = (entry.sha256 for entry in before.values())  # never over a file that still counts
-        name = f"{unit.id}-{digest(*(key for key, _, _ in finished), *hashes, size=4)}.parquet"
+        hashes = (entry.sha256 for some in before.values() for entry in some)
+        name = _file_name(unit, finished, hashes)  # never that of a file that still counts
         write_file(folder.detections / name, parquet)
         faulty = tuple(key for key, *cell in finished if tuple(cell) in records.faulty)
         late = {
@@ -305,22 +305,34 @@ def _keep(
         sha256 = hashlib.sha256(parquet).hexdigest()
         done_in = environment_id(records.environment)
         journal.append(RunEntry(name, sha256, finished, records.files, done_in, faulty, late))
+    if records.unfinished:
+        cut_short = tuple(cell for cell in cells if cell[1:] in records.unreachable)
+        sha256 = hashlib.sha256(records.unfinished).hexdigest()
+        hashes = (entry.sha256 for key, _, _ in cut_short for entry in asked.get(key, ()))
+        name = _file_name(unit, cut_short, ("unfinished", *hashes))
+        write_file(folder.detections / name, records.unfinished)
+        done_in = environment_id(records.environment)
+        journal.append(RunEntry(name, sha256, (), records.files, done_in, unfinished=cut_short))
     for fault in records.faults:
         _log(folder, fault)
 
 
+def _file_name(unit: WorkUnit, cells: Iterable[tuple[str, str, str]], besides: Iterable[str]) -> str:
+    return f"{unit.id}-{digest(*(key for key, _, _ in cells), *besides, size=4)}.parquet"
+
+
 def _earlier(
-    folder: RunFolder, cells: Sequence[tuple[str, str, str]], before: Mapping[str, RunEntry]
+    folder: RunFolder, cells: Sequence[tuple[str, str, str]], before: Mapping[str, Sequence[RunEntry]]
 ) -> dict[Key, Mapping[str, Any]]:
-    """Return the attempts that finished cells took in earlier runs, by frame, setting and SUT."""
+    """Return the attempts that cells took in earlier runs, by frame, setting and SUT."""
     of_file: dict[str, list[tuple[str, str]]] = {}
     for key, *cell in cells:
-        if key in before:
-            of_file.setdefault(before[key].file, []).append((cell[0], cell[1]))
-    found: dict[Key, Mapping[str, Any]] = {}
+        for entry in before.get(key, ()):
+            of_file.setdefault(entry.file, []).append((cell[0], cell[1]))
+    attempts: dict[Key, Mapping[str, Any]] = {}
     for name, some in of_file.items():
-        found |= attempts_in(folder.detections / name, some)
-    return found
+        added(attempts, attempts_in(folder.detections / name, some))
+    return attempts
 
 
 def _log(folder: RunFolder, fault: SutFault) -> None:
