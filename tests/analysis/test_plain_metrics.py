@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import adverse
-from adverse.analysis.plain_metrics import PLAIN_METRICS, ratio_parts
+from adverse.analysis.plain_metrics import PLAIN_METRICS, ratio_intervals, ratio_parts
 from adverse.analysis.results import analyze
 from adverse.curves.bootstrap import draw
+from adverse.curves.interval import korn_graubard
 from adverse.curves.quantities import Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.errors import StudyError
@@ -125,6 +126,23 @@ def test_ap_is_that_of_pycocotools(made: tuple[str, Path], sut: str) -> None:
         for name in ("ap", "ap50"):
             low, high = (rows[setting][f"{name}_interval"][end] for end in ("low", "high"))
             assert low is None or low <= rows[setting][name] <= high
+
+
+def test_recall_and_precision_have_the_intervals_of_rates() -> None:
+    """Two misses in one picture leave recall surer than sixteen in sixteen pictures."""
+    people = np.where(np.arange(36) < 20, 2.0, 1.0)
+    few, many = people.copy(), people.copy()
+    few[0] -= 2
+    many[:16] -= 1
+    resamples = draw([f"{n:02}" for n in range(36)], ["+"] * 36, seed=1, count=50)
+    lows = []
+    for hits in (few, many):
+        parts = {"recall": (hits, people), "precision": (hits, hits), "f1": (hits, people)}
+        found = ratio_intervals(parts, resamples)
+        assert found["recall"] == korn_graubard(hits, people)
+        lows.append(found["recall"].low)
+    assert 0.8 < lows[0] < 54 / 56
+    assert lows[1] < 40 / 56 < lows[0]
 
 
 def test_the_table_holds_the_same(made: tuple[str, Path]) -> None:

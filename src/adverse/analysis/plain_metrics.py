@@ -2,9 +2,10 @@
 
 The first four are read at the study's operating point, one threshold for each SUT: from a score on, or where
 it makes so many false positives per un-mutated image (by default `fpr_max`). The same threshold holds under
-every mutation. All four are ratios of sums over logs - F1 is 2 TP / (2 TP + FP + FN) - so their intervals
-come from the same resamples of logs as all others. AP depends on no threshold; it is COCO's, of the targets,
-and its interval comes from leaving out logs (`benchmarks.intervals` says why).
+every mutation. All four are ratios of sums over logs. Recall and precision are rates, as those of slices are,
+and have the intervals of rates; F1, 2 TP / (2 TP + FP + FN), and false positives per image are not, and
+their intervals come from the same resamples of logs as those of areas. AP depends on no threshold; it is
+COCO's, of the targets, and its interval comes from leaving out logs (`benchmarks.intervals` says why).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from adverse.benchmarks.ap import matched_coco
 from adverse.benchmarks.intervals import LeftOut, interval
 from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.curves.bootstrap import Resamples
-from adverse.curves.interval import Interval
+from adverse.curves.interval import Interval, korn_graubard
 from adverse.curves.quantities import Quantity, Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.levels.image import ROC_A, image_outcomes
@@ -33,6 +34,7 @@ from adverse.levels.outcomes import Outcomes, standardize
 from adverse.store.read import Store
 from adverse.store.tables import FAULT, QUARANTINED
 
+RATES = ("recall", "precision")
 AT_A_THRESHOLD = ("recall", "precision", "f1", "false_positives_per_image")
 PLAIN_METRICS = (*AT_A_THRESHOLD, "ap50", "ap")
 """In the order in which they are shown; fewer false positives are better, of all others more is."""
@@ -105,7 +107,7 @@ def plain_metric_rows(
             "quarantined": int((tested == QUARANTINED).sum()),
             "faults": int((tested == FAULT).sum()),
         }
-        found = _ratio_intervals(parts, resamples)
+        found = ratio_intervals(parts, resamples)
         for name, (part, whole) in parts.items():
             row[name] = float(part.sum() / whole.sum()) if whole.any() else None
             row |= {f"{name}_interval": plain_interval(found.get(name))} if resamples is not None else {}
@@ -132,16 +134,20 @@ def ratio_parts(outcomes: Outcomes) -> dict[str, Parts]:
     }
 
 
-def _ratio_intervals(parts: Mapping[str, Parts], resamples: Resamples | None) -> dict[str, Interval]:
+def ratio_intervals(parts: Mapping[str, Parts], resamples: Resamples | None) -> dict[str, Interval]:
+    """Return the intervals of the metrics at one threshold that are defined; none without resamples."""
+    if resamples is None:
+        return {}
+    rates = {name: korn_graubard(*parts[name]) for name in RATES if parts[name][1].any()}
     wanted: dict[str, Quantity] = {
         name: Recall(
             Ratios(part[:, None], whole, part[:, None], whole),
             highest=math.inf if name == "false_positives_per_image" else 1.0,
         )
         for name, (part, whole) in parts.items()
-        if whole.any()
+        if name not in RATES and whole.any()
     }
-    return intervals(wanted, resamples) if resamples is not None and wanted else {}
+    return rates | (intervals(wanted, resamples) if wanted else {})
 
 
 def _average_precisions(
