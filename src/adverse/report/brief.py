@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from adverse.analysis.headline import (
     Condition,
@@ -42,16 +42,21 @@ def brief_table(summary: Summary, run: Run) -> Table:
     suts = list(head.clean)
     intervals = len(suts) <= ABREAST
     failed = summary.failed_everywhere
+    faulty = {sut for sut in suts if summary.data["counts"][sut]["fault"]}
     clean = [
-        Cell(value, "failed" if sut in failed else "insufficient" if value is None else f"{value:.3f}")
+        Cell(
+            value,
+            "failed" if sut in failed else "insufficient" if value is None else f"{value:.3f}",
+            marks="*" if sut in faulty and sut not in failed else "",
+        )
         for sut, value in head.clean.items()
     ]
     rows = [(Cell("clean", tone="strong"), *clean)]
     groups = {1: ""}
     most = MOST_DRIVEN if summary.data.get("loop") else MOST_CONDITIONS
-    rows += [_row(condition, suts, intervals=intervals) for condition in head.conditions[:most]]
+    rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.conditions[:most]]
     groups[len(rows)] = ""
-    rows += [_row(condition, suts, intervals=intervals) for condition in head.worst]
+    rows += [_row(condition, suts, faulty, intervals=intervals) for condition in head.worst]
     more = len(head.conditions) - most
     return Table(
         "brief",
@@ -69,19 +74,21 @@ def _title(summary: Summary, head: Headline) -> str:
     return f"{name}, clean, and the share of it that survives{' every strength' if grouped else ''}"
 
 
-def _row(condition: Condition, suts: Sequence[str], *, intervals: bool) -> tuple[Cell, ...]:
-    cells = (_cell(condition.by_sut.get(sut), intervals=intervals) for sut in suts)
+def _row(
+    condition: Condition, suts: Sequence[str], faulty: Collection[str], *, intervals: bool
+) -> tuple[Cell, ...]:
+    cells = (_cell(condition.by_sut.get(sut), faulty=sut in faulty, intervals=intervals) for sut in suts)
     return Cell(condition.words), *cells
 
 
-def _cell(one: Survival | None, *, intervals: bool) -> Cell:
+def _cell(one: Survival | None, *, faulty: bool, intervals: bool) -> Cell:
     if one is None or one.share is None:
         return Cell(None, "-" if one is None else one.undefined, tone="soft")
     text = f"{one.share:.0%}"
     if intervals and one.interval and one.interval["low"] is not None:
         ends = (100 * one.interval["low"], 100 * one.interval["high"])
         text += f" ({interval_text(*ends, '.0f', status=one.interval['status'])})"
-    marks = "?" if one.status == "incomplete" else ""
+    marks = ("*" if faulty else "") + ("?" if one.status == "incomplete" else "")
     tone: Tone = "bad" if one.share < 0.5 else "doubt" if one.share <= 0.9 else ""
     return Cell(one.share, text, marks=marks, tone=tone)
 

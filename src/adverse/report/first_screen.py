@@ -171,13 +171,18 @@ def survival_figure(head: Headline, summary: Summary) -> SurvivalFigure:
             shown(sut),
             COLOURS[number],
             number % 3,
-            "-" if head.clean[sut] is None else f"{head.clean[sut]:.2f}",
+            _clean_words(head.clean[sut], summary.data["counts"][sut]),
         )
         for number, sut in enumerate(drawn)
     )
     drawings = {kind: _chart(rows, drawn, width, names).svg() for kind, (width, names) in WIDTHS.items()}
     words = _measure_words(head, summary)
     return SurvivalFigure(head.level, words, drawings, legend, " and ".join(left_out), _numbers(head, suts))
+
+
+def _clean_words(clean: float | None, counts: Mapping[str, int]) -> str:
+    words = "-" if clean is None else f"{clean:.2f}"
+    return f"{words}, failed on {counts['fault']} of {counts['planned']} images" if counts["fault"] else words
 
 
 def _measure_words(head: Headline, summary: Summary) -> str:

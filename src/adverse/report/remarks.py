@@ -59,6 +59,10 @@ def troubles(summary: Summary) -> list[str]:
             else:
                 lines.append(f"{failed}; {_faults_count(summary)}; {_rate(counts)}; {_see_log(sut)}")
             lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
+        if summary.data["task"] == "detection" and counts["ok"] and sut not in summary.data["scores"]:
+            lines.append(
+                f"{sut}: no detection at all in {counts['ok']} answers; check its size, classes and scaling"
+            )
         lines += _of_attempts(summary, sut)
         if counts["nondeterministic"]:
             lines.append(
