@@ -8,10 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nets import Backbone, Light, block, cells, doubled, focal, misfit, overlap
+from nets import Pyramid, Slim, cells, focal, misfit, overlap
 
 STRIDE = 8
-PROPOSALS = 24
+PROPOSALS = 16
 PATCH = (8, 5)
 """Rows and columns of the samples taken inside a proposal."""
 
@@ -23,13 +23,13 @@ class TwoStage(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Backbone((12, 20, 40, 64))
-        self.neck = nn.Sequential(block(40 + 64, 48), Light(48), Light(48))
-        self.propose = nn.Conv2d(48, 5, 1)
-        self.detail = block(20, 24)
+        self.backbone = Pyramid()
+        self.neck = Slim(64)
+        self.propose = nn.Conv2d(64, 5, 1)
+        self.detail = nn.Conv2d(32, 16, 1)
         rows, columns = PATCH
         self.look = nn.Sequential(
-            nn.Conv2d(72, 32, 1),
+            nn.Conv2d(80, 32, 1),
             nn.ReLU(),
             nn.Flatten(),
             nn.Linear(32 * rows * columns, 96),
@@ -43,8 +43,8 @@ class TwoStage(nn.Module):
 
     def features(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return proposals (batch, N, 5) as score and box xyxy, their cells' centres, features at 4 and 8."""
-        at4, at8, at16 = self.backbone(image)
-        at8 = self.neck(torch.cat([at8, doubled(at16)], dim=1))
+        at4, at8, _, _ = self.backbone(image)
+        at8 = self.neck(at8)
         centres = cells(at8.shape[2], at8.shape[3], STRIDE)
         raw = self.propose(at8).flatten(2).permute(0, 2, 1)
         middle = centres + raw[..., 1:3] * STRIDE
