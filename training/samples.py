@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from adverse.data.worlds import classes
 from conditions import spoilt
+from pasting import THINGS, View, view, with_person, with_things
 from scenes import HEIGHT, SMALL_PX, WIDTH, Frames, depth_m
 
 CROP = (160, 128)
@@ -25,7 +25,8 @@ TALLEST = 112
 """People are shrunk to this height in a crop, as far as ZOOM goes."""
 WITH_PEOPLE, WITH_THINGS = 0.55, 0.25
 """The share of crops that are drawn around a person, and around a thing that is nobody."""
-THINGS = (classes.STATIC, classes.POLE)
+PASTED = 0.35
+"""The share of pictures into which a person, or things, of another frame are pasted."""
 CUT = 0.35
 """A person of whom less than this share is left in a crop is not asked for."""
 
@@ -49,36 +50,58 @@ class Sampler:
 
     def crops(self, count: int) -> Batch:
         """Return crops, most of them around people, the others from frames without any."""
-        return _joined([self._shaken(*self._crop()) for _ in range(count)])
+        return _joined([self._shaken(self._crop()) for _ in range(count)])
 
     def whole(self, rows: NDArray[np.int64]) -> Batch:
-        """Return whole frames."""
-        data = self._data
-        return _joined(
-            [self._shaken(data.images[i], data.depth[i], data.boxes[i].copy(), data.ignore[i]) for i in rows]
-        )
+        """Return whole frames; those without people stay so."""
+        made = []
+        for row in rows:
+            shown = view(self._data, row)
+            if self.rng.random() < PASTED:
+                if (shown.boxes[:, 2] > 0).any():
+                    with_person(shown, self._data, *self._somebody(), self.rng)
+                else:
+                    with_things(shown, self._data, self._nobody(), self.rng)
+            made.append(self._shaken(shown))
+        return _joined(made)
 
-    def _crop(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_]]:
+    def _somebody(self) -> tuple[int, int]:
+        row, which = self._people[self.rng.integers(len(self._people))]
+        return int(row), int(which)
+
+    def _nobody(self) -> int:
+        return int(self.empty[self.rng.integers(len(self.empty))])
+
+    def _crop(self) -> View:
         rng, (wide, high) = self.rng, CROP
         zoom = float(np.exp(rng.uniform(*np.log(ZOOM))))
-        chosen = rng.random()
+        chosen, pasted = rng.random(), rng.random() < PASTED
         if chosen < WITH_PEOPLE:
-            row, which = self._people[rng.integers(len(self._people))]
-            x0, y0, x1, y1 = self._data.boxes[row, which]
+            row, which = self._somebody()
+            place = None
+            if pasted:
+                shown = view(self._data, int(rng.integers(len(self._data.images))))
+                place = with_person(shown, self._data, row, which, rng)
+            if place is None:
+                shown, place = view(self._data, row), which
+            x0, y0, x1, y1 = shown.boxes[place]
             zoom = max(min(zoom, TALLEST / (y1 - y0)), ZOOM[0])
             middle = (x0 + x1) / 2, (y0 + y1) / 2
         else:
-            row = self.empty[rng.integers(len(self.empty))]
-            middle = self._thing(row) if chosen < WITH_PEOPLE + WITH_THINGS else None
-            middle = middle or (rng.uniform(0, WIDTH), rng.uniform(0.2 * HEIGHT, 0.9 * HEIGHT))
+            row = self._nobody()
+            shown = view(self._data, row)
+            if pasted:
+                with_things(shown, self._data, self._nobody(), rng)
+            thing = self._thing(row) if chosen < WITH_PEOPLE + WITH_THINGS else None
+            middle = thing or (rng.uniform(0, WIDTH), rng.uniform(0.2 * HEIGHT, 0.9 * HEIGHT))
         w, h = min(round(wide / zoom), WIDTH), min(round(high / zoom), HEIGHT)
         left = int(np.clip(middle[0] - w * rng.uniform(0.15, 0.85), 0, WIDTH - w))
         top = int(np.clip(middle[1] - h * rng.uniform(0.3, 0.7), 0, HEIGHT - h))
         how = cv2.INTER_AREA if zoom < 1 else cv2.INTER_LINEAR
         part = slice(top, top + h), slice(left, left + w)
-        image = cv2.resize(self._data.images[row][part], CROP, interpolation=how)
-        depth = cv2.resize(self._data.depth[row][part], CROP, interpolation=cv2.INTER_NEAREST)
-        before = self._data.boxes[row]
+        image = cv2.resize(shown.image[part], CROP, interpolation=how)
+        depth = cv2.resize(shown.depth[part], CROP, interpolation=cv2.INTER_NEAREST)
+        before = shown.boxes
         scale = np.array([wide / w, high / h] * 2, np.float32)
         moved = (before - np.array([left, top] * 2, np.float32)) * scale
         after = np.clip(moved, 0, [wide, high, wide, high]).astype(np.float32)
@@ -86,40 +109,34 @@ class Sampler:
         gone = (before[:, 2] <= 0) | (size.min(axis=1) < 1)
         unfair = (size[:, 1] < SMALL_PX) | (size.prod(axis=1) < CUT * whole.prod(axis=1))
         after[gone] = 0
-        return image, depth, after, self._data.ignore[row] | unfair
+        return View(image, depth, after, shown.ignore | unfair)
 
     def _thing(self, row: int) -> tuple[float, float] | None:
         """Return a pixel of a thing that is nobody, or None where there is none."""
-        found = np.argwhere(np.isin(self._data.labels[row][::4, ::4], THINGS))
+        found = np.argwhere(THINGS[self._data.labels[row, ::4, ::4]])
         if not len(found):
             return None
         y, x = found[self.rng.integers(len(found))] * 4
         return float(x), float(y)
 
-    def _shaken(
-        self,
-        image: NDArray[np.uint8],
-        depth: NDArray[np.uint8],
-        boxes: NDArray[np.float32],
-        ignore: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+    def _shaken(self, shown: View) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
         """Return an image that is mirrored half of the time and differs in light, contrast and colour.
 
         At times it is taken under adverse conditions.
         """
-        rng = self.rng
+        rng, (image, depth, boxes, ignore) = self.rng, shown
         if rng.random() < 0.5:
             image, depth = image[:, ::-1], depth[:, ::-1]
             real = boxes[:, 2] > 0
             wide = image.shape[1]
             boxes[real] = boxes[real][:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [wide, 0, wide, 0]
-        tint, light = rng.uniform(0.92, 1.08, 3), rng.uniform(-0.06, 0.06)
-        middle, contrast = np.mean(cv2.mean(image)[:3]) / 255, rng.uniform(0.8, 1.2)
+        tint, light = rng.uniform(0.88, 1.12, 3), rng.uniform(-0.08, 0.08)
+        middle, contrast = np.mean(cv2.mean(image)[:3]) / 255, rng.uniform(0.75, 1.25)
         table = (np.arange(256)[:, None] / 255 - middle) * (contrast * tint) + (middle + light)
-        shown = cv2.LUT(image, np.clip(table, 0, 1).astype(np.float32)[None])
+        picture = cv2.LUT(image, np.clip(table, 0, 1).astype(np.float32)[None])
         if rng.random() < self._adverse:
-            shown = spoilt(shown, depth_m(depth), rng)
-        return shown, boxes, ignore
+            picture = spoilt(picture, depth_m(depth), rng)
+        return picture, boxes, ignore
 
 
 def _joined(

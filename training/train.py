@@ -25,16 +25,16 @@ from adverse.data.worlds.writing import cache_folder
 from anchor import Anchor
 from centre import Centre
 from export import export
-from recipe import ADVERSE, CROPS_BATCH, LOGS, PER_LOG, SEED, START, STEPS, WHOLE_BATCH
+from recipe import ADVERSE, CROPS_BATCH, CYCLES, LOGS, PER_LOG, RATES, SEED, START, WHOLE_BATCH
 from samples import Batch, Sampler
 from scenes import frames
 from twostage import TwoStage
 
 NETS = {"anchor": Anchor, "centre": Centre, "two-stage": TwoStage}
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
-HARD, MINE_EVERY = 6, 1000
-"""One in so many of the frames without people is a hard one; they are chosen anew after so many steps."""
-RATE = 2e-3
+LOOKED, HARD, MINE_EVERY = 1200, 5, 1000
+"""So many frames without people are looked at for hard ones, one in so many is taken, and all of it is done
+again after so many steps."""
 AVERAGED = 0.998
 """What the moving average keeps of itself at each step."""
 SAVE_S = 120.0
@@ -51,9 +51,9 @@ class Training:
         self.average = copy.deepcopy(self.net)
         rng = np.random.default_rng(SEED)
         self.sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), rng, ADVERSE[name])
-        crops, whole = STEPS[name]
-        self.crops, self.steps = round(crops * length), round((crops + whole) * length)
-        self.optimizer = torch.optim.AdamW(self.net.parameters(), lr=RATE, weight_decay=1e-3, fused=True)
+        self.cycles = [(round(crops * length), round(whole * length)) for crops, whole in CYCLES[name]]
+        self.steps = sum(crops + whole for crops, whole in self.cycles)
+        self._new_cycle()
         self._means, self._values = _values(self.average), _values(self.net)
         self.hard = self.sampler.empty
         self.step = 0
@@ -84,9 +84,13 @@ class Training:
 
     def _learn(self) -> float:
         """Take one step and return its loss."""
+        cycle, at = self._place()
+        if at == 0:
+            self._new_cycle()
+        crops, whole = self.cycles[cycle]
         for group in self.optimizer.param_groups:
-            group["lr"] = RATE * _rate(self.step / self.steps)
-        loss = self.net.loss(*self._batch())
+            group["lr"] = RATES[cycle] * _rate(at / (crops + whole))
+        loss = self.net.loss(*self._batch(at - crops))
         self.optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.net.parameters(), 5.0)
@@ -96,10 +100,24 @@ class Training:
         torch._foreach_lerp_(self._means, self._values, 1 - kept)
         return float(loss.item())
 
-    def _batch(self) -> Batch:
-        if self.step < self.crops:
+    def _new_cycle(self) -> None:
+        """Start from the average of the last cycle, with a new optimizer."""
+        self.net.load_state_dict(self.average.state_dict())
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), weight_decay=1e-3, fused=True)
+
+    def _place(self) -> tuple[int, int]:
+        """Return the cycle, and the step within it."""
+        at = self.step
+        for cycle, (crops, whole) in enumerate(self.cycles):
+            if at < crops + whole:
+                return cycle, at
+            at -= crops + whole
+        raise IndexError(self.step)
+
+    def _batch(self, after_crops: int) -> Batch:
+        if after_crops < 0:
             return self.sampler.crops(CROPS_BATCH)
-        if (self.step - self.crops) % MINE_EVERY == 0:
+        if after_crops % MINE_EVERY == 0:
             self.hard = self._hardest()
         rng, quarter = self.sampler.rng, WHOLE_BATCH // 4
         rows = [(self.sampler.peopled, 2 * quarter), (self.sampler.empty, quarter), (self.hard, quarter)]
@@ -108,7 +126,7 @@ class Training:
     def _hardest(self) -> NDArray[np.int64]:
         """Return the frames without people that the network is most wrong about, by its loss."""
         net = self.average.eval()
-        empty = self.sampler.empty
+        empty = self.sampler.rng.permutation(self.sampler.empty)[:LOOKED]
         with torch.inference_mode():
             losses = [net.loss(*self.sampler.whole(row[None])).item() for row in empty]
         return empty[np.argsort(losses, kind="stable")[::-1][: len(losses) // HARD]]
@@ -155,7 +173,18 @@ def main() -> None:
 
 def _checkpoint(folder: Path, name: str, length: float) -> Path:
     """Return where a training is kept, by a hash of the code that decides it: no other one is resumed."""
-    modules = ("anchor", "centre", "conditions", "nets", "recipe", "samples", "scenes", "train", "twostage")
+    modules = (
+        "anchor",
+        "centre",
+        "conditions",
+        "nets",
+        "pasting",
+        "recipe",
+        "samples",
+        "scenes",
+        "train",
+        "twostage",
+    )
     code = digest(*((Path(__file__).parent / f"{module}.py").read_bytes() for module in modules), size=4)
     return folder / f"{name}-{length:g}-{code}.pt"
 

@@ -21,7 +21,7 @@ from adverse.types import LogKind
 ROBOT = {"control_radius_m": 1.5, "safety_radius_m": 1.0}
 """A tractor 1.6 m wide: it should stop for people within the first and must never have them in the second."""
 SPEED = 3.0
-CRUISE_M = (3.0, 9.0)
+CRUISE_M = {"positive": (2.5, 6.5), "negative": (4.0, 10.0)}
 """How far a log goes at full speed, before the driver brakes if he must."""
 ROW_ASIDE_M = 2.7
 ROW_APART_M = 5.4
@@ -29,7 +29,7 @@ VIEW_M = 62.0
 """How far beyond the end of the drive trees are planted."""
 IN_WAY_M = 0.8
 """People in the way stand this near to the path, well within the control radius."""
-BESIDE_M = (1.9, 2.4)
+BESIDE_M = (1.7, 2.2)
 """Those who are not, between these: outside the control radius, at the trees."""
 GAP_M = (2.1, 3.4)
 """What a careful driver leaves between camera and person."""
@@ -39,9 +39,9 @@ FARTHEST_M = 2.6
 """What stands has its middle within this distance of the path, a third of it inside the control radius."""
 ON_PATH_M = 0.5
 """What lies flat lies this near to the path: the tractor drives over it."""
-GRASS_M = (0.25, 0.5)
+GRASS_M = (0.2, 0.4)
 """Size of the clumps of grass left standing before people; they reach up to 1.3 times as high."""
-GRASS_SHARE = 0.25
+GRASS_SHARE = 0.2
 """Share of the people with such grass before them."""
 NEAR_SHARE = 1 / 3
 """Share of the stops that are nearer than that, before somebody who stands still."""
@@ -58,7 +58,7 @@ def orchard_log(seed: int, log_id: str, kind: LogKind) -> Script:
     brake_s = float(rng.uniform(2.6, 3.6)) if in_way else 0.0
     drive = Drive(
         speed=SPEED,
-        cruise_m=float(rng.uniform(*CRUISE_M)),
+        cruise_m=float(rng.uniform(*CRUISE_M[kind])),
         brake_s=brake_s,
         eye_m=float(rng.uniform(1.7, 2.1)),
         pitch=math.radians(rng.uniform(4.0, 8.0)),
@@ -83,10 +83,10 @@ def _actors(rng: np.random.Generator, drive: Drive, *, in_way: bool) -> tuple[Wa
         aside = drive.aside_m(first) + rng.uniform(-IN_WAY_M, IN_WAY_M)
         actors = [_someone(rng, (first, aside), end_s, 1, walks=rng.random() < 0.45)]
     else:  # beside the path, passed or about to be passed at the end
-        place = (drive.length_m + rng.uniform(-1.0, 8.0), _beside(rng))
+        place = (drive.length_m + rng.uniform(-1.0, 6.0), _beside(rng))
         actors = [_someone(rng, place, end_s, 1, walks=False)]
     if rng.random() < 0.4:
-        far = (first + rng.uniform(2.0, 7.0), _beside(rng) if rng.random() < 0.6 else rng.uniform(-1.5, 1.5))
+        far = (first + rng.uniform(2.0, 5.0), _beside(rng) if rng.random() < 0.6 else rng.uniform(-1.5, 1.5))
         actors.append(_someone(rng, far, end_s, 2, walks=in_way and rng.random() < 0.4))
     return tuple(actors)
 

@@ -23,7 +23,7 @@ from adverse.data.worlds.textures import Rgb, picked
 Posture = Literal["standing", "walking", "sitting", "crouching", "reaching", "bending"]
 STILL: tuple[Posture, ...] = ("standing", "sitting", "crouching", "reaching", "bending")
 UPRIGHT: tuple[Posture, ...] = ("standing", "walking")
-DULL_SHARE, LADDER_SHARE = 0.35, 0.2
+DULL_SHARE, LADDER_SHARE = 0.25, 0.2
 """Share of the people in an orchard who wear dull clothes, and of those upright who carry a ladder."""
 STRIDE = 0.82
 """Length of a full cycle of two steps, in heights."""

@@ -52,7 +52,7 @@ CATEGORIES: Mapping[World, tuple[int, ...]] = {
 }
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 SHARES: Mapping[Split, float] = {"train": 0.25, "validation": 0.25, "test": 0.5}
-SMALL_PX, HIDDEN = 16, 0.25
+SMALL_PX, HIDDEN = 20, 0.4
 """Lower than so many pixels, or less of it visible than this share: nobody is asked to find it (`ignore`)."""
 NOTICE = "synthetic: rendered by adverse; results on it prove the machinery, not a product's safety"
 
