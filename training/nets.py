@@ -139,4 +139,4 @@ def focal(logits: Tensor, target: Tensor, weight: Tensor, alpha: float = 0.25) -
 
 def flattened(maps: Sequence[Tensor], values: int) -> Tensor:
     """Return (batch, N, values): all cells of several maps (batch, K * values, H, W), in order."""
-    return torch.cat([one.permute(0, 2, 3, 1).reshape(len(one), -1, values) for one in maps], dim=1)
+    return torch.cat([one.permute(0, 2, 3, 1).reshape(one.shape[0], -1, values) for one in maps], dim=1)
