@@ -1,4 +1,5 @@
-"""Draw docs/sheets/worlds.jpg: frames of both worlds with boxes, depth and labels.
+"""Draw docs/sheets/worlds.jpg and orchard.jpg: frames of both worlds with boxes, depth and labels, and what
+fools a detector in the orchard.
 
 python bench/world_sheet.py
 """
@@ -17,7 +18,7 @@ from adverse.data.worlds.writing import HIDDEN, SCRIPTS, World
 from adverse.seeds import generator
 from adverse.types import LogKind
 
-OUT = Path(__file__).parents[1] / "docs" / "sheets" / "worlds.jpg"
+SHEETS = Path(__file__).parents[1] / "docs" / "sheets"
 WIDTH, HEIGHT = 400, 300
 SEED = 1
 ROWS: tuple[tuple[World, str, LogKind, float], ...] = (
@@ -27,6 +28,8 @@ ROWS: tuple[tuple[World, str, LogKind, float], ...] = (
     ("street", "test/positive000", "positive", 0.2),
     ("street", "test/positive002", "positive", 0.7),
 )
+CELLS, COLUMNS = 24, 4
+"""Frames of the second sheet, the first half of them without people."""
 COLOURS = {
     4: (90, 90, 90),
     6: (81, 0, 81),
@@ -53,9 +56,30 @@ def main() -> None:
         at = script.drive.duration_s * part
         seen = render(script.scene(), camera, script.drive.pose(at), at, generator(SEED, name))
         rows.append(np.hstack([_boxes(seen), _depth(seen), _labels(seen)]))
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(OUT), np.vstack(rows)[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 86])
-    print(f"{OUT}: {OUT.stat().st_size / 1e3:.0f} kB")
+    _write("worlds", rows)
+    _write("orchard", _orchard())
+
+
+def _orchard() -> list[Picture]:
+    """Return rows of small frames from the middle of logs, half of them without people."""
+    camera = stereo_camera(320, 240)
+    kinds: tuple[LogKind, LogKind] = ("negative", "positive")
+    cells = []
+    for kind in kinds:
+        for number in range(CELLS // 2):
+            name = f"train/{kind}{number:03d}"
+            script = SCRIPTS["orchard"](SEED, name, kind)
+            at = script.drive.duration_s * 0.6
+            seen = render(script.scene(), camera, script.drive.pose(at), at, generator(SEED, name))
+            cells.append(_boxes(seen))
+    return [np.hstack(cells[first : first + COLUMNS]) for first in range(0, CELLS, COLUMNS)]
+
+
+def _write(name: str, rows: list[Picture]) -> None:
+    out = SHEETS / f"{name}.jpg"
+    SHEETS.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(out), np.vstack(rows)[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 80])
+    print(f"{out}: {out.stat().st_size / 1e3:.0f} kB")
 
 
 def _boxes(seen: Rendered) -> Picture:

@@ -1,6 +1,6 @@
-"""One stage, anchors: every cell of two grids scores four box shapes and corrects them (SSD, YOLOv2).
+"""One stage, anchors: every cell of three grids scores three box shapes and corrects them (SSD, YOLOv2).
 
-Output (batch, 200, 6) for the decoder `yolo`, the best 200: centre, size, objectness, 1 for the one class.
+Output (batch, 100, 6) for the decoder `yolo`, the best 100: centre, size, objectness, 1 for the one class.
 """
 
 from __future__ import annotations
@@ -8,16 +8,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nets import Backbone, Light, block, cells, doubled, focal, misfit, overlap
+from nets import Pyramid, Slim, cells, flattened, focal, misfit, overlap
 
 SHAPES = {
-    8: ((6.0, 18.0), (9.0, 26.0), (18.0, 24.0), (14.0, 38.0)),
-    16: ((22.0, 56.0), (44.0, 52.0), (34.0, 84.0), (60.0, 140.0)),
+    8: ((8.0, 22.0), (12.0, 34.0), (22.0, 24.0)),
+    16: ((20.0, 56.0), (44.0, 48.0), (34.0, 84.0)),
+    32: ((52.0, 130.0), (100.0, 92.0), (86.0, 190.0)),
 }
-"""Widths and heights in pixels of the anchors at each stride: people who stand, and one who bends or sits."""
+"""Widths and heights in pixels of the anchors at each stride: people who stand, and those who bend or sit."""
 HIT, MISS, BEST = 0.5, 0.35, 5
 """Overlap from which an anchor shall find a person, and below which it shall not; so many find him anyway."""
-KEPT = 200
+KEPT = 100
 
 
 class Anchor(nn.Module):
@@ -27,18 +28,16 @@ class Anchor(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Backbone()
-        self.neck = nn.Sequential(block(48 + 80, 64), Light(64))
-        self.head8, self.head16 = nn.Conv2d(64, 20, 1), nn.Sequential(Light(80), nn.Conv2d(80, 20, 1))
-        for head in (self.head8, self.head16[1]):
-            nn.init.constant_(head.bias, 0.0)
-            head.bias.data[0::5] = -4.0
+        self.backbone = Pyramid()
+        self.heads = nn.ModuleList(nn.Sequential(Slim(64), nn.Conv2d(64, 15, 1)) for _ in SHAPES)
+        for head in self.heads:
+            nn.init.constant_(head[1].bias, 0.0)
+            head[1].bias.data[0::5] = -4.0
 
     def found(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return scores (batch, N) as logits, boxes (batch, N, 4) xyxy, and the anchors (N, 4) xyxy."""
-        _, at8, at16 = self.backbone(image)
-        maps = (self.head8(self.neck(torch.cat([at8, doubled(at16)], dim=1))), self.head16(at16))
-        raw = torch.cat([one.permute(0, 2, 3, 1).reshape(image.shape[0], -1, 5) for one in maps], dim=1)
+        maps = [head(one) for head, one in zip(self.heads, self.backbone(image)[1:], strict=True)]
+        raw = flattened(maps, 5)
         anchors = torch.cat(
             [
                 _anchors(one.shape[2], one.shape[3], stride, shapes)
@@ -52,7 +51,7 @@ class Anchor(nn.Module):
         return raw[..., 0], torch.cat([centre - half, centre + half], dim=2), corners
 
     def forward(self, image: Tensor) -> Tensor:
-        """Return (batch, 200, 6) for the decoder."""
+        """Return (batch, 100, 6) for the decoder."""
         logits, boxes, _ = self.found(image)
         score, index = torch.topk(torch.sigmoid(logits), KEPT, dim=1)
         boxes = torch.gather(boxes, 1, index[..., None].expand(-1, -1, 4))
@@ -85,7 +84,7 @@ class Anchor(nn.Module):
 
 
 def _anchors(height: int, width: int, stride: int, shapes: tuple[tuple[float, float], ...]) -> Tensor:
-    """Return (H*W*4, 4): centre and size of the anchors of a grid."""
+    """Return (H*W*3, 4): centre and size of the anchors of a grid."""
     centre = cells(height, width, stride)
     boxes = [torch.cat([centre, torch.tensor(shape).expand(len(centre), 2)], dim=1) for shape in shapes]
     return torch.stack(boxes, dim=1).reshape(-1, 4)

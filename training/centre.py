@@ -1,7 +1,7 @@
-"""One stage, centre points: a map of where people's middles are, with the box seen from there.
+"""One stage, centre points: cells near the middle of a person tell how far his sides are; no anchors.
 
-CenterNet (Zhou et al. 2019), trained on all cells near a middle as in TTFNet (Liu et al. 2020).
-Output (batch, 100, 5) for the decoder `yolo-v8`: centre, size, score; the best 100 peaks.
+FCOS (Tian et al. 2019) on three grids, each for people of some heights.
+Output (batch, 100, 5) for the decoder `yolo-v8`: centre, size, score; the best 100 cells.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nets import Backbone, Light, block, cells, doubled, misfit
+from nets import Pyramid, Slim, cells, flattened, focal, misfit
 
-STRIDE = 4
-NEAR = 0.3
-"""Cells whose bump is higher than this learn the box."""
+SIZES = {8: (0.0, 56.0), 16: (40.0, 120.0), 32: (90.0, 1e4)}
+"""The longer side of the people in pixels whom each stride shall find."""
+NEAR = 0.22
+"""Cells within this share of a person's size from his middle, to each side, find him."""
 KEPT = 100
 
 
@@ -24,59 +25,73 @@ class Centre(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = Backbone()
-        self.up8 = nn.Sequential(block(48 + 80, 48), Light(48))
-        self.up4 = block(24 + 48, 40)
-        self.head = nn.Conv2d(40, 5, 1)
-        nn.init.constant_(self.head.bias, 0.0)
-        self.head.bias.data[0] = -4.0
-        self.head.bias.data[3:] = torch.tensor([2.5, 3.4])  # log of a typical size in pixels
+        self.backbone = Pyramid()
+        self.heads = nn.ModuleList(nn.Sequential(Slim(64), nn.Conv2d(64, 5, 1)) for _ in SIZES)
+        for head in self.heads:
+            nn.init.constant_(head[1].bias, 0.0)
+            head[1].bias.data[0] = -4.0
 
-    def found(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return heat (batch, H/4, W/4) as logits, boxes (batch, N, 4) xyxy, the cells' centres (N, 2)."""
-        at4, at8, at16 = self.backbone(image)
-        at8 = self.up8(torch.cat([at8, doubled(at16)], 1))
-        raw = self.head(self.up4(torch.cat([at4, doubled(at8)], 1)))
-        centres = cells(raw.shape[2], raw.shape[3], STRIDE)
-        flat = raw[:, 1:].flatten(2).permute(0, 2, 1)
-        middle, half = centres + flat[..., :2] * STRIDE, torch.exp(flat[..., 2:].clamp(0.0, 5.5)) / 2
-        return raw[:, 0], torch.cat([middle - half, middle + half], dim=2), centres
+    def found(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return scores (batch, N) as logits, boxes (batch, N, 4) xyxy, cells (N, 2), strides (N,)."""
+        maps = [head(one) for head, one in zip(self.heads, self.backbone(image)[1:], strict=True)]
+        raw = flattened(maps, 5)
+        grids = [cells(one.shape[2], one.shape[3], step) for one, step in zip(maps, SIZES, strict=True)]
+        centres = torch.cat(grids)
+        strides = torch.cat(
+            [torch.full((len(grid),), float(step)) for grid, step in zip(grids, SIZES, strict=True)]
+        )
+        sides = torch.exp(raw[..., 1:].clamp(-4.0, 4.0)) * (2 * strides[:, None])
+        return (
+            raw[..., 0],
+            torch.cat([centres - sides[..., :2], centres + sides[..., 2:]], 2),
+            centres,
+            strides,
+        )
 
     def forward(self, image: Tensor) -> Tensor:
         """Return (batch, 100, 5) for the decoder."""
-        logits, boxes, _ = self.found(image)
-        heat = torch.sigmoid(logits)[:, None]
-        peak = nn.functional.max_pool2d(heat, 3, 1, 1)
-        heat = torch.where(heat >= peak, heat, torch.zeros_like(heat))
-        score, index = torch.topk(heat.flatten(1), KEPT, dim=1)
+        logits, boxes, _, _ = self.found(image)
+        score, index = torch.topk(torch.sigmoid(logits), KEPT, dim=1)
         boxes = torch.gather(boxes, 1, index[..., None].expand(-1, -1, 4))
         low, high = boxes[..., :2], boxes[..., 2:]
         return torch.cat([(low + high) / 2, high - low, score[..., None]], dim=2)
 
     def loss(self, images: Tensor, boxes: Tensor, ignore: Tensor) -> Tensor:
-        """Return the loss of a batch: the penalty-reduced focal loss of CornerNet, generalized IoU."""
-        logits, found, centres = self.found(images)
-        logits = logits.flatten(1)
-        heat, weight = torch.zeros_like(logits), torch.ones_like(logits)
+        """Return the loss of a batch: focal loss of the scores, generalized IoU of the boxes."""
+        logits, found, centres, strides = self.found(images)
         total, count = logits.new_zeros(()), 1
         for row in range(len(images)):
-            for box, skip in zip(boxes[row], ignore[row], strict=True):
-                if box[2] <= 0:
-                    continue
-                if skip:
-                    weight[row][((centres >= box[:2] - 4) & (centres <= box[2:] + 4)).all(dim=1)] = 0
-                    continue
-                middle, size = (box[:2] + box[2:]) / 2, box[2:] - box[:2]
-                spread = torch.clamp(size / 8, min=2.5)
-                bump = torch.exp(-(((centres - middle) / spread) ** 2).sum(dim=1) / 2)
-                bump[bump.argmax()] = 1
-                heat[row] = torch.maximum(heat[row], bump)
-                near = bump > NEAR
-                share = bump[near] / bump[near].sum()
-                total = total + 4 * (misfit(found[row, near], box.expand(int(near.sum()), 4)) * share).sum()
-                count += 1
-        sure = torch.sigmoid(logits).clamp(1e-4, 1 - 1e-4)
-        on = heat == 1
-        plus = -((1 - sure[on]) ** 2 * torch.log(sure[on])).sum()
-        minus = -(sure**2 * torch.log(1 - sure) * (1 - heat) ** 4 * weight)[~on].sum()
-        return (plus + minus + total) / count
+            real = boxes[row, :, 2] > 0
+            mine, skip = boxes[row][real], ignore[row][real]
+            target, weight = logits.new_zeros(len(centres)), logits.new_ones(len(centres))
+            if len(mine):
+                owner, inside = _owners(mine, centres, strides)
+                weight[inside] = 0
+                hit = owner >= 0
+                weight[hit], target[hit] = 1, 1
+                weight[hit & skip[owner.clamp(min=0)]] = 0
+                take = hit & (weight > 0)
+                total = total + 2 * misfit(found[row, take], mine[owner[take]]).sum()
+                count += int(take.sum())
+            total = total + 2 * focal(logits[row], target, weight)
+        return total / count
+
+
+def _owners(boxes: Tensor, centres: Tensor, strides: Tensor) -> tuple[Tensor, Tensor]:
+    """Return which box each cell shall find (N,), -1 for none, and which cells are too near to a box to say.
+
+    Of two boxes the one with the smaller area; a box without a cell in its middle gets the nearest one.
+    """
+    owner = torch.full((len(centres),), -1, dtype=torch.long)
+    close = torch.zeros(len(centres), dtype=torch.bool)
+    limits = torch.tensor([SIZES[int(step)] for step in strides.unique().tolist()])
+    level = torch.searchsorted(strides.unique(), strides)
+    for number in torch.argsort((boxes[:, 2:] - boxes[:, :2]).prod(dim=1), descending=True).tolist():
+        box = boxes[number]
+        middle, size = (box[:2] + box[2:]) / 2, box[2:] - box[:2]
+        off = (centres - middle).abs()
+        fits = (size.max() >= limits[level, 0]) & (size.max() <= limits[level, 1])
+        near = fits & (off <= torch.maximum(size * NEAR, 0.5 * strides[:, None])).all(dim=1)
+        close |= (off <= size * 0.5 + 2).all(dim=1)
+        owner[near] = number
+    return owner, close

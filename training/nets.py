@@ -1,6 +1,8 @@
-"""The parts that the bundled networks share: a small backbone, boxes on grids, losses."""
+"""The parts that the bundled networks share: backbones, boxes on grids, losses."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +33,23 @@ class Light(nn.Module):
         return x + self.steps(x)
 
 
+class Slim(nn.Module):
+    """A smaller depthwise convolution than that of Light, for half of the time, added to what went in."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.steps = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, 1, 1, groups=channels, bias=False),
+            nn.Conv2d(channels, channels, 1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(inplace=True),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x and what the two convolutions make of it."""
+        return x + self.steps(x)
+
+
 class Backbone(nn.Module):
     """From an image in 0..1, of any size in steps of 16, to features at strides 4, 8 and 16."""
 
@@ -46,6 +65,38 @@ class Backbone(nn.Module):
         at4 = self.to4(image * 2 - 1)
         at8 = self.to8(at4)
         return at4, at8, self.to16(at8)
+
+
+class Pyramid(nn.Module):
+    """From an image in 0..1, of any size in steps of 16, to features of one width at strides 4, 8, 16, 32.
+
+    Coarse features are added to finer ones (Lin et al. 2017, FPN), so that a cell of stride 8 knows of the
+    person who fills the picture.
+    """
+
+    def __init__(self, widths: tuple[int, int, int, int, int] = (16, 32, 64, 96, 128), out: int = 64) -> None:
+        super().__init__()
+        a, b, c, d, e = widths
+        self.to4 = nn.Sequential(block(3, a, 2), block(a, b, 2))
+        self.to8 = nn.Sequential(block(b, c, 2), Slim(c), Slim(c))
+        self.to16 = nn.Sequential(block(c, d, 2), Slim(d), Slim(d), Slim(d))
+        self.to32 = nn.Sequential(block(d, e, 2), Slim(e), Slim(e))
+        self.side8, self.side16, self.side32 = (nn.Conv2d(width, out, 1) for width in (c, d, e))
+        self.out8, self.out16, self.out32 = (Slim(out) for _ in range(3))
+
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the features at strides 4, 8, 16, 32; the first as they are, the others of one width."""
+        at4 = self.to4(image * 2 - 1)
+        at8 = self.to8(at4)
+        at16 = self.to16(at8)
+        at32 = self.out32(self.side32(self.to32(at16)))
+        at16 = self.out16(self.side16(at16) + _cut(doubled(at32), at16))
+        return at4, self.out8(self.side8(at8) + _cut(doubled(at16), at8)), at16, at32
+
+
+def _cut(features: Tensor, like: Tensor) -> Tensor:
+    """Return a map without the last row or column that rounding up has added."""
+    return features[:, :, : like.shape[2], : like.shape[3]]
 
 
 def doubled(features: Tensor) -> Tensor:
@@ -84,3 +135,8 @@ def focal(logits: Tensor, target: Tensor, weight: Tensor, alpha: float = 0.25) -
     off = torch.where(target > 0.5, 1 - sure, sure)
     balance = torch.where(target > 0.5, alpha, 1 - alpha)
     return (loss * off * off * balance * weight).sum()
+
+
+def flattened(maps: Sequence[Tensor], values: int) -> Tensor:
+    """Return (batch, N, values): all cells of several maps (batch, K * values, H, W), in order."""
+    return torch.cat([one.permute(0, 2, 3, 1).reshape(one.shape[0], -1, values) for one in maps], dim=1)

@@ -1,6 +1,7 @@
-"""Batches to train on: crops around people and anywhere else, then whole frames; shaken in light and colour.
+"""Batches to train on: crops around people, things and anywhere else, or whole frames.
 
-A crop costs a quarter of a frame and is as good a lesson, so most of the training is done on crops.
+All are shaken in light and colour, and a chosen share of them is put under adverse conditions. A crop costs
+a quarter of a frame and is as good a lesson, so most of the training is done on crops.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from scenes import HEIGHT, SMALL_PX, WIDTH, Frames
+from conditions import spoilt
+from pasting import THINGS, View, view, with_person, with_things
+from scenes import HEIGHT, SMALL_PX, WIDTH, Frames, depth_m
 
 CROP = (160, 128)
 ZOOM = (0.55, 1.3)
 """The least and the most that a crop is enlarged."""
 TALLEST = 112
 """People are shrunk to this height in a crop, as far as ZOOM goes."""
-WITH_PEOPLE = 0.6
-"""The share of crops that are drawn around a person."""
+WITH_PEOPLE, WITH_THINGS = 0.55, 0.25
+"""The share of crops that are drawn around a person, and around a thing that is nobody."""
+PASTED = 0.35
+"""The share of pictures into which a person, or things, of another frame are pasted."""
 CUT = 0.35
 """A person of whom less than this share is left in a crop is not asked for."""
 
@@ -35,40 +40,68 @@ class Batch(NamedTuple):
 
 
 class Sampler:
-    """Draws batches from frames, by one generator."""
+    """Draws batches from frames, by one generator; `adverse` is the share under adverse conditions."""
 
-    def __init__(self, data: Frames, rng: np.random.Generator) -> None:
-        self._data, self._rng = data, rng
+    def __init__(self, data: Frames, rng: np.random.Generator, adverse: float) -> None:
+        self._data, self.rng, self._adverse = data, rng, adverse
         self._people = np.argwhere((data.boxes[:, :, 2] > 0) & ~data.ignore)
         self.empty = np.flatnonzero(~(data.boxes[:, :, 2] > 0).any(axis=1))
         self.peopled = np.unique(self._people[:, 0])
 
     def crops(self, count: int) -> Batch:
         """Return crops, most of them around people, the others from frames without any."""
-        return _joined([self._shaken(*self._crop()) for _ in range(count)])
+        return _joined([self._shaken(self._crop()) for _ in range(count)])
 
     def whole(self, rows: NDArray[np.int64]) -> Batch:
-        """Return whole frames."""
-        data = self._data
-        return _joined([self._shaken(data.images[i], data.boxes[i].copy(), data.ignore[i]) for i in rows])
+        """Return whole frames; those without people stay so."""
+        made = []
+        for row in rows:
+            shown = view(self._data, row)
+            if self.rng.random() < PASTED:
+                if (shown.boxes[:, 2] > 0).any():
+                    with_person(shown, self._data, *self._somebody(), self.rng)
+                else:
+                    with_things(shown, self._data, self._nobody(), self.rng)
+            made.append(self._shaken(shown))
+        return _joined(made)
 
-    def _crop(self) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.bool_]]:
-        rng, (wide, high) = self._rng, CROP
+    def _somebody(self) -> tuple[int, int]:
+        row, which = self._people[self.rng.integers(len(self._people))]
+        return int(row), int(which)
+
+    def _nobody(self) -> int:
+        return int(self.empty[self.rng.integers(len(self.empty))])
+
+    def _crop(self) -> View:
+        rng, (wide, high) = self.rng, CROP
         zoom = float(np.exp(rng.uniform(*np.log(ZOOM))))
-        if rng.random() < WITH_PEOPLE:
-            row, which = self._people[rng.integers(len(self._people))]
-            x0, y0, x1, y1 = self._data.boxes[row, which]
+        chosen, pasted = rng.random(), rng.random() < PASTED
+        if chosen < WITH_PEOPLE:
+            row, which = self._somebody()
+            place = None
+            if pasted:
+                shown = view(self._data, int(rng.integers(len(self._data.images))))
+                place = with_person(shown, self._data, row, which, rng)
+            if place is None:
+                shown, place = view(self._data, row), which
+            x0, y0, x1, y1 = shown.boxes[place]
             zoom = max(min(zoom, TALLEST / (y1 - y0)), ZOOM[0])
             middle = (x0 + x1) / 2, (y0 + y1) / 2
         else:
-            row = self.empty[rng.integers(len(self.empty))]
-            middle = rng.uniform(0, WIDTH), rng.uniform(0.2 * HEIGHT, 0.9 * HEIGHT)
+            row = self._nobody()
+            shown = view(self._data, row)
+            if pasted:
+                with_things(shown, self._data, self._nobody(), rng)
+            thing = self._thing(row) if chosen < WITH_PEOPLE + WITH_THINGS else None
+            middle = thing or (rng.uniform(0, WIDTH), rng.uniform(0.2 * HEIGHT, 0.9 * HEIGHT))
         w, h = min(round(wide / zoom), WIDTH), min(round(high / zoom), HEIGHT)
         left = int(np.clip(middle[0] - w * rng.uniform(0.15, 0.85), 0, WIDTH - w))
         top = int(np.clip(middle[1] - h * rng.uniform(0.3, 0.7), 0, HEIGHT - h))
         how = cv2.INTER_AREA if zoom < 1 else cv2.INTER_LINEAR
-        image = cv2.resize(self._data.images[row][top : top + h, left : left + w], CROP, interpolation=how)
-        before = self._data.boxes[row]
+        part = slice(top, top + h), slice(left, left + w)
+        image = cv2.resize(shown.image[part], CROP, interpolation=how)
+        depth = cv2.resize(shown.depth[part], CROP, interpolation=cv2.INTER_NEAREST)
+        before = shown.boxes
         scale = np.array([wide / w, high / h] * 2, np.float32)
         moved = (before - np.array([left, top] * 2, np.float32)) * scale
         after = np.clip(moved, 0, [wide, high, wide, high]).astype(np.float32)
@@ -76,23 +109,34 @@ class Sampler:
         gone = (before[:, 2] <= 0) | (size.min(axis=1) < 1)
         unfair = (size[:, 1] < SMALL_PX) | (size.prod(axis=1) < CUT * whole.prod(axis=1))
         after[gone] = 0
-        return image, after, self._data.ignore[row] | unfair
+        return View(image, depth, after, shown.ignore | unfair)
 
-    def _shaken(
-        self, image: NDArray[np.uint8], boxes: NDArray[np.float32], ignore: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-        """Return an image that is mirrored half of the time and differs in light, contrast and colour."""
-        rng = self._rng
-        shown = image.astype(np.float32) / 255
+    def _thing(self, row: int) -> tuple[float, float] | None:
+        """Return a pixel of a thing that is nobody, or None where there is none."""
+        found = np.argwhere(THINGS[self._data.labels[row, ::4, ::4]])
+        if not len(found):
+            return None
+        y, x = found[self.rng.integers(len(found))] * 4
+        return float(x), float(y)
+
+    def _shaken(self, shown: View) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+        """Return an image that is mirrored half of the time and differs in light, contrast and colour.
+
+        At times it is taken under adverse conditions.
+        """
+        rng, (image, depth, boxes, ignore) = self.rng, shown
         if rng.random() < 0.5:
-            shown = shown[:, ::-1]
+            image, depth = image[:, ::-1], depth[:, ::-1]
             real = boxes[:, 2] > 0
             wide = image.shape[1]
             boxes[real] = boxes[real][:, [2, 1, 0, 3]] * [-1, 1, -1, 1] + [wide, 0, wide, 0]
-        tint = rng.uniform(0.92, 1.08, 3).astype(np.float32)
-        middle, contrast = float(shown.mean()), float(rng.uniform(0.8, 1.2))
-        shown = (shown - middle) * (contrast * tint) + (middle + float(rng.uniform(-0.06, 0.06)))
-        return np.clip(shown, 0, 1), boxes, ignore
+        tint, light = rng.uniform(0.88, 1.12, 3), rng.uniform(-0.08, 0.08)
+        middle, contrast = np.mean(cv2.mean(image)[:3]) / 255, rng.uniform(0.75, 1.25)
+        table = (np.arange(256)[:, None] / 255 - middle) * (contrast * tint) + (middle + light)
+        picture = cv2.LUT(image, np.clip(table, 0, 1).astype(np.float32)[None])
+        if rng.random() < self._adverse:
+            picture = spoilt(picture, depth_m(depth), rng)
+        return picture, boxes, ignore
 
 
 def _joined(

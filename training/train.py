@@ -1,37 +1,157 @@
 """Train one of the bundled detectors and export it: python training/train.py anchor|centre|two-stage.
 
-Most steps see crops; the last ones see whole frames, half of them the frames without people that the network
-was most wrong about. Needs PyTorch (pip install torch==2.13.0), which adverse itself never imports.
+Most steps see crops; the last ones see whole frames, half of them without people, and half of those the ones
+that the network was most wrong about. What is exported is a moving average of the weights. A training that
+was stopped goes on from its last checkpoint when the command is given again. Needs PyTorch
+(pip install torch==2.13.0), which adverse itself never imports.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from adverse.content import digest
+from adverse.data.worlds.writing import cache_folder
 from anchor import Anchor
 from centre import Centre
 from export import export
-from recipe import CROPS, CROPS_BATCH, LOGS, PER_LOG, SEED, WHOLE, WHOLE_BATCH
+from recipe import ADVERSE, CROPS_BATCH, CYCLES, LOGS, PER_LOG, RATES, SEED, START, WHOLE_BATCH
 from samples import Batch, Sampler
 from scenes import frames
 from twostage import TwoStage
 
 NETS = {"anchor": Anchor, "centre": Centre, "two-stage": TwoStage}
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
-HARD = 4
-"""One in so many of the frames without people is a hard one."""
-RATE = 2e-3
+LOOKED, HARD, MINE_EVERY = 1200, 5, 1000
+"""So many frames without people are looked at for hard ones, one in so many is taken, and all of it is done
+again after so many steps."""
+AVERAGED = 0.998
+"""What the moving average keeps of itself at each step."""
+SAVE_S = 120.0
 THREADS = 1
 """One thread sums in one order: the same seed gives the same weights."""
+
+
+class Training:
+    """A network under training, and all that a checkpoint must hold."""
+
+    def __init__(self, name: str, length: float) -> None:
+        torch.manual_seed(SEED)
+        self.net = NETS[name]().to(memory_format=torch.channels_last)  # a third faster on a CPU
+        self.average = copy.deepcopy(self.net)
+        rng = np.random.default_rng(SEED)
+        self.sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), rng, ADVERSE[name])
+        self.cycles = [(round(crops * length), round(whole * length)) for crops, whole in CYCLES[name]]
+        self.steps = sum(crops + whole for crops, whole in self.cycles)
+        self._new_cycle()
+        self._means, self._values = _values(self.average), _values(self.net)
+        self.hard = self.sampler.empty
+        self.step = 0
+
+    def start_from(self, other: Path) -> None:
+        """Take the backbone of another network from its last checkpoint."""
+        backbone = {name: value for name, value in torch.load(other)["average"].items() if "backbone" in name}
+        for net in (self.net, self.average):
+            net.load_state_dict({**net.state_dict(), **backbone})
+
+    def run(self, checkpoint: Path) -> None:
+        """Train to the end, from a checkpoint if there is one."""
+        if checkpoint.exists():
+            self._load(checkpoint)
+            print(f"goes on from step {self.step}", flush=True)
+        self.net.train()
+        started, saved, losses = time.monotonic(), time.monotonic(), []
+        while self.step < self.steps:
+            losses.append(self._learn())
+            if self.step % 200 == 0:
+                seconds = time.monotonic() - started
+                print(
+                    f"step {self.step}: loss {np.mean(losses[-200:]):.3f} after {seconds:.0f} s", flush=True
+                )
+            if time.monotonic() - saved > SAVE_S or self.step == self.steps:
+                self._save(checkpoint)
+                saved = time.monotonic()
+
+    def _learn(self) -> float:
+        """Take one step and return its loss."""
+        cycle, at = self._place()
+        if at == 0:
+            self._new_cycle()
+        crops, whole = self.cycles[cycle]
+        for group in self.optimizer.param_groups:
+            group["lr"] = RATES[cycle] * _rate(at / (crops + whole))
+        loss = self.net.loss(*self._batch(at - crops))
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.net.parameters(), 5.0)
+        self.optimizer.step()
+        self.step += 1
+        kept = min(AVERAGED, self.step / (self.step + 10))
+        torch._foreach_lerp_(self._means, self._values, 1 - kept)
+        return float(loss.item())
+
+    def _new_cycle(self) -> None:
+        """Start from the average of the last cycle, with a new optimizer."""
+        self.net.load_state_dict(self.average.state_dict())
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), weight_decay=1e-3, fused=True)
+
+    def _place(self) -> tuple[int, int]:
+        """Return the cycle, and the step within it."""
+        at = self.step
+        for cycle, (crops, whole) in enumerate(self.cycles):
+            if at < crops + whole:
+                return cycle, at
+            at -= crops + whole
+        raise IndexError(self.step)
+
+    def _batch(self, after_crops: int) -> Batch:
+        if after_crops < 0:
+            return self.sampler.crops(CROPS_BATCH)
+        if after_crops % MINE_EVERY == 0:
+            self.hard = self._hardest()
+        rng, quarter = self.sampler.rng, WHOLE_BATCH // 4
+        rows = [(self.sampler.peopled, 2 * quarter), (self.sampler.empty, quarter), (self.hard, quarter)]
+        return self.sampler.whole(np.concatenate([rng.choice(some, count) for some, count in rows]))
+
+    def _hardest(self) -> NDArray[np.int64]:
+        """Return the frames without people that the network is most wrong about, by its loss."""
+        net = self.average.eval()
+        empty = self.sampler.rng.permutation(self.sampler.empty)[:LOOKED]
+        with torch.inference_mode():
+            losses = [net.loss(*self.sampler.whole(row[None])).item() for row in empty]
+        return empty[np.argsort(losses, kind="stable")[::-1][: len(losses) // HARD]]
+
+    def _save(self, path: Path) -> None:
+        """Write a checkpoint whole or not at all."""
+        parts = {name: getattr(self, name).state_dict() for name in ("net", "average", "optimizer")}
+        state = {
+            **parts,
+            "step": self.step,
+            "hard": torch.from_numpy(self.hard),
+            "torch": torch.get_rng_state(),
+        }
+        making = path.with_suffix(".part")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.save({**state, "numpy": self.sampler.rng.bit_generator.state}, making)
+        making.replace(path)
+
+    def _load(self, path: Path) -> None:
+        state: dict[str, Any] = torch.load(path)
+        for name in ("net", "average", "optimizer"):
+            getattr(self, name).load_state_dict(state[name])
+        self.step, self.hard = state["step"], state["hard"].numpy()
+        self.sampler.rng.bit_generator.state = state["numpy"]
+        torch.set_rng_state(state["torch"])
 
 
 def main() -> None:
@@ -40,60 +160,43 @@ def main() -> None:
     parser.add_argument("net", choices=sorted(NETS))
     parser.add_argument("--length", type=float, default=1.0, help="of the training, as a part of the usual")
     parser.add_argument("--out", type=Path, default=BUNDLED)
+    parser.add_argument("--checkpoints", type=Path, default=cache_folder() / "training")
     told = parser.parse_args()
-    torch.manual_seed(SEED)
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
-    net = NETS[told.net]().to(memory_format=torch.channels_last)  # a third faster on a CPU
-    sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), np.random.default_rng(SEED))
-    train(net, sampler, round(CROPS[told.net] * told.length), round(WHOLE * told.length))
-    export(net, told.out / f"orchard-{told.net}.onnx")
+    training = Training(told.net, told.length)
+    if told.net in START:
+        training.start_from(_checkpoint(told.checkpoints, START[told.net], told.length))
+    training.run(_checkpoint(told.checkpoints, told.net, told.length))
+    export(training.average, told.out / f"orchard-{told.net}.onnx")
 
 
-def train(net: nn.Module, sampler: Sampler, crops: int, whole: int) -> None:
-    """Fit a network by AdamW with one cycle of the learning rate."""
-    optimizer = torch.optim.AdamW(net.parameters(), lr=RATE, weight_decay=1e-3)
-    steps = crops + whole
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step / steps))
-    net.train()
-    started, losses = time.monotonic(), []
-    for step, batch in enumerate(_batches(net, sampler, crops, whole), start=1):
-        optimizer.zero_grad()
-        loss = net.loss(*batch)
-        loss.backward()
-        nn.utils.clip_grad_norm_(net.parameters(), 5.0)
-        optimizer.step()
-        schedule.step()
-        losses.append(loss.item())
-        if step % 100 == 0 or step == steps:
-            seconds = time.monotonic() - started
-            print(f"step {step}: loss {np.mean(losses[-100:]):.3f} after {seconds:.0f} s", flush=True)
-    net.eval()
+def _checkpoint(folder: Path, name: str, length: float) -> Path:
+    """Return where a training is kept, by a hash of the code that decides it: no other one is resumed."""
+    modules = (
+        "anchor",
+        "centre",
+        "conditions",
+        "nets",
+        "pasting",
+        "recipe",
+        "samples",
+        "scenes",
+        "train",
+        "twostage",
+    )
+    code = digest(*((Path(__file__).parent / f"{module}.py").read_bytes() for module in modules), size=4)
+    return folder / f"{name}-{length:g}-{code}.pt"
 
 
-def _batches(net: nn.Module, sampler: Sampler, crops: int, whole: int) -> Iterator[Batch]:
-    for _ in range(crops):
-        yield sampler.crops(CROPS_BATCH)
-    rng, half = np.random.default_rng(SEED + 1), WHOLE_BATCH // 2
-    hard = _hardest(net, sampler) if whole else sampler.empty
-    for step in range(whole):
-        others = hard if step % 2 else sampler.empty
-        yield sampler.whole(np.concatenate([rng.choice(sampler.peopled, half), rng.choice(others, half)]))
-
-
-def _hardest(net: nn.Module, sampler: Sampler) -> NDArray[np.int64]:
-    """Return the frames without people that the network is most wrong about, by its loss."""
-    net.eval()
-    with torch.inference_mode():
-        losses = [net.loss(*sampler.whole(row[None])).item() for row in sampler.empty]
-    net.train()
-    worst = np.argsort(losses)[::-1][: len(losses) // HARD]
-    return sampler.empty[worst]
+def _values(net: nn.Module) -> list[torch.Tensor]:
+    """Return weights and statistics of a network, but for counters."""
+    return [value for value in net.state_dict().values() if value.is_floating_point()]
 
 
 def _rate(part: float) -> float:
     """Return the learning rate as a share of the highest: a warm-up, then half a cosine."""
-    return min(part / 0.05, 1.0) * (0.5 + 0.5 * math.cos(math.pi * min(part, 1.0)))
+    return min(part / 0.04, 1.0) * (0.5 + 0.5 * math.cos(math.pi * min(part, 1.0)))
 
 
 if __name__ == "__main__":

@@ -159,6 +159,12 @@ PoseNoise = Annotated[
     float,
     typer.Option("--pose-noise-mm", min=0, max=1000, help="Noise of recorded positions; RTK: about 20."),
 ]
+DisparityNoise = Annotated[
+    float,
+    typer.Option(
+        "--disparity-noise-px", min=0, max=10, help="Noise of recorded depth; stereo matching: about 0.25."
+    ),
+]
 
 
 def world(
@@ -168,6 +174,7 @@ def world(
     seed: Seed = 1,
     size: Size = "640x480",
     pose_noise_mm: PoseNoise = 0.0,
+    disparity_noise_px: DisparityNoise = 0.0,
     workers: Workers = None,
 ) -> None:
     """Render a synthetic data set.
@@ -183,7 +190,8 @@ def world(
 
     if out.exists():
         raise StudyError("the folder already exists", where=str(out), fix="Give another name, or remove it.")
-    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed, pose_noise_mm)
+    noise = pose_noise_mm, disparity_noise_px
+    spec = WorldSpec(name, shared_out(logs), *_pixels(size), seed, *noise)
     with rendering(Console(stderr=True)) as watch:
         frames = write_world(out, spec, workers=workers or all_cores(), watch=watch)
     typer.echo(f"{frames} frames in {logs} logs (synthetic) in {out}; to read them in a study:")

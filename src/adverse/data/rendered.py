@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Pixels = Annotated[int, Field(ge=64, le=4096)]
 Logs = Annotated[int, Field(ge=0, le=10_000)]
 PoseNoise = Annotated[float, Field(ge=0, le=1000)]
+DisparityNoise = Annotated[float, Field(ge=0, le=10)]
 DEFAULT_LOGS: dict[Split, int] = {"validation": 12, "test": 24}
 
 
@@ -30,13 +31,15 @@ def orchard_world(
     size: tuple[Pixels, Pixels] = (320, 240),
     seed: Annotated[int, Field(ge=0)] = 1,
     pose_noise_mm: PoseNoise = 0.0,
+    disparity_noise_px: DisparityNoise = 0.0,
 ) -> Dataset:
     """Render orchard logs (synthetic): a tractor among trees that drives up to people and stops.
 
     `logs` says how many for each split, half of them without people; `size` is [width, height];
-    `pose_noise_mm` the noise of recorded positions (about 20 with an RTK receiver).
+    `pose_noise_mm` the noise of recorded positions (about 20 with an RTK receiver), `disparity_noise_px`
+    that of the recorded depth (about 0.25 with stereo matching).
     """
-    return _world("orchard", logs, size, seed, pose_noise_mm)
+    return _world("orchard", logs, size, seed, (pose_noise_mm, disparity_noise_px))
 
 
 @dataset(name="street-world")
@@ -46,13 +49,15 @@ def street_world(
     size: tuple[Pixels, Pixels] = (320, 240),
     seed: Annotated[int, Field(ge=0)] = 1,
     pose_noise_mm: PoseNoise = 0.0,
+    disparity_noise_px: DisparityNoise = 0.0,
 ) -> Dataset:
     """Render street logs (synthetic): houses, cars of many colours, trees, people, labelled per pixel.
 
     `logs` says how many for each split, half of them without people; `size` is [width, height];
-    `pose_noise_mm` the noise of recorded positions (about 20 with an RTK receiver).
+    `pose_noise_mm` the noise of recorded positions (about 20 with an RTK receiver), `disparity_noise_px`
+    that of the recorded depth (about 0.25 with stereo matching).
     """
-    return _world("street", logs, size, seed, pose_noise_mm)
+    return _world("street", logs, size, seed, (pose_noise_mm, disparity_noise_px))
 
 
 def rendered(
@@ -60,21 +65,24 @@ def rendered(
     logs: dict[Split, int],
     size: tuple[int, int],
     seed: int,
-    pose_noise_mm: float = 0.0,
+    noise: tuple[float, float] = (0.0, 0.0),
     watch: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Return the folder of a world in the cache; render it first if need be, and tell how far that is."""
+    """Return the folder of a world in the cache; render it first if need be, and tell how far that is.
+
+    `noise` is that of positions (mm) and of disparity (pixels).
+    """
     from adverse.data.worlds.writing import WorldSpec, cached_world  # noqa: PLC0415 - loads the renderer
 
     wanted = tuple((split, logs[split]) for split in _wanted(logs))
-    spec = WorldSpec(world, wanted, *size, seed, pose_noise_mm)
+    spec = WorldSpec(world, wanted, *size, seed, *noise)
     return cached_world(spec, workers=os.cpu_count() or 1, watch=watch)
 
 
 def _world(
-    world: World, logs: dict[Split, int], size: tuple[int, int], seed: int, pose_noise_mm: float
+    world: World, logs: dict[Split, int], size: tuple[int, int], seed: int, noise: tuple[float, float]
 ) -> Dataset:
-    root = rendered(world, logs, size, seed, pose_noise_mm)
+    root = rendered(world, logs, size, seed, noise)
     read = folder(root, split={split: split for split in _wanted(logs)})
     return replace(read, name=f"{world} world (synthetic)")
 

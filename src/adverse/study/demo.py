@@ -21,6 +21,9 @@ SEED = 1
 SIZE = (320, 240)
 POSE_NOISE_MM = 20.0
 """Of a satellite receiver with corrections (RTK), as on the robots that real logs come from."""
+DISPARITY_NOISE_PX = 0.25
+"""Of a stereo matcher on ordinary texture."""
+NOISE = (POSE_NOISE_MM, DISPARITY_NOISE_PX)
 LEVELS = ("image", "located", "path", "loop")
 MODELS = "models"
 
@@ -46,6 +49,7 @@ class Demo:
             "size": list(SIZE),
             "seed": SEED,
             "pose_noise_mm": POSE_NOISE_MM,
+            "disparity_noise_px": DISPARITY_NOISE_PX,
             **thinned,
         }
 

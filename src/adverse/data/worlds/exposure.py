@@ -6,7 +6,7 @@ From light to pixels: a lens that blurs a little, exposure, shot and read noise,
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,36 @@ def drawn_day(rng: np.random.Generator, place: int) -> Day:
     received = strength * sun[2] + grey * 0.76
     exposure = MIDDLE / (GREY * received) * rng.uniform(0.8, 1.25)
     return Day(sun, Light(direct, sky, cloud, place, int(rng.integers(1 << 20))), float(exposure))
+
+
+Hour = Literal["day", "low sun", "overcast", "dusk"]
+HOURS: tuple[Hour, ...] = ("day", "low sun", "overcast", "dusk")
+HOUR_SHARES = (0.46, 0.2, 0.2, 0.14)
+DUSK = 0.4
+"""Share of the usual exposure at dusk, when the camera is at the end of its range: dark, and noisy for it."""
+
+
+def drawn_hour(rng: np.random.Generator, place: int) -> Day:
+    """Draw the light of an hour: a day as `drawn_day` has it, a low sun, an overcast sky, or dusk."""
+    hour = HOURS[int(rng.choice(len(HOURS), p=HOUR_SHARES))]
+    day = drawn_day(rng, place)
+    if hour == "day":
+        return day
+    height = math.radians(rng.uniform(9, 18) if hour == "low sun" else rng.uniform(25, 60))
+    around = rng.uniform(0, 2 * math.pi)
+    sun = np.array(
+        [math.cos(height) * math.cos(around), math.cos(height) * math.sin(around), math.sin(height)]
+    )
+    strength, grey, cloud, tint = {
+        "low sun": (2.2, 0.8, 0.35, (1.0, 0.8, 0.52)),
+        "overcast": (0.12, 1.1, 0.97, (1.0, 1.0, 1.0)),
+        "dusk": (0.1, 0.7, 0.6, (1.0, 0.75, 0.6)),
+    }[hour]
+    sky = grey * np.array([0.62, 0.7, 0.95] if hour == "dusk" else [0.72, 0.77, 0.83])
+    received = strength * sun[2] + grey * 0.76
+    exposure = MIDDLE / (GREY * received) * rng.uniform(0.8, 1.25) * (DUSK if hour == "dusk" else 1.0)
+    light = Light(strength * np.array(tint), sky, cloud, place, day.light.seed)
+    return Day(sun, light, float(exposure))
 
 
 SPREAD = 0.17

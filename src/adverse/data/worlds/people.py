@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.worlds import classes, textures
-from adverse.data.worlds.solids import Builder, Look, Solids
+from adverse.data.worlds.solids import Builder, Look, Solids, joined
 from adverse.data.worlds.textures import Rgb, picked
 
 Posture = Literal["standing", "walking", "sitting", "crouching", "reaching", "bending"]
 STILL: tuple[Posture, ...] = ("standing", "sitting", "crouching", "reaching", "bending")
+UPRIGHT: tuple[Posture, ...] = ("standing", "walking")
+DULL_SHARE, LADDER_SHARE = 0.25, 0.2
+"""Share of the people in an orchard who wear dull clothes, and of those upright who carry a ladder."""
 STRIDE = 0.82
 """Length of a full cycle of two steps, in heights."""
 SKINS: tuple[Rgb, ...] = ((241, 205, 180), (224, 172, 134), (186, 128, 90), (141, 88, 58), (92, 58, 40))
@@ -47,6 +50,9 @@ TROUSERS: tuple[Rgb, ...] = (
     (150, 146, 138),
 )
 VESTS: tuple[Rgb, ...] = ((226, 240, 60), (250, 120, 30))
+DULL: tuple[Rgb, ...] = ((96, 92, 70), (84, 96, 62), (112, 96, 76), (78, 74, 66), (104, 108, 92))
+"""Working clothes: the colours of earth, bark and leaves."""
+LADDERS: tuple[Rgb, ...] = ((176, 178, 180), (168, 136, 92))
 HATS: tuple[Rgb, ...] = ((216, 188, 128), (170, 40, 40), (40, 58, 110), (230, 226, 214), (60, 76, 50))
 
 
@@ -64,6 +70,7 @@ class Person:
     hat: Rgb | None
     long_sleeves: bool
     seed: int
+    ladder: Rgb | None = None
 
 
 class Stance(NamedTuple):
@@ -93,6 +100,14 @@ def drawn_person(rng: np.random.Generator) -> Person:
         long_sleeves=bool(rng.random() < 0.5),
         seed=seed,
     )
+
+
+def at_work(rng: np.random.Generator, person: Person) -> Person:
+    """Draw the same person at work in an orchard: often in dull clothes, at times with a ladder."""
+    if rng.random() < DULL_SHARE:
+        shirt, trousers = (Look(textures.CLOTH, picked(rng, DULL), seed=person.seed + at) for at in (0, 1))
+        person = replace(person, shirt=shirt, trousers=trousers, vest=None)
+    return replace(person, ladder=picked(rng, LADDERS)) if rng.random() < LADDER_SHARE else person
 
 
 def stance(posture: Posture, walked_m: float, person: Person) -> Stance:
@@ -142,7 +157,10 @@ class Joints(NamedTuple):
 
 
 def body(person: Person, pose: Stance, at_m: tuple[float, float], heading: float, instance: int) -> Solids:
-    """Return the solids of a person at a point of the ground, facing `heading` (0: along world x)."""
+    """Return the solids of a person at a point of the ground, facing `heading` (0: along world x).
+
+    A ladder on the shoulder is part of the scene and not of the person: it has no identity.
+    """
     turn = np.array(
         [
             [math.cos(heading), -math.sin(heading), 0.0],
@@ -162,7 +180,9 @@ def body(person: Person, pose: Stance, at_m: tuple[float, float], heading: float
     _trunk(made, person, joints, place, turn)
     _arms(made, person, joints, place)
     _head(made, person, joints, place, turn)
-    return made.solids()
+    if person.ladder is None:
+        return made.solids()
+    return joined([made.solids(), _ladder(person.ladder, joints, place)])
 
 
 def joints_of(pose: Stance) -> Joints:
@@ -254,6 +274,20 @@ def _arms(made: Builder, person: Person, joints: Joints, place: Place) -> None:
         made.stem(place(elbow), place(wrist), 0.025 * h, lower, top_radius=0.018 * h)
         hand = wrist + 0.3 * (wrist - elbow)
         made.ball(place(hand), np.full(3, 0.027 * h), skin)
+
+
+def _ladder(colour: Rgb, joints: Joints, place: Place) -> Solids:
+    """Return a ladder carried level on the right shoulder, along the way its bearer faces."""
+    made = Builder(classes.STATIC)
+    look = Look(textures.PAINT, colour)
+    middle = joints.shoulder[1] + np.array([0.05, -0.04, 0.06])
+    along, across = np.array([0.8, 0.0, 0.0]), np.array([0.0, -0.02, 0.11])
+    for side in (-1, 1):
+        rail = middle + side * across
+        made.stem(place(rail - along), place(rail + along), 0.022, look)
+    for part in np.linspace(-0.9, 0.9, 9):
+        made.stem(place(middle + part * along - across), place(middle + part * along + across), 0.014, look)
+    return made.solids()
 
 
 def _head(made: Builder, person: Person, joints: Joints, place: Place, turn: Point) -> None:

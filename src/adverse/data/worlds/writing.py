@@ -30,6 +30,7 @@ from adverse.data.worlds.orchard import ROBOT as TRACTOR
 from adverse.data.worlds.orchard import orchard_log
 from adverse.data.worlds.rendering import Instance, Rendered, render, right_of
 from adverse.data.worlds.scripts import Script, quaternion, stereo_camera
+from adverse.data.worlds.stereo_noise import stereo_depth_m
 from adverse.data.worlds.street import ROBOT as CAR
 from adverse.data.worlds.street import street_log
 from adverse.errors import DataError
@@ -51,7 +52,7 @@ CATEGORIES: Mapping[World, tuple[int, ...]] = {
 }
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 SHARES: Mapping[Split, float] = {"train": 0.25, "validation": 0.25, "test": 0.5}
-SMALL_PX, HIDDEN = 16, 0.25
+SMALL_PX, HIDDEN = 20, 0.4
 """Lower than so many pixels, or less of it visible than this share: nobody is asked to find it (`ignore`)."""
 NOTICE = "synthetic: rendered by adverse; results on it prove the machinery, not a product's safety"
 
@@ -61,7 +62,8 @@ class WorldSpec:
     """All that decides a data set: which world, how many logs in each split, the image size, the seed.
 
     `pose_noise_mm` is the noise of recorded positions, a standard deviation along each axis. Pictures and
-    truth are those of the true poses.
+    truth are those of the true poses. `disparity_noise_px` is that of the recorded depth, as of a stereo
+    matcher. Both depend on seed, log and frame alone.
     """
 
     world: World
@@ -70,6 +72,7 @@ class WorldSpec:
     height: int
     seed: int
     pose_noise_mm: float = 0.0
+    disparity_noise_px: float = 0.0
 
     def log_names(self) -> list[tuple[str, LogKind]]:
         """Return the logs, as split/name, and their kinds; every second one is negative."""
@@ -127,7 +130,9 @@ def write_log(root: Path, spec: WorldSpec, name: str, kind: LogKind) -> list[dic
             render(scene, camera, view, time_s, generator(spec.seed, spec.world, name, frame, eye))
             for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0.0)))
         )
-        _write_frame(folder, frame, left, right)
+        measured = generator(spec.seed, spec.world, name, frame, "disparity")
+        depth_m = stereo_depth_m(left.depth_m, camera, spec.disparity_noise_px, measured)
+        _write_frame(folder, frame, left._replace(depth_m=depth_m), right)
         recorded = pose[:3, 3] + pose_error_m(spec, name, frame)
         place = [time_s, *recorded, *quaternion(pose[:3, :3])]
         poses.append(",".join([frame, *(repr(float(value)) for value in place)]))
@@ -196,8 +201,9 @@ def _truth(
 
 
 def _described(spec: WorldSpec) -> dict[str, Any]:
-    noise = {"pose_noise_mm": spec.pose_noise_mm} if spec.pose_noise_mm else {}
-    return {"world": spec.world, "seed": spec.seed, "logs": dict(spec.logs), **noise}
+    noise = {"pose_noise_mm": spec.pose_noise_mm, "disparity_noise_px": spec.disparity_noise_px}
+    added = {name: size for name, size in noise.items() if size}
+    return {"world": spec.world, "seed": spec.seed, "logs": dict(spec.logs), **added}
 
 
 LIBRARIES = ("numba", "llvmlite", "numpy", "opencv-python-headless")
