@@ -34,7 +34,7 @@ VARIABLE = "$"
 WRITTEN = "written:"
 """Before the hash of a file that the code which reads it also writes: as it was left."""
 NOT_NOTICED = (
-    "files that a SUT only looks for, and those that its compiled code or other programs read, are not noticed "
+    "files that a SUT only looks for, or that its compiled code or other programs read, are not noticed "
     "unless the study names them (files:)"
 )
 """What a reader of results must know about the hashes of files that code opens by itself."""
