@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +17,12 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.content import digest, file_sha256
+from adverse.curves.interval import Interval
 from adverse.data.images import write_image
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.file import read_requirements
-from adverse.requirements.results import as_data, save
+from adverse.requirements.results import as_data, recheck, save
 from adverse.requirements.run import run_check
 from adverse.requirements.verdicts import Outcome, read_verdicts
 from adverse.store.read import finished
@@ -217,6 +220,54 @@ def test_who_keeps_up_passes_and_who_does_not_fails(tmp_path: Path, task: str) -
     assert ((seen >= 0) & (seen <= 0.9)).all()
     lower, upper = np.histogram(seen, bins=2, range=(0, 0.9))[0]
     assert abs(lower - upper) <= found.results[0].within.rejections + 1  # evenly covered
+
+
+def people_file(folder: Path, low: float) -> Path:
+    """Write the estimates of a human study: people tolerate contrast up to 0.9, or only up to `low`."""
+    interval = Interval(0.9, low, math.inf, 0.9, "profile over participants", 30, "ok").plain()
+    entry = {
+        "transformation": "t.contrast",
+        "kind": "correctness",
+        "status": "found",
+        "backend": "vifp",
+        "value": 0.9,
+        "tolerated_to": 0.9,
+        "interval": interval,
+        "bins": [{"low": 0.1, "high": 0.11, "fitted": 1.02}, {"low": 0.9, "high": 0.91, "fitted": 0.7}],
+    }
+    whole = {"format": FORMAT, "version": FORMAT_VERSION, "thresholds": [entry]}
+    path = folder / "people.json"
+    path.write_text(json.dumps(whole, allow_nan=False))
+    return path
+
+
+def test_what_falls_only_where_people_may_fail_does_not_fail(tmp_path: Path) -> None:
+    """The shy one keeps up to 0.3 and falls beyond: how far people tolerate it decides, and is not known."""
+    require = {"transformation": "t.contrast", "kind": "correctness", "threshold": "people.json"}
+    path = write_study(tmp_path, "detection", [require], versions=3)
+    study = tmp_path / "study.yaml"
+    study.write_text(study.read_text().replace("25.0", "10.0"))
+    people_file(tmp_path, 0.3)
+    found, _ = checked(path, tmp_path / "out")
+    by_sut = {one.sut: one for one in found.results}
+    assert by_sut["steady"].decision.outcome is Outcome.PASS
+    assert "beyond the data, which was not checked" in by_sut["steady"].decision.reason
+    shy = by_sut["shy"]
+    assert (shy.decision.outcome, shy.lower.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+    assert shy.decision.reason.startswith("PASS up to 0.3, the lower end of the 90% interval of t_c; FAIL")
+    values = {point.low: point.value for point in shy.curve}
+    assert values[min(values)] == 1
+    assert values[max(values)] < 0.5
+    assert np.ravel(shy.threshold.people) == pytest.approx([0.105, 1.0, 0.905, 0.7])
+    assert "from 30 participants" in shy.threshold.origin
+    save(found)
+    assert [verdict.outcome for verdict in recheck(found.store)] == [Outcome.PASS, Outcome.INCONCLUSIVE]
+    people_file(tmp_path, 0.0)  # nothing is surely tolerated
+    again, _ = checked(path, tmp_path / "out")
+    assert "undecided up to 0, the lower end" in again.results[1].decision.reason
+    people_file(tmp_path, 0.85)
+    again, _ = checked(path, tmp_path / "out")
+    assert again.results[1].decision.outcome is Outcome.FAIL
 
 
 def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:

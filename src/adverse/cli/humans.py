@@ -48,6 +48,20 @@ Quantile = Annotated[
         "--baseline-quantile", help="Share of images, by visual change, that count as barely changed."
     ),
 ]
+Compat = Annotated[
+    Literal["hu-2022"] | None,
+    typer.Option(
+        help="Follow the published script of Hu et al. (2022) instead: R's smooth.spline, two-sided tests, "
+        "the upper edge of the second of two significant bins, without one the second-to-last bin (called a "
+        "fallback), no intervals. Reads the authors' CSV files, too."
+    ),
+]
+BaseRate = Annotated[
+    float | None,
+    typer.Option(
+        "--base-rate", help="Share of right answers on originals, for t_c, where it is known from elsewhere."
+    ),
+]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.")]
 Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of the participants.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
@@ -159,6 +173,8 @@ def estimate(
     confidence: Confidence = 0.9,
     resamples: Resamples = 500,
     seed: Seed = 0,
+    base_rate: BaseRate = None,
+    compat: Compat = None,
     no_reuse: NoReuse = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
 ) -> None:
@@ -172,19 +188,31 @@ def estimate(
         adverse humans estimate answers.csv --page thresholds.html
         adverse humans estimate answers.csv --out estimates.json
         adverse humans estimate answers.csv --consecutive 2
+        adverse humans estimate answers.csv --compat hu-2022
     """
-    from adverse.humans.answers import read_judgments
+    from adverse.humans.answers import Judgments, read_judgments
     from adverse.humans.estimate import EstimateOptions
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
+    from adverse.humans.hu2022 import estimates_as_hu2022
     from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
-    options = EstimateOptions(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
-    judgments = read_judgments(answers)
-    estimates = work_out(judgments, options)
-    agreement = [] if no_reuse else reuse(judgments, options)
+    options = EstimateOptions(
+        alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed, base_rate
+    )
+    judgments: Judgments | None
+    if compat is None:
+        judgments = read_judgments(answers)
+        estimates = work_out(judgments, options)
+        agreement = [] if no_reuse else reuse(judgments, options)
+    else:
+        weighted = weight == "answers"
+        estimates, judgments = estimates_as_hu2022(
+            answers, base_rate=base_rate, alpha=alpha, weighted=weighted
+        )
+        agreement = []
     text = estimates_text(judgments, estimates, agreement, options)
     if as_json:
         typer.echo(text, nl=False)

@@ -20,7 +20,7 @@ interval of 90%).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -134,7 +134,8 @@ class EstimateOptions:
     """How thresholds are estimated; the defaults are the paper's.
 
     `weight`: whether the spline counts every bin alike or by its answers. `consecutive`: how many significant
-    bins in a row make a threshold. `baseline_quantile`: which barely changed images give s0.
+    bins in a row make a threshold. `baseline_quantile`: which barely changed images give s0. `base_rate`: the
+    rate of right answers on originals (m0) where it comes from outside the file.
     """
 
     alpha: float = 0.05
@@ -144,8 +145,11 @@ class EstimateOptions:
     confidence: float = 0.9
     resamples: int = 500
     seed: int = 0
+    base_rate: float | None = None
 
     def __post_init__(self) -> None:
+        if self.base_rate is not None and not 0 < self.base_rate < 1:
+            _refuse("base_rate", self.base_rate, "a share between 0 and 1")
         for name, most in (("alpha", 0.5), ("baseline_quantile", 1), ("confidence", 1)):
             if not 0 < getattr(self, name) < most:
                 _refuse(name, getattr(self, name), f"a number between 0 and {most:g}")
@@ -175,7 +179,7 @@ class Estimate:
     `interval` is that of the point where the drop begins, widened to hold `value`; None where there is no
     value. `spread` is where the estimate itself lands for other participants, `found_share` how often it is
     found at all. An infinite end is beyond the data. `tied` and `unseen` count answers that say nothing about
-    t_p: on the original people are tied, or nobody saw it.
+    t_p: on the original people are tied, or nobody saw it. `compat` names another script's rules, if any.
     """
 
     transformation: str
@@ -196,6 +200,7 @@ class Estimate:
     unseen: int = 0
     smoothing: float | None = None
     bins: tuple[Bin, ...] = ()
+    compat: str = ""
 
     @property
     def symbol(self) -> str:
@@ -237,6 +242,9 @@ def estimate(judgments: Judgments, options: EstimateOptions | None = None) -> li
 def estimate_one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) -> Estimate:
     """Estimate one threshold from the answers on one transformation and on all originals."""
     counted = count_answers(judgments, kind, options.baseline_quantile)
+    if options.base_rate is not None and kind == "correctness":
+        none = np.zeros(len(counted.answers))
+        counted = replace(counted, base_answers=none, base_successes=none, base_given=options.base_rate)
     backend = judgments.measured_by
     why = lacking(counted)
     answers = counted.answers.sum(axis=0)
@@ -364,7 +372,7 @@ def lacking(counted: AnswerCounts) -> str:
     """Say why what was counted is too small to estimate anything from; empty where it is not."""
     if not counted.answers.any():
         return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
-    if counted.base_answers.sum() < FEW:
+    if counted.base_given is None and counted.base_answers.sum() < FEW:
         return f"fewer than {FEW} answers to compare with"
     populated = int((counted.answers.sum(axis=0) > FEW).sum())
     if populated < LEAST_POINTS:
