@@ -28,6 +28,13 @@ StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of a 
 Port = Annotated[
     int, typer.Option("--port", "-p", help="Port to listen on; 0 takes the previous one, or a free one.")
 ]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option("--public-url", help="Address of the encrypting proxy in front of it, as https://NAME."),
+]
+Workers = Annotated[
+    Path | None, typer.Option("--workers", help="Also write who came from the platform and is done (CSV).")
+]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="The participant's number.")]
 LeftOut = Annotated[Path | None, typer.Option("--excluded", help="Also write the excluded trials (CSV).")]
 
@@ -88,7 +95,7 @@ Target = Annotated[Path | None, typer.Argument(metavar="OUT.csv", help="The file
 
 
 @humans.command("serve")
-def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
+def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0, public_url: PublicUrl = None) -> None:
     """Serve the experiment until Ctrl-C.
 
     Anyone with the printed address can take part, each under a random number. Answers are stored beside the
@@ -98,19 +105,21 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
     Examples:
         adverse humans serve cars.yaml
         adverse humans serve cars.yaml --host 192.168.1.20 --port 8000
+        adverse humans serve cars.yaml --port 8000 --public-url https://study.example.org
     """
     from adverse.humans.experiment import Experiment
     from adverse.humans.server import lock_study, reopen_door, routes, warm_up
     from adverse.humans.study_file import read_human_study
-    from adverse.serving import LOOPBACK
+    from adverse.serving import LOOPBACK, public_origin
     from adverse.serving import serve as answer_requests
 
+    origin = "" if public_url is None else public_origin(public_url)
     file = read_human_study(study)
     with lock_study(file):
         experiment = Experiment(file)
         typer.echo("making the first images ...", err=True)
         warm_up(experiment)
-        door, bound = reopen_door(file, host, port)
+        door, bound = reopen_door(file, host, port, origin)
         if host != LOOPBACK:
             typer.echo(
                 f"warning: {host} can be reached from other machines; anyone with the address can take part",
@@ -121,7 +130,7 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
 
 
 @humans.command("export")
-def export(study: StudyPath, excluded: LeftOut = None) -> None:
+def export(study: StudyPath, excluded: LeftOut = None, workers: Workers = None) -> None:
     """Print the answers that count as CSV.
 
     What is excluded, and why, goes to standard error.
@@ -131,17 +140,23 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
     from adverse.humans.records import export as answers_of
+    from adverse.humans.records import workers_csv
     from adverse.humans.server import read_state
     from adverse.humans.study_file import read_human_study
+    from adverse.humans.study_lock import refuse_another_study
     from adverse.store.durable import write_file
 
     file = read_human_study(study)
-    collected = answers_of(read_state(file), file.study)
+    state = read_state(file)
+    refuse_another_study(file, state)
+    collected = answers_of(state, file.study)
     typer.echo(collected.csv(), nl=False)
     for line in collected.words():
         typer.echo(line, err=True)
     if excluded is not None:
         write_file(excluded, collected.excluded_csv().encode())
+    if workers is not None:
+        write_file(workers, workers_csv(state, file.study).encode())
 
 
 @humans.command("erase")

@@ -250,10 +250,11 @@ def counts_of(judgments: Judgments) -> list[BinCounts]:
 def _binned(dv: Array, success: NDArray[np.bool_]) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
     """Count into bins (k - 0.01, k]; what is 0 belongs to the bin that ends there."""
     place = np.ceil(dv / WIDTH - 1e-9).astype(np.int64)
-    answers = np.bincount(place, minlength=101)
+    answers = np.bincount(place, minlength=101).astype(np.int64)
     successes = np.bincount(place, success, minlength=101).astype(np.int64)
     kept = np.flatnonzero(answers > FEW)
-    return kept * WIDTH, answers[kept], successes[kept]
+    edges: Array = kept.astype(np.float64) * WIDTH
+    return edges, answers[kept], successes[kept]
 
 
 def estimates_as_hu2022(
