@@ -45,8 +45,8 @@ serving: connections errors
 store: content errors types
 strict_json: errors
 strict_yaml: errors plain_files type_words
-study: adverse content data depth errors file_access marks mutations plugins processes robot seeds store
-    strict_yaml suts types visual
+study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
+    seeds store strict_yaml suts types visual
 suts: content errors file_access json_arrays plain_files plugins processes strict_json types user_files
 types: errors
 user_files: content errors file_access

@@ -72,7 +72,7 @@ def test_what_is_no_address_of_a_proxy_is_refused(address: str) -> None:
 
 def finish(client: TestClient, experiment: Any) -> list[dict[str, Any]]:
     """Answer all that is asked; return what came with each trial."""
-    told = []
+    told: list[dict[str, Any]] = []
     while client.post("/batch.json").json()["stage"] == "running":
         for number in range(100):
             told.append(client.post("/trial.json", json={"request": f"request-{len(told)}-{number}"}).json())
@@ -225,9 +225,9 @@ def test_boxes_say_whether_an_image_contains_something(tmp_path: Path) -> None:
 def test_every_version_is_judged_as_often_as_asked_for(tmp_path: Path) -> None:
     study = write_study(tmp_path, images=40, batches=3, judgments=3, sanity={"items": 0})
     experiment = experiment_of(study)
-    for person in "abcdefghijklmno":
+    for secret in "abcdefghijklmno":
         for _ in range(3):
-            quick_batch(experiment, person)
+            quick_batch(experiment, secret)
     judged = Counter((t.image, t.role, t.transformation, t.wanted) for t in experiment.state.trials.values())
     by_count = Counter(judged.values())
     assert by_count[3] * 3 >= 0.9 * len(experiment.state.trials)

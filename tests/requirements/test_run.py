@@ -19,6 +19,7 @@ from adverse.cli.app import app
 from adverse.content import digest, file_sha256
 from adverse.curves.interval import Interval
 from adverse.data.images import write_image
+from adverse.errors import StudyError
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.file import read_requirements
@@ -220,6 +221,39 @@ def test_who_keeps_up_passes_and_who_does_not_fails(tmp_path: Path, task: str) -
     assert ((seen >= 0) & (seen <= 0.9)).all()
     lower, upper = np.histogram(seen, bins=2, range=(0, 0.9))[0]
     assert abs(lower - upper) <= found.results[0].within.rejections + 1  # evenly covered
+
+
+@pytest.mark.parametrize("task", ["classification", "segmentation"])
+def test_answers_can_be_compared_without_any_truth(tmp_path: Path, task: str) -> None:
+    """The same images as a plain folder, and as data with truth: what is compared is the same."""
+    require = [{**CONTRAST, "kind": "prediction"}]
+    path = write_study(tmp_path, task, require, score=None, frames=24)
+    labelled, _ = checked(path, tmp_path / "labelled")
+    for number, (image, _) in enumerate(pictures()):
+        folder = tmp_path / "plain" / f"log{number:03}" / "images"
+        folder.mkdir(parents=True)
+        write_image(folder / f"{number:03}.png", image)
+    study = yaml.safe_load((tmp_path / "study.yaml").read_text())
+    study["data"] = {"format": "folder", "root": "plain"}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    found, _ = checked(path, tmp_path / "unlabelled")
+    outcomes = {one.sut: one.decision for one in found.results}
+    assert outcomes["steady"].finding.measured == 1.0
+    assert outcomes["steady"].finding.images == 24
+    assert outcomes["shy"].finding.measured < outcomes["shy"].finding.required
+    if task == "segmentation":  # the frames have the same ids there, and so the same versions
+        assert [one.decision.finding.measured for one in found.results] == [
+            one.decision.finding.measured for one in labelled.results
+        ]
+    save(found)
+    assert [verdict.outcome for verdict in recheck(found.store)] == [one.outcome for one in outcomes.values()]
+    correct = path.read_text().replace("prediction", "correctness")
+    path.write_text(correct)
+    with pytest.raises(StudyError, match=r"needs a (label map|category) for every frame"):
+        checked(path, tmp_path / "correct")
+    if task == "classification":
+        analyzed = CliRunner().invoke(app, ["analyze", str(tmp_path / "unlabelled")])
+        assert "accuracy needs a category" in str(analyzed.exception)
 
 
 def people_file(folder: Path, low: float) -> Path:

@@ -107,6 +107,8 @@ def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
     registry = plugins.load(made.plugin_files)
     versions = _versions(file, registry)
     settings = [(*group.within, *group.barely, *group.battery) for group in versions]
+    compared = all(requirement.kind == "prediction" for requirement in requirements.require)
+    made.unlabelled = compared and not requirements.ranking
     segmented = study.task == "segmentation" and any(group.barely for group in versions)
     made.study = made.study.model_copy(
         update={

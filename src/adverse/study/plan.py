@@ -251,7 +251,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         batch=section.batch,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
-        class_map=section.class_map,
+        class_map=section.renamed(file.folder),
         files=files,
     )
 
@@ -299,7 +299,7 @@ def _unusable_depth(file: StudyFile, dataset: Dataset, settings: Iterable[Settin
 def _unmet_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
     needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
     task = file.study.task
-    if task not in needs:
+    if task not in needs or file.unlabelled:
         return
     name, noun = needs[task]
     frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
