@@ -34,8 +34,8 @@ mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
 plugins: content errors marks type_words user_files
 processes: adverse
-report: adverse analysis benchmarks content curves errors fuzz humans mutations plugins requirements
-    store study text types
+report: adverse analysis benchmarks content curves errors fuzz humans marks mutations plugins
+    requirements store study text types
 requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds
     store strict_yaml study types visual
 robot: errors
