@@ -21,6 +21,7 @@ humans = typer.Typer(
     adverse humans erase study.yaml NUMBER   erase a participant
     adverse humans simulate answers.csv      simulated answers
     adverse humans estimate answers.csv      thresholds with intervals
+    adverse humans coverage BATTERY photos   how much of a battery people tolerate
 """,
 )
 
@@ -76,6 +77,18 @@ NoReuse = Annotated[
     bool, typer.Option("--no-reuse", help="Skip the comparison of two random parts of the images.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the estimates file instead of text.")]
+
+Battery = Annotated[str, typer.Argument(metavar="BATTERY", help="A battery, or a setting.")]
+ImageFolder = Annotated[Path, typer.Argument(metavar="IMAGES", help="A folder of photographs.")]
+Thresholds = Annotated[
+    str, typer.Option("--thresholds", help="published, an estimates file, or a number for all.")
+]
+KindOf = Annotated[Literal["correctness", "prediction"], typer.Option("--kind", help="t_c or t_p.")]
+BackendOf = Annotated[
+    Literal["vif", "vifp"] | None,
+    typer.Option("--backend", help="Backend of visual change. [default: the threshold's, else vif]"),
+]
+Most = Annotated[int, typer.Option("--images", min=1, help="At most so many images, evenly chosen.")]
 
 Drop = Annotated[float | None, typer.Option(help="Visual change at which people begin to fail.")]
 NoDrop = Annotated[bool, typer.Option("--no-drop", help="Simulate people who never fail.")]
@@ -244,6 +257,62 @@ def estimate(
         if path is not None:
             write_file(path, content.encode())
             typer.echo(f"written: {path}", err=True)
+
+
+@humans.command("coverage")
+def coverage(
+    battery: Battery,
+    images: ImageFolder,
+    thresholds: Thresholds = "published",
+    kind: KindOf = "correctness",
+    backend: BackendOf = None,
+    most: Most = 20,
+    seed: Seed = 0,
+    page: Page = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Show how much of a battery people tolerate.
+
+    Every setting is applied to photographs; its visual change is compared with what people tolerate.
+
+    \b
+    Examples:
+        adverse humans coverage coco-c photos --page coverage.html
+        adverse humans coverage "c.fog(severity=3)" photos --thresholds 0.8
+        adverse humans coverage coco-c photos --thresholds estimates.json
+    """
+    from adverse import plugins
+    from adverse.data.images import images_below
+    from adverse.mutations.settings import expand
+    from adverse.report.coverage import coverage_lines, coverage_page, coverage_table
+    from adverse.requirements.coverage import coverage as measure
+    from adverse.requirements.coverage import needs_only_the_image, thresholds_of
+    from adverse.store.durable import write_file
+
+    registry = plugins.load()
+    every = expand(battery, registry, where="BATTERY")
+    settings = [setting for setting in every if needs_only_the_image(setting)]
+    limits = thresholds_of(settings, thresholds, kind, backend)
+    rows = measure(
+        ((file.path.name, file()) for file in images_below(images, most)),
+        settings,
+        limits,
+        registry,
+        seed=seed,
+        backend=backend or "vif",
+    )
+    if as_json:
+        typer.echo(coverage_table(rows).json())
+    else:
+        console = Console()
+        console.print(coverage_table(rows).terminal())
+        for line in coverage_lines(rows):
+            console.say(f"- {line}")
+    if len(settings) < len(every):
+        typer.echo(f"left out: {len(every) - len(settings)} settings that need depth or labels", err=True)
+    if page is not None:
+        write_file(page, coverage_page(battery, rows).encode())
+        typer.echo(f"written: {page}", err=True)
 
 
 @humans.command("simulate")
