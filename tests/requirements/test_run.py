@@ -325,6 +325,8 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     assert one.within.rejections > 0
     assert one.within.tries <= 8 * 8 * 24
     assert "the visual change is never so large" in one.within.refused
+    assert "the largest change that could be made is 0." in one.decision.reason
+    assert f"of {8 * 24} versions cannot be so strong" in one.decision.reason
     (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
     assert f"{one.within.rejections} of {8 * 24} versions" in line
 

@@ -85,7 +85,7 @@ Thresholds = Annotated[
 ]
 KindOf = Annotated[Literal["correctness", "prediction"], typer.Option("--kind", help="t_c or t_p.")]
 BackendOf = Annotated[
-    Literal["vif", "vifp"] | None,
+    Literal["vif", "vifp", "vif2"] | None,
     typer.Option("--backend", help="Backend of visual change. [default: the threshold's, else vif]"),
 ]
 Most = Annotated[int, typer.Option("--images", min=1, help="At most so many images, evenly chosen.")]
@@ -100,7 +100,9 @@ Categories = Annotated[int, typer.Option(help="Categories to choose from, 2 to 1
 People_ = Annotated[int, typer.Option("--participants", help="Number of participants.")]
 Count = Annotated[int, typer.Option("--answers", help="Number of answers on changed images.")]
 Named = Annotated[str, typer.Option("--transformation", help="Name of the transformation.")]
-Measured = Annotated[Literal["vif", "vifp"], typer.Option("--backend", help="Backend of visual change.")]
+Measured = Annotated[
+    Literal["vif", "vifp", "vif2"], typer.Option("--backend", help="Backend of visual change.")
+]
 Repeat = Annotated[
     int | None, typer.Option(min=1, help="Simulate this many studies and print what they find.")
 ]

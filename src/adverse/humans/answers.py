@@ -4,7 +4,7 @@ participant       who answered; any word, the same for all answers of one person
 image             which original the image was made from
 transformation    what was done to it; `original` where nothing was
 dv                how much that changed, as visual change from 0 to 1; 0 for an original
-backend           by which visual change was measured, vif or vifp; one for the whole file
+backend           by which visual change was measured: vif, vifp or vif2; one for the whole file
 answer            what this person answered
 truth             what is really there; empty where nobody knows
 

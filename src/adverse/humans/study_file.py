@@ -98,7 +98,7 @@ class HumanStudy(_Section):
     qualification: Qualification = Qualification()
     sanity: Sanity = Sanity()
     size_px: Annotated[int, Field(ge=65, le=2000)] = 400
-    visual_change: Literal["vif", "vifp"] = DEFAULT_BACKEND
+    visual_change: Literal["vif", "vifp", "vif2"] = DEFAULT_BACKEND
     seed: Annotated[int, Field(ge=0)] = 0
     plugins: tuple[str, ...] = ()
 

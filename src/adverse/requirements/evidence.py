@@ -13,6 +13,7 @@ from adverse.requirements.batches import values_of_logs
 from adverse.requirements.decision import SamplingPlan
 from adverse.requirements.measures import Array, Evidence, MeasureTally, Rows, Side, TaskAnswers
 from adverse.requirements.ranking import RankingScores
+from adverse.requirements.sampling import REASONS
 from adverse.requirements.versions import Versions
 from adverse.store.read import Store
 from adverse.store.tables import QUARANTINED
@@ -46,6 +47,14 @@ class VersionStats:
     def rejections(self) -> int:
         """Versions that could not be made."""
         return self.refused.total()
+
+    def falls_short(self, limit: float) -> str:
+        """Say that changes up to a limit could not be made, where they could not; empty where they could."""
+        weak = self.refused[REASONS["even"]]
+        if not weak or not len(self.visual_change) or self.visual_change.max() >= limit:
+            return ""
+        reached = f"the largest change that could be made is {self.visual_change.max():.2f}, not {limit:g}"
+        return f"{reached}: {weak} of {self.versions + self.rejections} versions cannot be so strong"
 
 
 class SutEvidence:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +199,11 @@ def _result(
     accuracy = measure if requirement.kind == "correctness" else first
     mean = collected.battery_mean(accuracy, versions.battery)
     distance = decision.finding.distance
+    made = collected.version_stats(versions.within)
+    if lower is not None:
+        decision = within_interval(decision, lower, versions.threshold)
+    if short := made.falls_short(versions.threshold.tolerated_to):
+        decision = replace(decision, reason="; ".join(filter(None, (decision.reason, short))))
     return RequirementResult(
         name=file.names()[number],
         sut=collected.sut,
@@ -207,8 +212,8 @@ def _result(
         transformation=requirement.transformation,
         threshold=versions.threshold,
         plan=plan,
-        decision=decision if lower is None else within_interval(decision, lower, versions.threshold),
-        within=collected.version_stats(versions.within),
+        decision=decision,
+        within=made,
         barely=collected.version_stats(versions.barely) if versions.barely else None,
         battery=collected.family(versions.battery[0]) if versions.battery else None,
         battery_mean=mean,

@@ -25,6 +25,7 @@ from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, 
 from adverse.study.stages import STEP_LIMIT_S
 from adverse.types import Localizer, Task
 
+VisualBackend = Literal["vif", "vifp", "vif2"]
 OTHERS = "*"
 """In groups: all classes of a SUT that are named nowhere else."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
@@ -204,14 +205,14 @@ class Study(_Section):
     localizer: Localizer = "foreground"
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
-    measure: Literal["visual_change"] | dict[Literal["visual_change"], Literal["vif", "vifp"]] | None = None
+    measure: Literal["visual_change"] | dict[Literal["visual_change"], VisualBackend] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
     mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
     @property
-    def visual_change(self) -> Literal["vif", "vifp"] | None:
+    def visual_change(self) -> VisualBackend | None:
         """The backend by which visual change is measured, if it is."""
         if isinstance(self.measure, dict):
             return self.measure.get("visual_change")
