@@ -225,7 +225,6 @@ def estimate(
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
     from adverse.humans.estimates_file import counts_in_words, reuse
-    from adverse.humans.hu2022 import estimates_as_hu2022
     from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
@@ -238,6 +237,8 @@ def estimate(
         estimates = work_out(judgments, options)
         agreement = [] if no_reuse else reuse(judgments, options)
     else:
+        from adverse.humans.hu2022 import estimates_as_hu2022
+
         weighted = weight == "answers"
         estimates, judgments = estimates_as_hu2022(
             answers, base_rate=base_rate, alpha=alpha, weighted=weighted

@@ -95,7 +95,9 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) 
     rng = generator(options.seed, "reuse", name, kind)
     size = round(PART * len(images))
     first, second = (
-        estimate_one(judgments.where(np.isin(judgments.image, part)), name, kind, options)
+        estimate_one(
+            judgments.where(np.isin(judgments.image, part)), name, kind, options, with_interval=False
+        )
         for part in (rng.permutation(images)[:size], rng.permutation(images)[:size])
     )
     thresholds = (first.value, second.value)
