@@ -377,6 +377,14 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
     assert rows[0]["battery_mean"] > rows[1]["battery_mean"]
     assert "Both orders agree on every pair" in done.output
     assert 'id="rankings"' in page
+    assert "Worst failures within what people tolerate" in page
+    assert page.count("data:image/jpeg") == 4  # two failures, before and after
+    assert rows[0]["worst"] == []
+    for version in rows[1]["worst"]:
+        assert (version["before"], version["after"]) == (1, 0)
+        assert version["visual_change"] <= 0.9
+    first, second = (version["visual_change"] for version in rows[1]["worst"][:2])
+    assert first <= second  # the least changed of those that fell the same
     assert (out / "requirements.csv").read_text().startswith("sut,requirement")
     assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
     (out / "requirements.html").unlink()

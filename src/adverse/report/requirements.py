@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from adverse.curves.interval import Interval, interval_cells
+from adverse.errors import AdverseError
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Mark, Panel, PanelSize, interval_bar
 from adverse.report.layout import rendered
+from adverse.report.pictures import Looker, Picture, picture
 from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
 from adverse.requirements.results import NAME, rechecked
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
@@ -282,6 +284,42 @@ def _bounds(row: Row) -> Interval:
     return Interval.read(row["distance"], row["distance_interval"])
 
 
+WIDEST_PX = 300
+PICTURED = 2
+"""Failures of a requirement that are shown; the table's file has more."""
+
+
+class FailureShot(NamedTuple):
+    """A version on which a SUT fell: words, the frame as it is, and the version."""
+
+    words: str
+    before: Picture
+    after: Picture
+
+
+def worst_failures(rows: Sequence[Row], looker: Looker) -> tuple[FailureShot, ...]:
+    """Return pictures of the worst failures within what people tolerate; what cannot be shown is left out."""
+    every = [(row, version) for row in rows for version in row["worst"]]
+    every.sort(key=lambda pair: (pair[1]["after"] - pair[1]["before"], pair[1]["visual_change"]))
+    shots: list[FailureShot] = []
+    seen: set[tuple[str, str]] = set()
+    for row, version in every:
+        place = version["frame"], version["setting"]
+        if len(shots) == PICTURED or place in seen:
+            continue
+        seen.add(place)
+        try:
+            plain = looker.image(version["frame"], looker.store.run.baseline.id)
+            changed = looker.image(*place)
+        except AdverseError:  # data or plug-ins are not at hand: the numbers are
+            continue
+        words = f"{row['sut']}: {row['measure']} {version['before']:.2f} to {version['after']:.2f} at "
+        words += f"visual change {version['visual_change']:.2f}, frame {version['frame']}"
+        small = (picture(image, widest=WIDEST_PX) for image in (plain, changed))
+        shots.append(FailureShot(shown(words, longest=200), *small))
+    return tuple(shots)
+
+
 @dataclass(frozen=True)
 class RequirementSection:
     """One requirement: its sentence, and its table with every distance drawn."""
@@ -291,6 +329,7 @@ class RequirementSection:
     notes: tuple[str, ...]
     table: Table
     chart: str
+    failures: tuple[FailureShot, ...]
 
 
 def write_requirements_page(run: Path) -> Path:
@@ -298,11 +337,15 @@ def write_requirements_page(run: Path) -> Path:
     store = finished(run, rewrites=(f"{NAME}.",))
     data = rechecked(store)
     table = results_table(NAME, data["results"]).csv()
-    page = render(data, store.run)
+    looker = Looker(store)
+    failures = {name: worst_failures(rows, looker) for name, rows in by_requirement(data).items()}
+    page = render(data, store.run, failures)
     return store.write({f"{NAME}.csv": table.encode(), f"{NAME}.html": page.encode()})[-1]
 
 
-def render(data: dict[str, Any], run: Run) -> str:
+def render(
+    data: dict[str, Any], run: Run, failures: Mapping[str, tuple[FailureShot, ...]] | None = None
+) -> str:
     """Return the whole page."""
     span = _span(data)
     parts = [
@@ -312,6 +355,7 @@ def render(data: dict[str, Any], run: Run) -> str:
             _notes(rows[0]),
             results_table(name, rows, span),
             tolerance_chart(rows).svg() if any(row["curve"] for row in rows) else "",
+            (failures or {}).get(name, ()),
         )
         for name, rows in by_requirement(data).items()
     ]

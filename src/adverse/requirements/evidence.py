@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adverse.requirements.batches import values_of_logs
 from adverse.requirements.decision import SamplingPlan
-from adverse.requirements.measures import Array, Evidence, MeasureTally, Rows, Side, TaskAnswers
+from adverse.requirements.measures import Array, Evidence, MeasureTally, Ratio, Rows, Side, TaskAnswers
 from adverse.requirements.ranking import RankingScores
 from adverse.requirements.sampling import REASONS
 from adverse.requirements.versions import Versions
@@ -20,6 +20,8 @@ from adverse.store.tables import QUARANTINED
 
 CURVE_BINS = 20
 """How many bins of visual change a SUT's curve has."""
+WORST = 3
+"""Versions that are named as the worst of a requirement."""
 FEWEST_IN_BIN = 5
 """A bin with fewer informative versions says nothing."""
 
@@ -32,6 +34,17 @@ class CurvePoint:
     high: float
     value: float
     versions: int
+
+
+@dataclass(frozen=True)
+class WorstVersion:
+    """A version that people tolerate and on which a SUT fell: from what, to what, at which visual change."""
+
+    frame: str
+    setting: str
+    visual_change: float
+    before: float
+    after: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +116,37 @@ class SutEvidence:
         return tuple(
             CurvePoint(b / CURVE_BINS, (b + 1) / CURVE_BINS, float(values[b]), int(count[b]))
             for b in np.flatnonzero((count >= FEWEST_IN_BIN) & np.isfinite(values)).tolist()
+        )
+
+    def worst(self, kind: str, measure: str, versions: Versions) -> tuple[WorstVersion, ...]:
+        """Return the versions on which the SUT fell the most, of these the least changed ones first.
+
+        None for measures that single images do not have, such as average precision.
+        """
+        within = self._rows(versions.within)
+        before = np.ones(len(within.frame))
+        if kind == "correctness":
+            plain = Rows(within.frame, np.zeros(len(within.frame), np.int64), (self.baseline,))
+            required, measured = self.answers.correct(measure, plain), self.answers.correct(measure, within)
+            before = _by_row(required)
+        else:
+            measured = self.answers.alike(within)
+        after = _by_row(measured)
+        if not len(after):
+            return ()
+        seen = self._visual_change(within)
+        fell = np.where(np.isfinite(before - after) & np.isfinite(seen), before - after, 0)
+        order = np.lexsort((seen, -fell))
+        return tuple(
+            WorstVersion(
+                self.store.frames.ids[within.frame[row]],
+                within.settings[within.setting[row]],
+                float(seen[row]),
+                float(before[row]),
+                float(after[row]),
+            )
+            for row in order[:WORST].tolist()
+            if fell[row] > 0
         )
 
     def battery_mean(self, measure: str, settings: tuple[str, ...]) -> float | None:
@@ -181,6 +225,15 @@ class SutEvidence:
         mask = np.zeros(len(self.store.frames.ids), np.bool_)
         mask[frame[status != QUARANTINED]] = True
         return mask
+
+
+def _by_row(tally: MeasureTally) -> Array:
+    """Return the measure of each row by itself, NaN where it has none; empty where no single row has one."""
+    if not isinstance(tally, Ratio):
+        return np.empty(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values: Array = tally.part / tally.whole
+    return values
 
 
 def _kind_of(reason: str) -> str:

@@ -151,6 +151,7 @@ def as_row(result: RequirementResult) -> dict[str, Any]:
         "battery": result.battery,
         "battery_mean": result.battery_mean,
         "curve": [asdict(point) for point in result.curve],
+        "worst": [asdict(version) for version in result.worst],
     }
 
 

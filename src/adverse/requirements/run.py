@@ -19,7 +19,7 @@ from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Threshold
 from adverse.plugins import Registry
 from adverse.requirements.decision import Decision, SamplingPlan, decisions, within_interval
-from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats
+from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats, WorstVersion
 from adverse.requirements.file import (
     AT_A_SCORE,
     MEASURES,
@@ -62,6 +62,7 @@ class RequirementResult:
     battery_mean: float | None
     words: str
     curve: tuple[CurvePoint, ...]
+    worst: tuple[WorstVersion, ...]
     lower: Decision | None
     ranking: RankingScores | None
 
@@ -219,6 +220,7 @@ def _result(
         battery_mean=mean,
         words=_words(file, number, versions, collected.sut),
         curve=collected.curve(requirement.kind, measure, versions),
+        worst=collected.worst(requirement.kind, measure, versions),
         lower=lower,
         ranking=collected.ranking_scores(evidence, distance, (accuracy, versions.battery, mean), plan)
         if mean is not None and distance is not None
