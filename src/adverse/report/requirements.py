@@ -388,7 +388,7 @@ def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(shown(note, longest=300) for note in notes)
 
 
-PEOPLE, TOLERATED = "#444444", "#d55e00"
+PEOPLE, TOLERATED = "#1a1a1a", "#6a51a3"
 TICKS = tuple(k / 5 for k in range(6))
 DASHES = "6 4"
 
