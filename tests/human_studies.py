@@ -84,10 +84,10 @@ def experiment_of(study: Path) -> Experiment:
     return Experiment(file, QuickStimuli(file))
 
 
-def visitor(experiment: Experiment) -> TestClient:
+def visitor(experiment: Experiment, door: Door = DOOR, base_url: str = "http://127.0.0.1:8123") -> TestClient:
     """Return somebody who was given the address."""
-    client = TestClient(application(DOOR, routes(experiment, DOOR)), base_url="http://127.0.0.1:8123")
-    assert client.get("/", params={"token": DOOR.token}).status_code == 200
+    client = TestClient(application(door, routes(experiment, door)), base_url=base_url)
+    assert client.get("/", params={"token": door.token}).status_code == 200
     return client
 
 
@@ -112,12 +112,13 @@ def quick_batch(experiment: Experiment, secret: str) -> None:
 class Served:
     """A study served by a process of its own."""
 
-    def __init__(self, study: Path) -> None:
+    def __init__(self, study: Path, *options: str) -> None:
         self.study = study
+        self.options = options
         self.start()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "adverse", "humans", "serve", str(self.study)]
+        command = [sys.executable, "-m", "adverse", "humans", "serve", str(self.study), *self.options]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment

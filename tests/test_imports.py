@@ -17,7 +17,8 @@ analysis: benchmarks content curves errors levels plugins processes robot store 
 api: analysis data errors plugins report store strict_yaml study text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop levels mutations
-    pages plugins processes report requirements semantic serving store strict_yaml study suts text
+    pages plugins processes report requirements semantic serving step_clock store strict_yaml study suts
+    text
 content: errors plain_files types
 curves: errors plain_files seeds
 data: content errors json_arrays plain_files plugins seeds strict_json types
@@ -34,8 +35,8 @@ mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
 plugins: content errors marks type_words user_files
 processes: adverse
-report: adverse analysis benchmarks content curves errors fuzz humans mutations plugins requirements
-    store study text types
+report: adverse analysis benchmarks content curves errors fuzz humans marks mutations plugins
+    requirements store study text types
 requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds
     store strict_yaml study types visual
 robot: errors
@@ -45,8 +46,8 @@ serving: connections errors
 store: content errors types
 strict_json: errors
 strict_yaml: errors plain_files type_words
-study: adverse content data depth errors file_access marks mutations plugins processes robot seeds store
-    strict_yaml suts types visual
+study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
+    seeds store strict_yaml suts types visual
 suts: content errors file_access json_arrays plain_files plugins processes strict_json types user_files
 types: errors
 user_files: content errors file_access

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlencode, urlsplit
 
 import jinja2
 import psutil
@@ -45,6 +45,7 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 ABSOLUTE = re.compile(rb"(?i:http)://(?P<name>[^/]*)(?P<path>(/.*)?)", re.DOTALL)
+HOST_NAME = re.compile(r"[a-z0-9.:-]+")
 NOT_TEXT = "That is not UTF-8."
 AGAIN = "again"
 """Marks the address that a page asks for by itself, so that it does so once."""
@@ -58,11 +59,20 @@ class Door:
     host: str
     port: int
     token: str
+    public_url: str = ""
+    """The origin (https://name) of a proxy that encrypts and passes requests on to this server."""
 
     @property
     def address(self) -> str:
         """What to open in a browser, once; the token is then kept in a cookie."""
-        return f"http://{_in_url(self.reachable)}:{self.port}/?{urlencode({'token': self.token})}"
+        origin = self.public_url or f"http://{_in_url(self.reachable)}:{self.port}"
+        return f"{origin}/?{urlencode({'token': self.token})}"
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The Origin headers of our own pages."""
+        local = {f"http://{name}" for name in self._local_names}
+        return frozenset(local | ({self.public_url} if self.public_url else set()))
 
     @property
     def reachable(self) -> str:
@@ -72,9 +82,18 @@ class Door:
     @property
     def names(self) -> frozenset[str]:
         """The Host headers that mean this server: one that listens everywhere goes by each address it has."""
+        return frozenset(self._local_names | {origin.partition("://")[2] for origin in self.origins})
+
+    @property
+    def _local_names(self) -> set[str]:
         own = {self.reachable, *(_own_addresses() if self.host in EVERYWHERE else ())}
         every = {_in_url(name.lower()) for name in own} | {LOOPBACK, "localhost", "[::1]"}
-        return frozenset(f"{name}:{self.port}" for name in every)
+        return {f"{name}:{self.port}" for name in every}
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether browsers reach it encrypted, so that its cookies need not go any other way."""
+        return bool(self.public_url)
 
     @property
     def cookie(self) -> str:
@@ -82,7 +101,32 @@ class Door:
         return f"adverse_{self.port}"
 
 
-def open_door(host: str = LOOPBACK, port: int = 0, *, token: str | None = None) -> tuple[Door, socket.socket]:
+def public_origin(address: str) -> str:
+    """Return the origin of the address that a proxy is reached at, or raise where it cannot be one.
+
+    >>> public_origin("https://Study.example.org:443/")
+    'https://study.example.org'
+    """
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    rest = (parts.path.strip("/"), parts.query, parts.fragment, parts.username or "")
+    if parts.scheme != "https" or not parts.hostname or any(rest) or not HOST_NAME.fullmatch(parts.hostname):
+        raise AdverseError(
+            "this is no address of a proxy",
+            where="--public-url",
+            got=repr(address),
+            wanted="https:// and a name, without a path: https://study.example.org",
+            fix="Let the proxy pass on all of a name of its own, encrypted.",
+        )
+    return f"https://{_in_url(parts.hostname)}" + (f":{port}" if port not in (None, 443) else "")
+
+
+def open_door(
+    host: str = LOOPBACK, port: int = 0, *, token: str | None = None, public_url: str = ""
+) -> tuple[Door, socket.socket]:
     """Bind a port (0: any that is free) and make up a token; return both."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
@@ -98,7 +142,7 @@ def open_door(host: str = LOOPBACK, port: int = 0, *, token: str | None = None) 
             got=str(error),
             fix="Choose another port with --port, or leave it out for any that is free.",
         ) from error
-    return Door(host, bound.getsockname()[1], token or secrets.token_urlsafe(18)), bound
+    return Door(host, bound.getsockname()[1], token or secrets.token_urlsafe(18), public_url), bound
 
 
 def serve(door: Door, bound: socket.socket, routes: Sequence[BaseRoute]) -> None:
@@ -135,6 +179,7 @@ class Guard:
         self.app = app
         self.door = door
         self.names = door.names
+        self.origins = door.origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or pass it on."""
@@ -160,12 +205,18 @@ class Guard:
             rest = urlencode([(key, value) for key, value in _query(request) if key != "token"])
             path = "/" + request.url.path.lstrip("/")  # two slashes would lead to another site
             answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
-            answer.set_cookie(self.door.cookie, self.door.token, httponly=True, samesite="strict")
+            answer.set_cookie(
+                self.door.cookie,
+                self.door.token,
+                httponly=True,
+                samesite="strict",
+                secure=self.door.encrypted,
+            )
             return answer
         if not _same(request.cookies.get(self.door.cookie, ""), self.door.token):
             return _stranger(request)
         origin = request.headers.get("origin")
-        if origin is not None and origin.removeprefix("http://") not in self.names:
+        if origin is not None and origin not in self.origins:
             return _short_page(403, "That request came from another site.", request)
         return None
 

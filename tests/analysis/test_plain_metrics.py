@@ -140,7 +140,7 @@ def test_recall_and_precision_have_the_intervals_of_rates() -> None:
         parts = {"recall": (hits, people), "precision": (hits, hits), "f1": (hits, people)}
         found = ratio_intervals(parts, resamples)
         assert found["recall"] == korn_graubard(hits, people)
-        lows.append(found["recall"].low)
+        lows.append(found["recall"].low or 0.0)
     assert 0.8 < lows[0] < 54 / 56
     assert lows[1] < 40 / 56 < lows[0]
 

@@ -53,7 +53,7 @@ def test_columns_may_stand_in_any_order_after_a_mark_of_utf8(tmp_path: Path) -> 
         ("p1,i1,haze,0.5,vif,car", "row 3; got: 6 cells; wanted: 7"),
         ("p1,i1,haze,0.5,vif,car,car,car", "row 3; got: 8 cells"),
         (f"p1,{'i' * 1001},haze,0.5,vif,car,car", "row 3, column image"),
-        ("p1,i1,haze,0.5,ssim,car,car", "row 3, column backend; got: 'ssim'; wanted: vif or vifp"),
+        ("p1,i1,haze,0.5,ssim,car,car", "row 3, column backend; got: 'ssim'; wanted: vif or vifp or vif2"),
         ("p1,i1,haze,0.5,vifp,car,car", "answers 1 and 2; got: vif and vifp; wanted: one backend"),
         ("p1,i1,original,0.5,vif,car,car", "row 3, column dv; got: '0.5'; wanted: 0 for an original"),
         (GOOD, "answers 1 and 2; got: participant p1, image i1, haze, dv 0.25"),

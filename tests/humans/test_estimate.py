@@ -13,12 +13,12 @@ from scipy.interpolate import BSpline, make_smoothing_spline
 from scipy.stats import binomtest
 
 from adverse.errors import StudyError
-from adverse.humans.answers import COLUMNS, Judgments, Row, count_answers, judgments_of
+from adverse.humans.answers import COLUMNS, ORIGINAL, Judgments, Row, count_answers, judgments_of
 from adverse.humans.estimate import Estimate, EstimateOptions, estimate, estimate_one
-from adverse.humans.estimates_file import reuse
+from adverse.humans.estimates_file import Reuse, reuse
 from adverse.humans.simulate import People, plan_sample_size, rate, simulate
 from adverse.humans.smoothing import DEGREES, Array, smooth
-from adverse.humans.thresholds import KINDS, Kind
+from adverse.humans.thresholds import INSUFFICIENT, KINDS, Kind
 from adverse.report.human_study import in_words
 
 QUICK = EstimateOptions(resamples=100)
@@ -320,3 +320,37 @@ def test_two_parts_differ_where_every_image_is_a_world_of_its_own() -> None:
         if found.kind == "correctness"
     ]
     assert min(overlap for overlap in overlaps if overlap is not None) < 0.95
+
+
+@pytest.mark.parametrize(
+    ("overlap", "thresholds", "tolerated", "words"),
+    [
+        (0.97, (0.69, 0.65), (0.69, 0.65), "parts of the images agree"),
+        (0.97, (0.69, 0.12), (0.69, 0.12), "do not agree: their thresholds are more than 0.05 apart"),
+        (0.97, (0.69, None), (0.69, 1.0), "thresholds 0.69 and none up to 1)"),
+        (0.97, (None, None), (0.9, 1.0), "parts of the images agree"),
+        (0.90, (0.69, 0.69), (0.69, 0.69), "differ: the threshold depends on which images are shown"),
+    ],
+)
+def test_parts_agree_in_their_curves_and_in_their_thresholds(
+    overlap: float, thresholds: tuple[float | None, float | None], tolerated: tuple[float, float], words: str
+) -> None:
+    found = Reuse("haze", "correctness", overlap, 80, thresholds, tolerated=tolerated)
+    assert words in found.words
+    assert found.agree == (" agree (" in found.words and "not agree" not in found.words)
+    assert found.plain()["agree"] == found.agree
+
+
+def test_a_base_rate_from_outside_takes_the_place_of_the_originals() -> None:
+    answers = simulate(People(drop=0.4, answers=1500, participants=20), seed=2)
+    changed = answers.where(answers.transformation != ORIGINAL)
+    inside = estimate_one(answers, "t.gaussian_noise", "correctness", QUICK)
+    assert inside.base is not None
+    given = replace(QUICK, base_rate=inside.base)
+    outside = estimate_one(changed, "t.gaussian_noise", "correctness", given)
+    assert (outside.value, outside.base, outside.base_answers) == (inside.value, inside.base, 0)
+    assert outside.interval is not None
+    assert estimate_one(answers, "t.gaussian_noise", "correctness", given).value == outside.value
+    assert estimate_one(changed, "t.gaussian_noise", "correctness", QUICK).status == INSUFFICIENT
+    with pytest.raises(StudyError, match="base_rate"):
+        EstimateOptions(base_rate=1.5)

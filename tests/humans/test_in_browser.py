@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -12,7 +15,8 @@ from adverse.humans.records import export
 from adverse.humans.server import read_state
 from adverse.humans.study_file import read_human_study
 from browsing import barriers
-from human_studies import HOSTILE, Served, happened
+from human_studies import HOSTILE, Served, happened, write_study
+from tls_proxy import tls_proxy, write_certificate
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
 PATIENCE_MS = 60_000
@@ -179,3 +183,41 @@ def test_the_address_works_from_a_mail_in_the_browser(browser: Browser, served: 
     page.locator("a").click()
     expect(page.locator("h1")).to_have_text("Shapes", timeout=PATIENCE_MS)
     page.context.close()
+
+
+def test_a_worker_takes_part_behind_an_encrypting_proxy(browser: Browser, tmp_path: Path) -> None:
+    """From the platform's link to the completion code, at the public name, over TLS."""
+    platform = {"parameter": "PROLIFIC_PID", "completion_code": "C0DE-77"}
+    study = write_study(tmp_path, platform=platform, batches=1, sanity={"items": 0})
+    certificate = tmp_path / "both.pem"
+    write_certificate(certificate, "localhost")
+    listener = socket.create_server(("127.0.0.1", 0))
+    public = f"https://localhost:{listener.getsockname()[1]}"
+    inside = socket.create_server(("127.0.0.1", 0))
+    port = inside.getsockname()[1]
+    inside.close()
+    server = Served(study, "--port", str(port), "--public-url", public)
+    context = browser.new_context(viewport=WIDE, ignore_https_errors=True)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
+    try:
+        with tls_proxy(certificate, listener, port):
+            assert server.address.startswith(f"{public}/?token=")
+            page = context.new_page()
+            page.on("pageerror", lambda error: pytest.fail(str(error)))
+            page.goto(f"{server.address}&PROLIFIC_PID=worker-7")
+            expect(page.locator("section")).to_contain_text("worker-7")
+            agree(page)
+            page.keyboard.press("Enter")
+            for _ in range(4):
+                assert not page.get_by_text("C0DE-77").is_visible()
+                answer(page)
+            expect(page.locator("#code")).to_contain_text("C0DE-77", timeout=PATIENCE_MS)
+            assert all(cookie["secure"] for cookie in context.cookies())
+            assert {urlsplit(frame.url).scheme for frame in page.frames} == {"https"}
+            page.reload()
+            expect(page.locator("#code")).to_contain_text("C0DE-77")
+    finally:
+        context.close()
+        server.kill()
+    assert [record["platform_id"] for record in happened(study) if record["kind"] == "joined"] == ["worker-7"]
+    assert sum(record["kind"] == "answered" for record in happened(study)) == 4

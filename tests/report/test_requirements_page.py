@@ -45,6 +45,14 @@ def row(sut: str, outcome: str, distance: float | None, **more: Any) -> dict[str
         "threshold": 0.5,
         "backend": "vif",
         "threshold_source": "given",
+        "threshold_origin": "estimated from human answers: people.json",
+        "threshold_interval": {"low": 0.3, "high": None, "confidence": 0.9},
+        "people": [[0.1, 0.98], [0.4, 0.9], [0.9, 0.5]],
+        "kind": "correctness",
+        "curve": [
+            {"low": 0.0, "high": 0.05, "value": 0.9, "versions": 30},
+            {"low": 0.45, "high": 0.5, "value": 0.7, "versions": 30},
+        ],
         "outcome": outcome,
         "reason": "" if known else "too few images: 3 images; at least 20 in 5 logs",
         "required": 0.9 if known else None,
@@ -93,6 +101,8 @@ def data() -> dict[str, Any]:
                         "by_accuracy": 1,
                         "distance": 0.1,
                         "by_reliability": 2,
+                        "less_reliable_than": [HOSTILE],
+                        "more_reliable_than": [],
                     },
                     {
                         "sut": HOSTILE,
@@ -100,6 +110,8 @@ def data() -> dict[str, Any]:
                         "by_accuracy": 2,
                         "distance": 0.0,
                         "by_reliability": 1,
+                        "less_reliable_than": [],
+                        "more_reliable_than": [],
                     },
                 ],
             }
@@ -151,4 +163,8 @@ def test_the_page_opens_without_a_complaint(browser: Browser, tmp_path: Path, wi
     assert page.locator("section h2").count() == 4
     assert page.locator("td.bad").inner_text() == "FAIL"
     assert page.locator(".drawn svg").count() == 3  # none where there is nothing to draw
+    assert page.locator("section > .wide > svg, section > .wide figure").count() == 2  # people and systems
+    assert page.get_by_text("people: share right").count() == 4  # drawn, and in the table of the data
+    assert page.get_by_text("people.json").count() == 2
+    assert page.get_by_text("less reliable than it seems").count() == 1  # and nobody "more", by chance alone
     page.close()

@@ -12,15 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from adverse.curves.interval import Interval
+from adverse.humans.thresholds import Threshold
+from adverse.requirements.batches import batches_of_images, batches_of_logs, whole
 from adverse.requirements.decision import (
+    Decision,
     SamplingPlan,
-    batches_of_images,
-    batches_of_logs,
     decisions,
     find,
     images_needed,
     unseen,
-    whole,
+    within_interval,
 )
 from adverse.requirements.measures import Evidence, Ratio, Side
 from adverse.requirements.verdicts import Outcome
@@ -190,10 +192,67 @@ def test_about_so_many_images_would_tell() -> None:
     assert needed is not None
     near = replace(PLAN, margin=(finding.distance or 0) + 0.001)
     assert images_needed(finding, near) is None  # too many to be an advice
-    share = math.sqrt(300 / needed)  # the reach shrinks with the root of the images
-    assert share * ((finding.interval.high or 0) - (finding.distance or 0)) == pytest.approx(
-        abs(PLAN.margin - (finding.distance or 0)), rel=0.01
+    half = stats.t.ppf(0.95, needed - 1) * (finding.error or 0) * math.sqrt(300 / needed)
+    half = math.hypot(half, 1 - 0.05 ** (1 / needed)) + 0.5 / needed
+    assert half == pytest.approx(abs(PLAN.margin - (finding.distance or 0)), rel=0.01)
+    assert (images_needed(finding, PLAN, among=5) or 0) > needed  # Holm asks more of one of five
+
+
+@pytest.mark.parametrize("per_log", [1, 10])
+def test_small_batches_change_nothing_about_how_many_images_there_are(per_log: int) -> None:
+    """A SUT that never falls passes whatever `images:` is, and the error is that of all images."""
+    plan = replace(PLAN, margin=0.04, batches=2000)
+    world = simulated(3, images=500, lost=0.04, won=0.03, per_log=per_log, alike=0.5)
+    whole_error, small_error = (find(world, replace(plan, images=n)).error for n in (None, 50))
+    assert small_error == pytest.approx(whole_error, rel=0.06)
+    perfect = decisions([simulated(0, images=300, lost=0)], [replace(PLAN, margin=0.02, images=50)])
+    assert [one.outcome for one in perfect] == [Outcome.PASS]
+    small = replace(PLAN, images=50)
+    assert outcomes(small, images=300, lost=0.1, won=0.05)[Outcome.PASS] <= 0.05 * SIMULATIONS
+
+
+def test_the_advice_helps() -> None:
+    """What the reason asks for decides it, and nothing is asked for that would not."""
+    perfect = simulated(0, images=300, lost=0)
+    paper = replace(PLAN, margin=0.09, images=50, rule="paper", batches=2000)
+    (found,) = decisions([perfect], [paper])
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "more images would not help, images: " in found.reason
+    wanted = int(found.reason.split("images: ")[-1].split()[0])
+    assert decisions([perfect], [replace(paper, images=round(1.2 * wanted))])[0].outcome is Outcome.PASS
+    assert decisions([perfect], [replace(paper, rule="paired")])[0].outcome is Outcome.PASS
+    (few,) = decisions([simulated(0, images=100, lost=0)], [replace(PLAN, margin=0.02)])
+    needed = int(few.reason.split("about ")[1].split()[0])
+    assert decisions([simulated(0, images=needed, lost=0)], [replace(PLAN, margin=0.02)])[0].outcome == "PASS"
+    assert decisions([simulated(0, images=needed - 9, lost=0)], [replace(PLAN, margin=0.02)])[0].reason
+    (none,) = decisions([perfect], [replace(PLAN, margin=0.0)])
+    assert "no number of images" in none.reason
+
+
+@pytest.mark.parametrize(
+    ("whole_range", "lower", "outcome", "reason"),
+    [
+        ("PASS", "PASS", "PASS", "people may tolerate it up to 0.8, which was not checked"),
+        ("PASS", "FAIL", "INCONCLUSIVE", "PASS up to 0.7 as a whole, but FAIL up to 0.4, the lower end of"),
+        ("FAIL", "FAIL", "FAIL", "also up to 0.4"),
+        ("FAIL", "PASS", "INCONCLUSIVE", "PASS up to 0.4, the lower end of the 90% interval of t_c"),
+        ("FAIL", "INCONCLUSIVE", "INCONCLUSIVE", "undecided up to 0.4"),
+        ("INCONCLUSIVE", "PASS", "INCONCLUSIVE", "too few; PASS up to 0.4, the lower end"),
+        ("INCONCLUSIVE", "INCONCLUSIVE", "INCONCLUSIVE", "too few"),
+    ],
+)
+def test_a_sut_fails_only_where_people_surely_do_not(
+    whole_range: str, lower: str, outcome: str, reason: str
+) -> None:
+    limit = Threshold(
+        "t.frost", "correctness", 0.7, 0.7, "vif", "", Interval(0.7, 0.4, 0.8, 0.9, "profile", 30, "ok")
     )
+    finding = find(simulated(0, images=50, lost=0), PLAN)
+    found, below = (Decision(finding, Outcome(each), "too few") for each in (whole_range, lower))
+    decided = within_interval(found, below, limit)
+    assert decided.outcome == outcome
+    assert reason in decided.reason
+    assert within_interval(found, below, replace(limit, interval=None)) == found
 
 
 @settings(max_examples=20, deadline=None)

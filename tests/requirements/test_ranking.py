@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from adverse.errors import StudyError
-from adverse.requirements.results import Swap, ranking_gap
+from adverse.requirements.ranking import RankingScores, Swap, ranking_gap, shown_pairs
 
 scores = st.lists(st.tuples(st.integers(-4, 4), st.integers(0, 5)), min_size=2, max_size=9)
 
@@ -34,7 +35,11 @@ def test_tau_equals_scipys_and_swaps_are_the_pairs_apart(pairs: list[tuple[int, 
 
 
 def test_the_words_name_the_less_reliable() -> None:
-    gap = ranking_gap(["plain", "robust", "third"], [0.20, 0.05, 0.30], [0.60, 0.58, 0.40])
+    scores = [0.20, 0.05, 0.30], [0.60, 0.58, 0.40]
+    chance = ranking_gap(["plain", "robust", "third"], *scores)
+    assert chance.words.endswith("None of these differences is beyond chance.")
+    assert "less reliable" not in chance.words
+    gap = ranking_gap(["plain", "robust", "third"], *scores, {("plain", "robust")})
     assert gap.swaps == (Swap("plain", "robust"),)
     assert (gap.accuracy_rank["plain"], gap.distance_rank["plain"]) == (1, 2)
     assert "plain before robust by accuracy, after it by reliability" in gap.words
@@ -51,3 +56,47 @@ def test_scores_that_are_none_are_refused() -> None:
         ranking_gap(["a", "b"], [0.1, float("nan")], [0.9, 0.8])
     with pytest.raises(StudyError, match="one distance and one accuracy"):
         ranking_gap(["a", "a"], [0.1, 0.2], [0.9, 0.8])
+
+
+def scored(distance: float, accuracy: float, seed: int, logs: int = 40) -> RankingScores:
+    """Return scores whose standard errors are 0.02, as draws of so many logs would have them."""
+    noise = np.random.default_rng(seed).normal(0, 0.02, (2, 500))
+    log = np.arange(logs)
+    return RankingScores(distance, accuracy, distance + noise[0], accuracy + noise[1], log, logs)
+
+
+def test_a_swap_is_beyond_chance_only_where_both_differences_are() -> None:
+    first = scored(0.2, 0.8, 1)
+    for second, sure in (
+        (scored(0.05, 0.6, 2), True),
+        (scored(0.05, 0.79, 2), False),  # by the battery they are equal
+        (scored(0.18, 0.6, 2), False),  # by distance they are
+        (scored(0.3, 0.6, 2), False),  # no swap
+        (scored(0.05, 0.6, 2, logs=39), False),  # other logs: not paired
+    ):
+        wanted = {("first", "second")} if sure else set()
+        assert shown_pairs({"first": first, "second": second}, 0.05) == wanted
+    few = {"first": scored(0.2, 0.8, 1, logs=4), "second": scored(0.05, 0.6, 2, logs=4)}
+    assert not shown_pairs(few, 0.05)
+
+
+def test_equal_systems_are_seldom_called_less_reliable() -> None:
+    """Two systems alike in truth, 400 times: chance alone must not make one less reliable than the other."""
+    rng = np.random.default_rng(0)
+    called = 0
+    for _ in range(400):
+        draws = rng.integers(20, size=(200, 20))
+        values = rng.normal(0, 0.1, (2, 2, 20))  # system, score, log
+        scores = {
+            str(n): RankingScores(
+                float(each[0].mean()),
+                float(each[1].mean()),
+                each[0][draws].mean(axis=1),
+                each[1][draws].mean(axis=1),
+                np.arange(20),
+                20,
+            )
+            for n, each in enumerate(values)
+        }
+        called += bool(shown_pairs(scores, 0.05))
+    assert called <= 0.05 * 400

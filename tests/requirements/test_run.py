@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +17,13 @@ from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.content import digest, file_sha256
+from adverse.curves.interval import Interval
 from adverse.data.images import write_image
+from adverse.errors import StudyError
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.file import read_requirements
-from adverse.requirements.results import as_data, save
+from adverse.requirements.results import as_data, recheck, save
 from adverse.requirements.run import run_check
 from adverse.requirements.verdicts import Outcome, read_verdicts
 from adverse.store.read import finished
@@ -222,6 +226,87 @@ def test_who_keeps_up_passes_and_who_does_not_fails(tmp_path: Path, task: str) -
     assert abs(lower - upper) <= found.results[0].within.rejections + 1  # evenly covered
 
 
+@pytest.mark.parametrize("task", ["classification", "segmentation"])
+def test_answers_can_be_compared_without_any_truth(tmp_path: Path, task: str) -> None:
+    """The same images as a plain folder, and as data with truth: what is compared is the same."""
+    require = [{**CONTRAST, "kind": "prediction"}]
+    path = write_study(tmp_path, task, require, score=None, frames=24)
+    labelled, _ = checked(path, tmp_path / "labelled")
+    for number, (image, _) in enumerate(pictures()):
+        folder = tmp_path / "plain" / f"log{number:03}" / "images"
+        folder.mkdir(parents=True)
+        write_image(folder / f"{number:03}.png", image)
+    study = yaml.safe_load((tmp_path / "study.yaml").read_text())
+    study["data"] = {"format": "folder", "root": "plain"}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    found, _ = checked(path, tmp_path / "unlabelled")
+    outcomes = {one.sut: one.decision for one in found.results}
+    assert outcomes["steady"].finding.measured == 1.0
+    assert outcomes["steady"].finding.images == 24
+    assert outcomes["shy"].finding.measured < outcomes["shy"].finding.required
+    if task == "segmentation":  # the frames have the same ids there, and so the same versions
+        assert [one.decision.finding.measured for one in found.results] == [
+            one.decision.finding.measured for one in labelled.results
+        ]
+    save(found)
+    assert [verdict.outcome for verdict in recheck(found.store)] == [one.outcome for one in outcomes.values()]
+    correct = path.read_text().replace("prediction", "correctness")
+    path.write_text(correct)
+    with pytest.raises(StudyError, match=r"needs a (label map|category) for every frame"):
+        checked(path, tmp_path / "correct")
+    if task == "classification":
+        analyzed = CliRunner().invoke(app, ["analyze", str(tmp_path / "unlabelled")])
+        assert "accuracy needs a category" in str(analyzed.exception)
+
+
+def people_file(folder: Path, low: float) -> Path:
+    """Write the estimates of a human study: people tolerate contrast up to 0.9, or only up to `low`."""
+    interval = Interval(0.9, low, math.inf, 0.9, "profile over participants", 30, "ok").plain()
+    entry = {
+        "transformation": "t.contrast",
+        "kind": "correctness",
+        "status": "found",
+        "backend": "vifp",
+        "value": 0.9,
+        "tolerated_to": 0.9,
+        "interval": interval,
+        "bins": [{"low": 0.1, "high": 0.11, "fitted": 1.02}, {"low": 0.9, "high": 0.91, "fitted": 0.7}],
+    }
+    whole = {"format": FORMAT, "version": FORMAT_VERSION, "thresholds": [entry]}
+    path = folder / "people.json"
+    path.write_text(json.dumps(whole, allow_nan=False))
+    return path
+
+
+def test_what_falls_only_where_people_may_fail_does_not_fail(tmp_path: Path) -> None:
+    """The shy one keeps up to 0.3 and falls beyond: how far people tolerate it decides, and is not known."""
+    require = {"transformation": "t.contrast", "kind": "correctness", "threshold": "people.json"}
+    path = write_study(tmp_path, "detection", [require], versions=3)
+    study = tmp_path / "study.yaml"
+    study.write_text(study.read_text().replace("25.0", "10.0"))
+    people_file(tmp_path, 0.3)
+    found, _ = checked(path, tmp_path / "out")
+    by_sut = {one.sut: one for one in found.results}
+    assert by_sut["steady"].decision.outcome is Outcome.PASS
+    assert "beyond the data, which was not checked" in by_sut["steady"].decision.reason
+    shy = by_sut["shy"]
+    assert (shy.decision.outcome, shy.lower.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+    assert shy.decision.reason.startswith("PASS up to 0.3, the lower end of the 90% interval of t_c; FAIL")
+    values = {point.low: point.value for point in shy.curve}
+    assert values[min(values)] == 1
+    assert values[max(values)] < 0.5
+    assert np.ravel(shy.threshold.people) == pytest.approx([0.105, 1.0, 0.905, 0.7])
+    assert "from 30 participants" in shy.threshold.origin
+    save(found)
+    assert [verdict.outcome for verdict in recheck(found.store)] == [Outcome.PASS, Outcome.INCONCLUSIVE]
+    people_file(tmp_path, 0.0)  # nothing is surely tolerated
+    again, _ = checked(path, tmp_path / "out")
+    assert "undecided up to 0, the lower end" in again.results[1].decision.reason
+    people_file(tmp_path, 0.85)
+    again, _ = checked(path, tmp_path / "out")
+    assert again.results[1].decision.outcome is Outcome.FAIL
+
+
 def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:
     path = write_study(tmp_path, "detection", [{**CONTRAST, "kind": "correctness"}])
     first, _ = checked(path, tmp_path / "out")
@@ -243,6 +328,8 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     assert one.within.rejections > 0
     assert one.within.tries <= 8 * 8 * 24
     assert "the visual change is never so large" in one.within.refused
+    assert "the largest change that could be made is 0." in one.decision.reason
+    assert f"of {8 * 24} versions cannot be so strong" in one.decision.reason
     (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
     assert f"{one.within.rejections} of {8 * 24} versions" in line
 
@@ -293,6 +380,14 @@ def test_the_command_prints_writes_and_ends_as_the_verdicts_say(tmp_path: Path) 
     assert rows[0]["battery_mean"] > rows[1]["battery_mean"]
     assert "Both orders agree on every pair" in done.output
     assert 'id="rankings"' in page
+    assert "Worst failures within what people tolerate" in page
+    assert page.count("data:image/jpeg") == 4  # two failures, before and after
+    assert rows[0]["worst"] == []
+    for version in rows[1]["worst"]:
+        assert (version["before"], version["after"]) == (1, 0)
+        assert version["visual_change"] <= 0.9
+    first, second = (version["visual_change"] for version in rows[1]["worst"][:2])
+    assert first <= second  # the least changed of those that fell the same
     assert (out / "requirements.csv").read_text().startswith("sut,requirement")
     assert CliRunner().invoke(app, ["verify", str(out)]).exit_code == 0
     (out / "requirements.html").unlink()

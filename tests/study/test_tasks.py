@@ -162,6 +162,20 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
     assert np.array_equal(stored, (image[..., 2] < 128).astype(int))
     again = adverse.run(study, tmp_path / "two", workers=2).summary
     assert again.data == summary.data
+    names = tmp_path / "dark.txt"
+    names.write_text("# what is dark\nnight  # or dusk\n\n")
+    for number, groups in enumerate(({"dark": str(names)}, {"light": ["light"], "dark": "*"})):
+        study["suts"] = [{"name": "s", "adapter": "s", "groups": groups}]
+        grouped = adverse.run(study, tmp_path / f"groups {number}").summary
+        assert [row["per_class"] for row in grouped.rows] == [row["per_class"] for row in summary.rows]
+    for wrong, words in (
+        ({"dark": ["night"], "light": ["night"]}, "in two groups"),
+        ({"dark": "nowhere.txt"}, "list of classes cannot be read"),
+        ({"dark": ["dusk"]}, "groups name a class that SUT"),
+    ):
+        study["suts"] = [{"name": "s", "adapter": "s", "groups": wrong}]
+        with pytest.raises(StudyError, match=words):
+            adverse.run(study, tmp_path / "wrong")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import DataError
 from adverse.types import Image
-from adverse.visual import pyramid, vif
+from adverse.visual import pyramid, vif, visual_change
 from adverse.visual.luminance import luminance
 from adverse.visual.vif import LEAST_PX, VifReference
 from visual.photos import blurred, compressed, drawn, needs_photos, noisy, photo
@@ -19,13 +19,18 @@ from visual.photos import blurred, compressed, drawn, needs_photos, noisy, photo
 F64 = NDArray[np.float64]
 
 
-def slow_vif(reference: Image, changed: Image, noise: float = 0.4) -> float:
+def slow_vif(
+    reference: Image, changed: Image, noise: float = 0.4, windows: tuple[int, ...] = (17, 9, 5, 3)
+) -> float:
     """The definition, block by block: eigenvalues of the covariance, local scale, regression in a window."""
     kept = whole = 0.0
+    scales = len(windows)
     pairs = zip(
-        pyramid.bands(luminance(reference), (0, 3)), pyramid.bands(luminance(changed), (0, 3)), strict=True
+        pyramid.bands(luminance(reference), (0, 3), scales),
+        pyramid.bands(luminance(changed), (0, 3), scales),
+        strict=True,
     )
-    for (xs, ys), window in zip(pairs, (17, 9, 5, 3), strict=True):
+    for (xs, ys), window in zip(pairs, windows, strict=True):
         for x, y in zip(xs, ys, strict=True):
             rows, columns = x.shape[0] // 3, x.shape[1] // 3
             vectors = [
@@ -133,8 +138,25 @@ def test_an_image_that_varies_one_way_only_has_bands_without_information() -> No
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
-    assert vif(drawn(LEAST_PX, 80), drawn(LEAST_PX, 80)) == pytest.approx(1)
+    assert vif(drawn(LEAST_PX[4], 80), drawn(LEAST_PX[4], 80)) == pytest.approx(1)
     with pytest.raises(DataError, match="too small for the scales of VIF"):
-        vif(drawn(LEAST_PX - 1, 80), drawn(LEAST_PX - 1, 80))
+        vif(drawn(LEAST_PX[4] - 1, 80), drawn(LEAST_PX[4] - 1, 80))
     with pytest.raises(DataError, match="constant"):
         vif(np.full((96, 96), 3, np.uint8), drawn(96, 96))
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (45, 38)])
+def test_two_scales_are_for_small_images(shape: tuple[int, int]) -> None:
+    image = drawn(*shape)
+    for changed in (blurred(image, 0.8), noisy(image, 9), image // 2):
+        assert vif(image, changed, scales=2) == pytest.approx(
+            slow_vif(image, changed, windows=(5, 3)), rel=1e-6
+        )
+        assert visual_change(image, changed, backend="vif2") == pytest.approx(
+            1 - vif(image, changed, scales=2)
+        )
+    assert visual_change(image, image, backend="vif2") == 0
+    with pytest.raises(DataError, match="too small for the scales of VIF at 4 scales"):
+        visual_change(image, image, backend="vif")
+    large = drawn(72, 81)
+    assert vif(large, noisy(large, 9), scales=2) != pytest.approx(vif(large, noisy(large, 9)), abs=0.01)

@@ -80,7 +80,15 @@ def settings_scores(
 
 
 def answers_of(store: Store, sut: str) -> Mapping[str, PixelCounts | RankedClasses]:
-    """Return the answers of a segmenter or classifier, by setting."""
+    """Return the answers of a segmenter or classifier, by setting; refuse those without any truth."""
+    shown = np.array([name is not None for name in store.categories_shown], np.bool_)
+    if store.task == "classification" and not shown[store.frames.test].all():
+        raise StudyError(
+            "accuracy needs a category for every frame",
+            where=str(store.folder.path),
+            got=f"{int((~shown & store.frames.test).sum())} test frames have none",
+            fix="This run compares answers with each other: adverse requirements check shows the results.",
+        )
     return store.pixel_counts(sut) if store.task == "segmentation" else store.ranked(sut)
 
 

@@ -21,12 +21,20 @@ humans = typer.Typer(
     adverse humans erase study.yaml NUMBER   erase a participant
     adverse humans simulate answers.csv      simulated answers
     adverse humans estimate answers.csv      thresholds with intervals
+    adverse humans coverage BATTERY photos   how much of a battery people tolerate
 """,
 )
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The file of a human study (YAML).")]
 Port = Annotated[
     int, typer.Option("--port", "-p", help="Port to listen on; 0 takes the previous one, or a free one.")
+]
+PublicUrl = Annotated[
+    str | None,
+    typer.Option("--public-url", help="Address of the encrypting proxy in front of it, as https://NAME."),
+]
+Workers = Annotated[
+    Path | None, typer.Option("--workers", help="Also write who came from the platform and is done (CSV).")
 ]
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="The participant's number.")]
 LeftOut = Annotated[Path | None, typer.Option("--excluded", help="Also write the excluded trials (CSV).")]
@@ -48,6 +56,20 @@ Quantile = Annotated[
         "--baseline-quantile", help="Share of images, by visual change, that count as barely changed."
     ),
 ]
+Compat = Annotated[
+    Literal["hu-2022"] | None,
+    typer.Option(
+        help="Follow the published script of Hu et al. (2022) instead: R's smooth.spline, two-sided tests, "
+        "the upper edge of the second of two significant bins, without one the second-to-last bin (called a "
+        "fallback), no intervals. Reads the authors' CSV files, too."
+    ),
+]
+BaseRate = Annotated[
+    float | None,
+    typer.Option(
+        "--base-rate", help="Share of right answers on originals, for t_c, where it is known from elsewhere."
+    ),
+]
 Confidence = Annotated[float, typer.Option(help="Confidence of the intervals.")]
 Resamples = Annotated[int, typer.Option(help="Bootstrap resamples of the participants.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
@@ -55,6 +77,18 @@ NoReuse = Annotated[
     bool, typer.Option("--no-reuse", help="Skip the comparison of two random parts of the images.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the estimates file instead of text.")]
+
+Battery = Annotated[str, typer.Argument(metavar="BATTERY", help="A battery, or a setting.")]
+ImageFolder = Annotated[Path, typer.Argument(metavar="IMAGES", help="A folder of photographs.")]
+Thresholds = Annotated[
+    str, typer.Option("--thresholds", help="published, an estimates file, or a number for all.")
+]
+KindOf = Annotated[Literal["correctness", "prediction"], typer.Option("--kind", help="t_c or t_p.")]
+BackendOf = Annotated[
+    Literal["vif", "vifp", "vif2"] | None,
+    typer.Option("--backend", help="Backend of visual change. [default: the threshold's, else vif]"),
+]
+Most = Annotated[int, typer.Option("--images", min=1, help="At most so many images, evenly chosen.")]
 
 Drop = Annotated[float | None, typer.Option(help="Visual change at which people begin to fail.")]
 NoDrop = Annotated[bool, typer.Option("--no-drop", help="Simulate people who never fail.")]
@@ -66,7 +100,9 @@ Categories = Annotated[int, typer.Option(help="Categories to choose from, 2 to 1
 People_ = Annotated[int, typer.Option("--participants", help="Number of participants.")]
 Count = Annotated[int, typer.Option("--answers", help="Number of answers on changed images.")]
 Named = Annotated[str, typer.Option("--transformation", help="Name of the transformation.")]
-Measured = Annotated[Literal["vif", "vifp"], typer.Option("--backend", help="Backend of visual change.")]
+Measured = Annotated[
+    Literal["vif", "vifp", "vif2"], typer.Option("--backend", help="Backend of visual change.")
+]
 Repeat = Annotated[
     int | None, typer.Option(min=1, help="Simulate this many studies and print what they find.")
 ]
@@ -74,7 +110,7 @@ Target = Annotated[Path | None, typer.Argument(metavar="OUT.csv", help="The file
 
 
 @humans.command("serve")
-def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
+def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0, public_url: PublicUrl = None) -> None:
     """Serve the experiment until Ctrl-C.
 
     Anyone with the printed address can take part, each under a random number. Answers are stored beside the
@@ -84,19 +120,21 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
     Examples:
         adverse humans serve cars.yaml
         adverse humans serve cars.yaml --host 192.168.1.20 --port 8000
+        adverse humans serve cars.yaml --port 8000 --public-url https://study.example.org
     """
     from adverse.humans.experiment import Experiment
     from adverse.humans.server import lock_study, reopen_door, routes, warm_up
     from adverse.humans.study_file import read_human_study
-    from adverse.serving import LOOPBACK
+    from adverse.serving import LOOPBACK, public_origin
     from adverse.serving import serve as answer_requests
 
+    origin = "" if public_url is None else public_origin(public_url)
     file = read_human_study(study)
     with lock_study(file):
         experiment = Experiment(file)
         typer.echo("making the first images ...", err=True)
         warm_up(experiment)
-        door, bound = reopen_door(file, host, port)
+        door, bound = reopen_door(file, host, port, origin)
         if host != LOOPBACK:
             typer.echo(
                 f"warning: {host} can be reached from other machines; anyone with the address can take part",
@@ -107,7 +145,7 @@ def serve(study: StudyPath, host: Host = "127.0.0.1", port: Port = 0) -> None:
 
 
 @humans.command("export")
-def export(study: StudyPath, excluded: LeftOut = None) -> None:
+def export(study: StudyPath, excluded: LeftOut = None, workers: Workers = None) -> None:
     """Print the answers that count as CSV.
 
     What is excluded, and why, goes to standard error.
@@ -117,17 +155,23 @@ def export(study: StudyPath, excluded: LeftOut = None) -> None:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
     from adverse.humans.records import export as answers_of
+    from adverse.humans.records import workers_csv
     from adverse.humans.server import read_state
     from adverse.humans.study_file import read_human_study
+    from adverse.humans.study_lock import refuse_another_study
     from adverse.store.durable import write_file
 
     file = read_human_study(study)
-    collected = answers_of(read_state(file), file.study)
+    state = read_state(file)
+    refuse_another_study(file, state)
+    collected = answers_of(state, file.study)
     typer.echo(collected.csv(), nl=False)
     for line in collected.words():
         typer.echo(line, err=True)
     if excluded is not None:
         write_file(excluded, collected.excluded_csv().encode())
+    if workers is not None:
+        write_file(workers, workers_csv(state, file.study).encode())
 
 
 @humans.command("erase")
@@ -159,6 +203,8 @@ def estimate(
     confidence: Confidence = 0.9,
     resamples: Resamples = 500,
     seed: Seed = 0,
+    base_rate: BaseRate = None,
+    compat: Compat = None,
     no_reuse: NoReuse = False,  # noqa: FBT002
     as_json: Json = False,  # noqa: FBT002
 ) -> None:
@@ -172,8 +218,9 @@ def estimate(
         adverse humans estimate answers.csv --page thresholds.html
         adverse humans estimate answers.csv --out estimates.json
         adverse humans estimate answers.csv --consecutive 2
+        adverse humans estimate answers.csv --compat hu-2022
     """
-    from adverse.humans.answers import read_judgments
+    from adverse.humans.answers import Judgments, read_judgments
     from adverse.humans.estimate import EstimateOptions
     from adverse.humans.estimate import estimate as work_out
     from adverse.humans.estimates_file import as_json as estimates_text
@@ -181,10 +228,22 @@ def estimate(
     from adverse.report.human_study import in_words, threshold_table, thresholds_page
     from adverse.store.durable import write_file
 
-    options = EstimateOptions(alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed)
-    judgments = read_judgments(answers)
-    estimates = work_out(judgments, options)
-    agreement = [] if no_reuse else reuse(judgments, options)
+    options = EstimateOptions(
+        alpha, weight, consecutive, baseline_quantile, confidence, resamples, seed, base_rate
+    )
+    judgments: Judgments | None
+    if compat is None:
+        judgments = read_judgments(answers)
+        estimates = work_out(judgments, options)
+        agreement = [] if no_reuse else reuse(judgments, options)
+    else:
+        from adverse.humans.hu2022 import estimates_as_hu2022
+
+        weighted = weight == "answers"
+        estimates, judgments = estimates_as_hu2022(
+            answers, base_rate=base_rate, alpha=alpha, weighted=weighted
+        )
+        agreement = []
     text = estimates_text(judgments, estimates, agreement, options)
     if as_json:
         typer.echo(text, nl=False)
@@ -201,6 +260,62 @@ def estimate(
         if path is not None:
             write_file(path, content.encode())
             typer.echo(f"written: {path}", err=True)
+
+
+@humans.command("coverage")
+def coverage(
+    battery: Battery,
+    images: ImageFolder,
+    thresholds: Thresholds = "published",
+    kind: KindOf = "correctness",
+    backend: BackendOf = None,
+    most: Most = 20,
+    seed: Seed = 0,
+    page: Page = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Show how much of a battery people tolerate.
+
+    Every setting is applied to photographs; its visual change is compared with what people tolerate.
+
+    \b
+    Examples:
+        adverse humans coverage coco-c photos --page coverage.html
+        adverse humans coverage "c.fog(severity=3)" photos --thresholds 0.8
+        adverse humans coverage coco-c photos --thresholds estimates.json
+    """
+    from adverse import plugins
+    from adverse.data.images import images_below
+    from adverse.mutations.settings import expand
+    from adverse.report.coverage import coverage_lines, coverage_page, coverage_table
+    from adverse.requirements.coverage import coverage as measure
+    from adverse.requirements.coverage import needs_only_the_image, thresholds_of
+    from adverse.store.durable import write_file
+
+    registry = plugins.load()
+    every = expand(battery, registry, where="BATTERY")
+    settings = [setting for setting in every if needs_only_the_image(setting)]
+    limits = thresholds_of(settings, thresholds, kind, backend)
+    rows = measure(
+        ((file.path.name, file()) for file in images_below(images, most)),
+        settings,
+        limits,
+        registry,
+        seed=seed,
+        backend=backend or "vif",
+    )
+    if as_json:
+        typer.echo(coverage_table(rows).json())
+    else:
+        console = Console()
+        console.print(coverage_table(rows).terminal())
+        for line in coverage_lines(rows):
+            console.say(f"- {line}")
+    if len(settings) < len(every):
+        typer.echo(f"left out: {len(every) - len(settings)} settings that need depth or labels", err=True)
+    if page is not None:
+        write_file(page, coverage_page(battery, rows).encode())
+        typer.echo(f"written: {page}", err=True)
 
 
 @humans.command("simulate")

@@ -118,6 +118,58 @@ def _entries(kind: Kind, files: list[Path]) -> list[dict[str, Any]]:
     ]
 
 
+StudyPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="[STUDY]", help="A study: its plug-ins and settings count."),
+]
+MarksFile = Annotated[
+    Path | None, typer.Option("--marks", help="Entries that are not applicable, with reasons (YAML).")
+]
+ChecklistPage = Annotated[Path | None, typer.Option("--page", help="Write the checklist as a page (HTML).")]
+
+
+def hazards(
+    study: StudyPath = None,
+    marks: MarksFile = None,
+    page: ChecklistPage = None,
+    plugin: PluginFiles = None,
+    as_json: Json = False,  # noqa: FBT002
+) -> None:
+    """Show the checklist of hazards of seeing.
+
+    All places, parameters and guide words, with the mutations that stand for them, and those that none stands
+    for.
+
+    \b
+    Examples:
+        adverse hazards
+        adverse hazards study.yaml --marks marks.yaml --page checklist.html
+    """
+    from adverse import plugins
+    from adverse.mutations.settings import expand
+    from adverse.report.checklist import checklist_lines, checklist_page, checklist_table
+    from adverse.requirements.checklist import checklist, read_marks
+    from adverse.store.durable import write_file
+    from adverse.study.spec import read_study
+
+    file = None if study is None else read_study(study)
+    registry = plugins.load([*(file.plugin_files if file else ()), *(plugin or ())])
+    settings = [
+        setting.id
+        for number, entry in enumerate(file.study.mutations if file else ())
+        for setting in expand(entry, registry, where=file.where("mutations", number) if file else "")
+    ]
+    entries = checklist(registry, settings, () if marks is None else read_marks(marks))
+    if as_json:
+        typer.echo(checklist_table(entries).json())
+    else:
+        for line in checklist_lines(entries):
+            say(line)
+    if page is not None:
+        write_file(page, checklist_page(entries).encode())
+        typer.echo(f"written: {page}", err=True)
+
+
 File = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A Python file with @mutation, @sut, @dataset, @level or @metric."),

@@ -208,6 +208,20 @@ def _where(path: Path) -> str:
     return f"image file {path}"
 
 
+def images_below(folder: Path, most: int) -> list[ImageFile]:
+    """Return at most so many of the image files below a folder, evenly chosen in the order of their names."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    if not paths:
+        raise DataError(
+            "there are no images in the folder",
+            where=str(folder),
+            wanted=", ".join(sorted(SUFFIXES)),
+            fix="Give a folder of photographs.",
+        )
+    chosen = [paths[number * len(paths) // most] for number in range(most)] if most < len(paths) else paths
+    return [ImageFile(path) for path in chosen]
+
+
 WRITABLE_SUFFIXES = (".png", ".jpg", ".jpeg")
 JPEG_QUALITY = 95
 Pixels = Image | NDArray[np.uint16]

@@ -4,7 +4,7 @@ participant       who answered; any word, the same for all answers of one person
 image             which original the image was made from
 transformation    what was done to it; `original` where nothing was
 dv                how much that changed, as visual change from 0 to 1; 0 for an original
-backend           by which visual change was measured, vif or vifp; one for the whole file
+backend           by which visual change was measured: vif, vifp or vif2; one for the whole file
 answer            what this person answered
 truth             what is really there; empty where nobody knows
 
@@ -96,10 +96,10 @@ def judgments_of(rows: Iterable[Row]) -> Judgments:
     return Judgments(**made)
 
 
-def read_judgments(path: Path) -> Judgments:
-    """Read a CSV file of answers, or raise DataError naming the row, the column and what is wrong there."""
+def decoded(path: Path) -> str:
+    """Return the text of a CSV file, or raise DataError."""
     try:
-        text = read_plain(path).decode("utf-8-sig")
+        return read_plain(path).decode("utf-8-sig")
     except OSError as error:
         raise DataError(
             "the answers cannot be read",
@@ -115,7 +115,11 @@ def read_judgments(path: Path) -> Judgments:
             wanted="a CSV file",
             fix="Export it again as CSV, UTF-8.",
         ) from error
-    lines = _lines(text, path)
+
+
+def read_judgments(path: Path) -> Judgments:
+    """Read a CSV file of answers, or raise DataError naming the row, the column and what is wrong there."""
+    lines = _lines(decoded(path), path)
     order = _order(next(lines, (1, []))[1], path)
     rows = [_row(cells, order, path, number) for number, cells in lines if cells]
     if not rows:
@@ -167,7 +171,9 @@ def _order(header: Sequence[str], path: Path) -> list[int]:
                 where=f"{path}, row 1, column {number}",
                 got=repr(name[:LONGEST_CELL]),
                 wanted=", ".join(COLUMNS),
-                fix=suggestion(name, COLUMNS),
+                fix="For the tables of Hu et al. (2022) add --compat hu-2022."
+                if "IQA" in names
+                else suggestion(name, COLUMNS),
             )
     missing = [name for name in COLUMNS if name not in names]
     if missing:
@@ -275,6 +281,8 @@ class AnswerCounts:
     base_apart: bool
     tied: int = 0
     unseen: int = 0
+    base_given: float | None = None
+    """The rate to compare with where it comes from outside; then nothing on the base was counted."""
 
     @property
     def participants(self) -> int:
@@ -284,6 +292,8 @@ class AnswerCounts:
     @property
     def base_rate(self) -> float:
         """The share of successes that is compared with: m0 or s0."""
+        if self.base_given is not None:
+            return self.base_given
         return float(self.base_successes.sum() / self.base_answers.sum())
 
 

@@ -19,14 +19,14 @@ interval of 90%).
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
-from scipy.stats import chi2
+from scipy.special import bdtr, chdtri
 
 from adverse.curves.interval import Interval, refused
 from adverse.errors import StudyError
@@ -72,7 +72,7 @@ def drop_interval(
     )
     best = int(loss[0].argmin())
     lost = loss[1:, best] - loss[1:].min(axis=1)
-    bound = max(float(np.quantile(lost, confidence)), float(chi2.ppf(confidence, 1)))
+    bound = max(float(np.quantile(lost, confidence)), float(chdtri(1, 1 - confidence)))
     inside = np.flatnonzero(loss[0] - loss[0].min() <= bound)
     low, high = int(inside[0]), int(inside[-1])
     beyond = high >= np.flatnonzero(used)[-1]
@@ -98,11 +98,11 @@ def _losses(weight: Array, weighted: Array, base_weight: Array, base_weighted: A
     power counts.
     """
     shapes = _onsets()
-    flat = shapes.reshape(-1, BINS)
+    flat, squares = shapes.reshape(-1, BINS), _squared_onsets()
     total = weight.sum(axis=1) + base_weight
     top = (weighted.sum(axis=1) + base_weighted) / total
     first = weight @ flat.T
-    spread = weight @ (flat**2).T - first**2 / total[:, None]
+    spread = weight @ squares.T - first**2 / total[:, None]
     slope = weighted @ flat.T - first * top[:, None]
     falls = (slope < 0) & (spread > FLAT)
     gain = np.where(falls, slope**2 / np.where(falls, spread, 1), 0)
@@ -110,6 +110,13 @@ def _losses(weight: Array, weighted: Array, base_weight: Array, base_weighted: A
     return best
 
 
+@functools.cache
+def _squared_onsets() -> Array:
+    squares: Array = _onsets().reshape(-1, BINS) ** 2
+    return squares
+
+
+@functools.cache
 def _onsets() -> Array:
     """Return every onset (edge, power, bin), 1 in the last bin; at the last edge nothing is left to fall."""
     beyond = np.clip((CENTRES - EDGES[:-1, None]) / (CENTRES[-1] - EDGES[:-1, None]), 0, None)
@@ -134,7 +141,8 @@ class EstimateOptions:
     """How thresholds are estimated; the defaults are the paper's.
 
     `weight`: whether the spline counts every bin alike or by its answers. `consecutive`: how many significant
-    bins in a row make a threshold. `baseline_quantile`: which barely changed images give s0.
+    bins in a row make a threshold. `baseline_quantile`: which barely changed images give s0. `base_rate`: the
+    rate of right answers on originals (m0) where it comes from outside the file.
     """
 
     alpha: float = 0.05
@@ -144,8 +152,11 @@ class EstimateOptions:
     confidence: float = 0.9
     resamples: int = 500
     seed: int = 0
+    base_rate: float | None = None
 
     def __post_init__(self) -> None:
+        if self.base_rate is not None and not 0 < self.base_rate < 1:
+            _refuse("base_rate", self.base_rate, "a share between 0 and 1")
         for name, most in (("alpha", 0.5), ("baseline_quantile", 1), ("confidence", 1)):
             if not 0 < getattr(self, name) < most:
                 _refuse(name, getattr(self, name), f"a number between 0 and {most:g}")
@@ -175,7 +186,7 @@ class Estimate:
     `interval` is that of the point where the drop begins, widened to hold `value`; None where there is no
     value. `spread` is where the estimate itself lands for other participants, `found_share` how often it is
     found at all. An infinite end is beyond the data. `tied` and `unseen` count answers that say nothing about
-    t_p: on the original people are tied, or nobody saw it.
+    t_p: on the original people are tied, or nobody saw it. `compat` names another script's rules, if any.
     """
 
     transformation: str
@@ -196,6 +207,7 @@ class Estimate:
     unseen: int = 0
     smoothing: float | None = None
     bins: tuple[Bin, ...] = ()
+    compat: str = ""
 
     @property
     def symbol(self) -> str:
@@ -234,9 +246,17 @@ def estimate(judgments: Judgments, options: EstimateOptions | None = None) -> li
     ]
 
 
-def estimate_one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) -> Estimate:
-    """Estimate one threshold from the answers on one transformation and on all originals."""
+def estimate_one(
+    judgments: Judgments, name: str, kind: Kind, options: EstimateOptions, *, with_interval: bool = True
+) -> Estimate:
+    """Estimate one threshold from the answers on one transformation and on all originals.
+
+    Without its interval, where only the curve is compared, it takes half the time.
+    """
     counted = count_answers(judgments, kind, options.baseline_quantile)
+    if options.base_rate is not None and kind == "correctness":
+        none = np.zeros(len(counted.answers))
+        counted = replace(counted, base_answers=none, base_successes=none, base_given=options.base_rate)
     backend = judgments.measured_by
     why = lacking(counted)
     answers = counted.answers.sum(axis=0)
@@ -267,7 +287,7 @@ def estimate_one(judgments: Judgments, name: str, kind: Kind, options: EstimateO
             share = float((again.first >= 0).mean())
             spread = None if value is None else _spread(value, again.first, options.confidence, people)
             bands = _bands(again.fitted[:, populated], options.confidence)
-        if value is not None:
+        if value is not None and with_interval:
             low, high = drop_interval(counted, draws, spline.fitted[0], first, options.confidence)
             ends = min(low, value), max(high, value)
             interval = Interval(value, *ends, options.confidence, PROFILE, people, "ok")
@@ -364,7 +384,7 @@ def lacking(counted: AnswerCounts) -> str:
     """Say why what was counted is too small to estimate anything from; empty where it is not."""
     if not counted.answers.any():
         return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
-    if counted.base_answers.sum() < FEW:
+    if counted.base_given is None and counted.base_answers.sum() < FEW:
         return f"fewer than {FEW} answers to compare with"
     populated = int((counted.answers.sum(axis=0) > FEW).sum())
     if populated < LEAST_POINTS:

@@ -24,11 +24,16 @@ PART = 0.6
 BAND = 0.83
 ALIKE = 0.95
 """Share of the common bins in which the bands must overlap; 5% are allowed to differ by chance."""
+SAME_THRESHOLD = 0.05
+"""Visual change by which the thresholds of two parts that agree may lie apart."""
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """How far two random parts of the images agree; `overlap` is None where that cannot be told."""
+    """How far two random parts of the images agree; `overlap` is None where that cannot be told.
+
+    `thresholds` are None where no drop was found; then `tolerated` holds how far there is none.
+    """
 
     transformation: str
     kind: Kind
@@ -36,6 +41,17 @@ class Reuse:
     bins: int
     thresholds: tuple[float | None, float | None]
     why: str = ""
+    tolerated: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def apart(self) -> float:
+        """How far the two thresholds lie apart; 0 where neither part has a drop."""
+        return 0.0 if self.thresholds == (None, None) else abs(self.tolerated[0] - self.tolerated[1])
+
+    @property
+    def agree(self) -> bool:
+        """Whether curves and thresholds agree: 0.69 and 0.12 do not, however wide the bands are."""
+        return self.overlap is not None and self.overlap >= ALIKE and self.apart <= SAME_THRESHOLD + 1e-9
 
     @property
     def words(self) -> str:
@@ -43,10 +59,19 @@ class Reuse:
         head = f"{SYMBOLS[self.kind]} of {self.transformation}, for other images:"
         if self.overlap is None:
             return f"{head} cannot be told; {self.why}"
-        verdict = (
-            "agree" if self.overlap >= ALIKE else "differ: the threshold depends on which images are shown"
+        first, second = (
+            f"none up to {end:g}" if value is None else f"{value:g}"
+            for value, end in zip(self.thresholds, self.tolerated, strict=True)
         )
-        first, second = ("none" if value is None else f"{value:g}" for value in self.thresholds)
+        if self.agree:
+            verdict = "agree"
+        elif self.overlap < ALIKE:
+            verdict = "differ: the threshold depends on which images are shown"
+        else:
+            verdict = (
+                f"do not agree: their thresholds are more than {SAME_THRESHOLD:g} apart; answers are too "
+            )
+            verdict += "few, or the threshold depends on which images are shown"
         return (
             f"{head} two random parts of the images {verdict} (bands overlap in {self.overlap:.0%} of "
             f"{self.bins} bins; thresholds {first} and {second})"
@@ -54,7 +79,7 @@ class Reuse:
 
     def plain(self) -> dict[str, Any]:
         """Return the finding as plain data."""
-        return asdict(self)
+        return asdict(self) | {"agree": self.agree}
 
 
 def reuse(judgments: Judgments, options: EstimateOptions | None = None) -> list[Reuse]:
@@ -70,7 +95,9 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) 
     rng = generator(options.seed, "reuse", name, kind)
     size = round(PART * len(images))
     first, second = (
-        estimate_one(judgments.where(np.isin(judgments.image, part)), name, kind, options)
+        estimate_one(
+            judgments.where(np.isin(judgments.image, part)), name, kind, options, with_interval=False
+        )
         for part in (rng.permutation(images)[:size], rng.permutation(images)[:size])
     )
     thresholds = (first.value, second.value)
@@ -84,7 +111,8 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) 
         max(low, other_low) <= min(high, other_high)
         for (low, high), (other_low, other_high) in ((_bands(first)[b], _bands(second)[b]) for b in shared)
     ]
-    return Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds)
+    ends = (first.tolerated_to or 0.0, second.tolerated_to or 0.0)
+    return Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds, tolerated=ends)
 
 
 def _bands(estimate: Estimate) -> dict[float, tuple[float, float]]:
@@ -92,33 +120,52 @@ def _bands(estimate: Estimate) -> dict[float, tuple[float, float]]:
 
 
 def as_data(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
+    judgments: Judgments | None,
+    estimates: Sequence[Estimate],
+    agreement: Sequence[Reuse],
+    options: EstimateOptions,
 ) -> dict[str, Any]:
-    """Return the findings of a study as plain data; `thresholds.threshold` reads them from JSON."""
+    """Return the findings of a study as plain data; `thresholds.threshold` reads them from JSON.
+
+    Without `judgments` only the bins were at hand, not the answers.
+    """
+    counts = {} if judgments is None else _counts(judgments)
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "backend": judgments.measured_by,
-        "answers": _changed(judgments),
-        "answers_on_originals": len(judgments.originals),
-        "participants": len(set(judgments.participant.tolist())),
-        "images": len(set(judgments.image.tolist())),
-        "seen_before": judgments.seen_before,
+        **counts,
+        "compat": next((finding.compat for finding in estimates if finding.compat), None),
         "options": asdict(options),
         "thresholds": [finding.plain() for finding in estimates],
         "reuse": [finding.plain() for finding in agreement],
     }
 
 
+def _counts(judgments: Judgments) -> dict[str, Any]:
+    return {
+        "backend": judgments.measured_by,
+        "answers": _changed(judgments),
+        "answers_on_originals": len(judgments.originals),
+        "participants": len(set(judgments.participant.tolist())),
+        "images": len(set(judgments.image.tolist())),
+        "seen_before": judgments.seen_before,
+    }
+
+
 def as_json(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
+    judgments: Judgments | None,
+    estimates: Sequence[Estimate],
+    agreement: Sequence[Reuse],
+    options: EstimateOptions,
 ) -> str:
     """Return the findings of a study as the text of an estimates file."""
     return json.dumps(as_data(judgments, estimates, agreement, options), indent=1, allow_nan=False) + "\n"
 
 
-def counts_in_words(judgments: Judgments) -> str:
+def counts_in_words(judgments: Judgments | None) -> str:
     """Say how much was asked, and what is odd about it."""
+    if judgments is None:
+        return "Only bins are in the file: who answered what is not."
     people = len(set(judgments.participant.tolist()))
     images = len(set(judgments.image.tolist()))
     words = f"{_changed(judgments)} answers of {people} participants on changed versions of {images} images."

@@ -28,6 +28,7 @@ from adverse.humans.records import (
 )
 from adverse.humans.stimuli import PlannedTrial, Stimuli, Stimulus, plan_batch, trial_id
 from adverse.humans.study_file import HumanStudyFile
+from adverse.humans.study_lock import lock_study_file
 
 Stage = Literal["ready", "running", "break", "failed", "finished"]
 
@@ -53,6 +54,7 @@ class Experiment:
         self.state = State(self.records.mend())
         refuse_another_backend(self.state, self.study)
         self.stimuli = stimuli or Stimuli(file)
+        lock_study_file(file, self.state, self.stimuli.pictures)
         self._lock = threading.Lock()
 
     def person(self, secret: str) -> Participant | None:
@@ -60,13 +62,31 @@ class Experiment:
         person = self.state.people.get(participant_of(secret)) if secret else None
         return person if person and person.consent == self.study.consent.version else None
 
-    def join(self, secret: str) -> str:
-        """Let somebody take part who agreed; return the secret that their browser keeps."""
+    def join(self, secret: str, platform_id: str = "") -> str | None:
+        """Let somebody take part who agreed; return the secret that their browser keeps.
+
+        None where the platform's id already takes part from another browser: nobody sees an image twice.
+        """
         with self._lock:
             secret = secret if participant_of(secret) in self.state.people else secrets.token_urlsafe(18)
-            consent = self.study.consent.version
-            self._write({"kind": "joined", "participant": participant_of(secret), "consent": consent})
+            number, consent = participant_of(secret), self.study.consent.version
+            ids = {person.platform_id: person.id for person in self.state.people.values()}
+            if platform_id and ids.get(platform_id, number) != number:
+                return None
+            came_from = {"platform_id": platform_id} if platform_id else {}
+            self._write({"kind": "joined", "participant": number, "consent": consent, **came_from})
         return secret
+
+    def completion_code(self, person: Participant) -> str:
+        """Return the code that a worker takes back to the platform; empty until they are finished.
+
+        One image of a batch may be left unanswered, as after a reload; who skips more gets no code.
+        """
+        platform = self.study.platform
+        if platform is None or self.progress(person).stage != "finished":
+            return ""
+        skipped = sum(trial.id not in self.state.answers for trial in person.trials)
+        return platform.completion_code if skipped <= len(person.batches) else ""
 
     def progress(self, person: Participant) -> Progress:
         """Say where a participant stands."""

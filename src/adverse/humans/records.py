@@ -29,6 +29,8 @@ from adverse.store.journal import checked, read_checked
 from adverse.text import cell
 
 FILE = "answers.jsonl"
+OWNER_ONLY = 0o600
+"""Answers are nobody else's to read."""
 Record = Mapping[str, Any]
 
 
@@ -51,11 +53,15 @@ class Records:
 
     def add(self, record: Record) -> None:
         """Write a line and wait until it is on the disk; where that fails, nothing of it stays behind."""
+        with storage_errors(self.path):
+            self.path.touch(mode=OWNER_ONLY)
         append_line(self.path, _line(record))
 
     def replace(self, records: Iterable[Record]) -> None:
         """Write the file anew."""
         write_file(self.path, b"".join(map(_line, records)))
+        with storage_errors(self.path):
+            self.path.chmod(OWNER_ONLY)
 
     def _read(self) -> tuple[list[Record], bool]:
         try:
@@ -90,6 +96,8 @@ Role = Literal["qualification", "sanity", "original", "changed"]
 
 CLOCK_MS = 0.5
 """How exactly a browser tells when a frame began."""
+LONGEST_FRAME_MS = 34.0
+"""A frame of a screen of 30 Hz; what a page reports beyond that does not excuse an image shown too long."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,7 @@ class Participant:
     id: str
     consent: str
     batches: list[list[Trial]] = field(default_factory=list)
+    platform_id: str = ""
 
     @property
     def trials(self) -> Iterator[Trial]:
@@ -155,6 +164,7 @@ class State:
         if kind == "joined":
             participant = self.people.setdefault(person, Participant(person, record["consent"]))
             participant.consent = record["consent"]
+            participant.platform_id = record.get("platform_id", participant.platform_id)
         elif kind == "batch":
             trials = [Trial(**plain) for plain in record["trials"]]
             self.people[person].batches.append(trials)
@@ -174,7 +184,7 @@ class State:
 
 def off_time(trial: Trial, answer: Answer) -> bool:
     """Tell whether the image was visible for too long or too short: by more than one frame."""
-    return abs(answer.shown_ms - trial.exposure_ms) > answer.frame_ms + CLOCK_MS
+    return abs(answer.shown_ms - trial.exposure_ms) > min(answer.frame_ms, LONGEST_FRAME_MS) + CLOCK_MS
 
 
 def refuse_another_backend(state: State, study: HumanStudy) -> None:
@@ -287,7 +297,7 @@ def export(state: State, study: HumanStudy) -> ExportedAnswers:
     refuse_another_backend(state, study)
     counted: list[tuple[str, Trial, str]] = []
     excluded = []
-    for person, trial, reason in _answers_with_reason(state, study):
+    for person, trial, reason in answers_with_reason(state, study):
         answer = state.answers.get(trial.id)
         if reason or answer is None:
             shown_ms = None if answer is None else answer.shown_ms
@@ -309,7 +319,23 @@ def export(state: State, study: HumanStudy) -> ExportedAnswers:
     return ExportedAnswers(tuple(rows), tuple(excluded))
 
 
-def _answers_with_reason(state: State, study: HumanStudy) -> Iterator[tuple[Participant, Trial, str]]:
+def workers_csv(state: State, study: HumanStudy) -> str:
+    """Return who came from a platform, how much they did, and whether they passed the first batch, as CSV.
+
+    It is apart from the answers, which hold the random number alone.
+    """
+    rows = []
+    for person in state.people.values():
+        if person.platform_id:
+            trials = list(person.trials)
+            done = sum(trial.id in state.answers for trial in trials)
+            whole = 0 if not trials else len(person.batches) - (state.open_trial(person) is not None)
+            passed = {True: "yes", False: "no", None: ""}[qualified(state, person, study)]
+            rows.append((person.platform_id, person.id, whole, done, passed))
+    return _csv(("platform_id", "participant", "batches", "answers", "qualified"), rows)
+
+
+def answers_with_reason(state: State, study: HumanStudy) -> Iterator[tuple[Participant, Trial, str]]:
     """Yield every original and changed image that was shown, with why it does not count, if it does not."""
     for person in state.people.values():
         passed = qualified(state, person, study)

@@ -37,6 +37,9 @@ KEYS = "1234567890abcdef"
 """One key for each of up to 16 categories."""
 MOST_MS = 3_600_000.0
 LONG_S = 180 * 24 * 3600
+LONGEST_ID = 100
+WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,100}")
+"""What an id of a platform may look like."""
 NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
 Message = dict[str, Any]
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -44,7 +47,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def routes(experiment: Experiment, door: Door) -> list[BaseRoute]:
     """Return the addresses of a study."""
-    pages = _Pages(experiment, f"{door.cookie}_participant")
+    pages = _Pages(experiment, f"{door.cookie}_participant", secure=door.encrypted)
     return [
         Route("/", pages.page),
         Route("/join", pages.join, methods=["POST"]),
@@ -58,19 +61,23 @@ def routes(experiment: Experiment, door: Door) -> list[BaseRoute]:
 
 
 class _Pages:
-    def __init__(self, experiment: Experiment, cookie: str) -> None:
+    def __init__(self, experiment: Experiment, cookie: str, *, secure: bool) -> None:
         self.experiment = experiment
         self.study = experiment.study
         self.cookie = cookie
+        self.secure = secure
         self.templates = templates_of(PACKAGE)
 
     def page(self, request: Request) -> Response:
         """Show the consent, or where the participant stands."""
         person = self.experiment.person(request.cookies.get(self.cookie, ""))
         if person is None:
-            return self.rendered("consent.html")
+            platform = self.study.platform
+            worker = "" if platform is None else request.query_params.get(platform.parameter, "")
+            return self.rendered("consent.html", worker=worker[:LONGEST_ID])
         return self.rendered(
             "experiment.html",
+            code=self.experiment.completion_code(person),
             progress=self.experiment.progress(person),
             keys=list(zip(KEYS, self.study.categories, strict=False)),
             number=person.id,
@@ -78,12 +85,20 @@ class _Pages:
 
     async def join(self, request: Request) -> Response:
         """Let somebody in who agreed to the text as it is now."""
-        agreed = (await form_fields(request)).get("consent")
+        fields = await form_fields(request)
         answer = RedirectResponse("/", status_code=303)
-        if agreed == self.study.consent.version:
-            before = request.cookies.get(self.cookie, "")
-            secret = await run_in_threadpool(self.experiment.join, before)
-            answer.set_cookie(self.cookie, secret, max_age=LONG_S, httponly=True, samesite="strict")
+        if fields.get("consent") != self.study.consent.version:
+            return answer
+        before = request.cookies.get(self.cookie, "")
+        worker = fields.get("worker", "") if self.study.platform is not None else ""
+        if worker and not WORKER.fullmatch(worker):
+            raise HTTPException(400, "The id from the platform cannot be read.")
+        secret = await run_in_threadpool(self.experiment.join, before, worker)
+        if secret is None:
+            raise HTTPException(409, "This id already takes part. Go on in the browser in which you began.")
+        answer.set_cookie(
+            self.cookie, secret, max_age=LONG_S, httponly=True, samesite="strict", secure=self.secure
+        )
         return answer
 
     async def erase(self, request: Request) -> Response:
@@ -92,7 +107,7 @@ class _Pages:
         if person is not None:
             await run_in_threadpool(self.experiment.erase, person.id)
         answer = self.rendered("erased.html")
-        answer.delete_cookie(self.cookie, httponly=True, samesite="strict")
+        answer.delete_cookie(self.cookie, httponly=True, samesite="strict", secure=self.secure)
         return answer
 
     def picture(self, request: Request) -> Response:
@@ -114,7 +129,11 @@ class _Pages:
         if not isinstance(request, str) or not NONCE.fullmatch(request):
             raise HTTPException(400, "A request for a trial needs its own id.")
         next_trial = self.experiment.start(person, request)
-        answer: Message = {"trial": None, "progress": asdict(self.experiment.progress(person))}
+        answer: Message = {
+            "trial": None,
+            "progress": asdict(self.experiment.progress(person)),
+            "code": "" if next_trial is not None else self.experiment.completion_code(person),
+        }
         if next_trial is not None:
             times = {"fixation_ms": self.study.fixation_ms, "mask_ms": self.study.mask_ms}
             answer |= {"trial": next_trial.id, "exposure_ms": next_trial.exposure_ms, **times}
@@ -181,6 +200,7 @@ def lock_study(file: HumanStudyFile) -> Iterator[None]:
     """Hold the study's folder, making it if it is not there."""
     with storage_errors(file.folder):
         file.folder.mkdir(parents=True, exist_ok=True)
+        file.folder.chmod(0o700)  # answers are their owner's to read
     try:
         with locked(file.folder):
             yield
@@ -193,16 +213,20 @@ def lock_study(file: HumanStudyFile) -> Iterator[None]:
         ) from error
 
 
-def reopen_door(file: HumanStudyFile, host: str, port: int) -> tuple[Door, socket.socket]:
+def reopen_door(
+    file: HumanStudyFile, host: str, port: int, public_url: str = ""
+) -> tuple[Door, socket.socket]:
     """Open the door that the study had before; at another port where that one is taken and none was given."""
     previous = _stored_door(file.folder / DOOR)
     token = previous.get("token")
     token = token if isinstance(token, str) else None
     before = previous.get("port")
     try:
-        door, bound = open_door(host, port or (before if isinstance(before, int) else 0), token=token)
+        door, bound = open_door(
+            host, port or (before if isinstance(before, int) else 0), token=token, public_url=public_url
+        )
     except AdverseError:
-        if port or not before:
+        if port or not before or public_url:  # a proxy knows one port
             raise
         door, bound = open_door(host, 0, token=token)
     path = file.folder / DOOR

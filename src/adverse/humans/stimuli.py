@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from adverse.content import digest
 from adverse.data.formats import read_format
 from adverse.data.images import image_bytes
-from adverse.errors import StudyError
+from adverse.errors import StudyError, suggestion
 from adverse.humans.answers import BINS, bin_of
-from adverse.humans.records import Participant, Role, State, off_time
-from adverse.humans.study_file import HumanStudy, HumanStudyFile
+from adverse.humans.records import Participant, Role, State, answers_with_reason, off_time
+from adverse.humans.study_file import Contains, HumanStudy, HumanStudyFile
 from adverse.plugins import bind
 from adverse.seeds import generator
 from adverse.types import Dataset, Frame, Image
@@ -69,17 +69,51 @@ def plan_batch(
     sanity = labelled[: min(study.sanity.items, size)]
     rest = [picture for picture in unseen if picture not in sanity]
     originals = round((size - len(sanity)) * study.originals)
+    if study.judgments is not None:
+        repeated = _repeated(state, rest, study, size - len(sanity), originals)
+        planned = [*(PlannedTrial(picture, "sanity") for picture in sanity), *repeated]
+        used = {plan.image.id for plan in planned}
+        rest = [picture for picture in rest if picture.id not in used]
+        originals -= sum(plan.role == "original" for plan in repeated)
+        size -= len(repeated)
+    else:
+        planned = [PlannedTrial(picture, "sanity") for picture in sanity]
     as_original, as_changed = _uses(state)
     rest.sort(key=lambda picture: as_original[picture.id] - as_changed[picture.id])  # stable: ties stay drawn
     first = rest[:originals]
     others = sorted(rest[originals:], key=lambda picture: as_changed[picture.id])
     chosen = others[: size - len(sanity) - len(first)]
-    planned = [
-        *(PlannedTrial(picture, "sanity") for picture in sanity),
+    planned += [
         *(PlannedTrial(picture, "original") for picture in first),
         *_changes(state, chosen, study, rng),
     ]
     return [planned[k] for k in rng.permutation(len(planned))]
+
+
+def _repeated(
+    state: State, unseen: Sequence[StudyImage], study: HumanStudy, size: int, originals: int
+) -> list[PlannedTrial]:
+    """Return versions that others have judged, but fewer than `judgments` of them: those come first.
+
+    The ones with the most judgments lead, so that a version is done before the next is begun.
+    """
+    pictures = {picture.id: picture for picture in unseen}
+    excluded = {
+        trial.id for _, trial, why in answers_with_reason(state, study) if why not in ("", "unanswered")
+    }
+    judged: dict[PlannedTrial, float] = {}
+    for trial in state.trials.values():
+        if trial.image in pictures and trial.role in ("original", "changed") and trial.id not in excluded:
+            version = PlannedTrial(pictures[trial.image], trial.role, trial.transformation, trial.wanted)
+            judged[version] = judged.get(version, 0) + (1 if trial.id in state.answers else OPEN)
+    planned: list[PlannedTrial] = []
+    left = {"original": originals, "changed": size - originals}
+    for version, count in sorted(judged.items(), key=lambda entry: -entry[1]):
+        fresh = all(version.image != plan.image for plan in planned)
+        if count < (study.judgments or 0) and left[version.role] > 0 and fresh:
+            planned.append(version)
+            left[version.role] -= 1
+    return planned
 
 
 def population(state: State, transformation: str) -> NDArray[np.float64]:
@@ -213,6 +247,7 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]
     also = type(study.data).model_fields
     options = bind(plugin, study.data.options, where=where, base=file.path.parent, also=also)
     dataset = read_format(plugin, options, where=where)
+    _refuse_unknown_classes(file, dataset)
     frames = {
         frame.id: frame
         for log in dataset.logs
@@ -243,14 +278,43 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]
     return frames, pictures
 
 
+def _refuse_unknown_classes(file: HumanStudyFile, dataset: Dataset) -> None:
+    """Refuse a class under contains: that the data do not have: no image would ever contain it."""
+    for name in file.study.contains.classes if file.study.contains else ():
+        if name not in dataset.categories:
+            raise StudyError(
+                f"the data have no class {name!r}",
+                where=file.where("contains", "classes"),
+                fix=suggestion(name, dataset.categories),
+            )
+
+
 def _category(frame: Frame, dataset: Dataset, file: HumanStudyFile) -> str | None:
     """Return the category of an image, empty where nobody knows, None where it belongs to no category."""
+    contains = file.study.contains
+    if contains is not None:
+        return _by_boxes(frame, dataset, contains)
     if frame.category is None:
         return ""
     name = dataset.categories[frame.category]
     if not file.study.truth:
         return name if name in file.study.categories else None
     return next((category for category, classes in file.study.truth.items() if name in classes), None)
+
+
+def _by_boxes(frame: Frame, dataset: Dataset, contains: Contains) -> str | None:
+    """Return whether an image contains an object of the classes; None where that is not clear."""
+    wanted = [number for number, name in enumerate(dataset.categories) if name in contains.classes]
+    truth = frame.truth
+    there = np.isin(truth.labels, wanted)
+    if not there.any():
+        return contains.otherwise
+    clear = there & ~truth.ignore
+    if contains.smallest and clear.any():
+        height, width = frame.image().shape[:2]
+        sides = truth.boxes[:, 2:] - truth.boxes[:, :2]
+        clear &= sides.prod(axis=1) >= contains.smallest * height * width
+    return contains.category if clear.any() else None
 
 
 def _stimulus(image: Image, dv: float) -> Stimulus:

@@ -55,6 +55,26 @@ class Sanity(_Section):
     exposure_ms: Annotated[int, Field(ge=10, le=10_000)] = 1000
 
 
+class Contains(_Section):
+    """Truth from boxes: an image with a box of one of the classes is of `category`, one without `otherwise`.
+
+    Images whose boxes are all smaller than `smallest`, a share of the image, or marked as to be ignored, are
+    not shown: what people should answer there is not clear.
+    """
+
+    category: Word
+    classes: Annotated[list[Word], Field(min_length=1)]
+    otherwise: Word
+    smallest: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Platform(_Section):
+    """Where crowd workers come from: the parameter of the link that holds their id, and the code they get."""
+
+    parameter: Annotated[str, Field(pattern=r"[A-Za-z][A-Za-z0-9_]{0,39}")]
+    completion_code: Word
+
+
 class HumanStudy(_Section):
     """A whole human study, as its file says it."""
 
@@ -66,16 +86,19 @@ class HumanStudy(_Section):
     question: Annotated[str, Field(min_length=1, max_length=500)] = "What do you see?"
     instructions: Annotated[str, Field(max_length=20_000)] = ""
     truth: dict[str, list[str]] = {}
+    contains: Contains | None = None
     exposure_ms: Annotated[int, Field(ge=10, le=10_000)] = 200
     fixation_ms: Annotated[int, Field(ge=200, le=10_000)] = 500
     mask_ms: Annotated[int, Field(ge=0, le=10_000)] = 300
     batch: Annotated[int, Field(ge=4, le=200)] = 20
     batches: Annotated[int, Field(ge=1, le=1000)] = 5
     originals: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    judgments: Annotated[int, Field(ge=2, le=100)] | None = None
+    platform: Platform | None = None
     qualification: Qualification = Qualification()
     sanity: Sanity = Sanity()
     size_px: Annotated[int, Field(ge=65, le=2000)] = 400
-    visual_change: Literal["vif", "vifp"] = DEFAULT_BACKEND
+    visual_change: Literal["vif", "vifp", "vif2"] = DEFAULT_BACKEND
     seed: Annotated[int, Field(ge=0)] = 0
     plugins: tuple[str, ...] = ()
 
@@ -100,6 +123,17 @@ class HumanStudy(_Section):
         if set(truth) - set(categories):
             raise ValueError(f"names of categories only: {', '.join(categories)}")
         return truth
+
+    @field_validator("contains")
+    @classmethod
+    def _two(cls, contains: Contains | None, info: ValidationInfo) -> Contains | None:
+        if contains is None:
+            return None
+        if info.data.get("truth"):
+            raise ValueError("truth: or contains:, not both")
+        if {contains.category, contains.otherwise} - set(info.data.get("categories", ())):
+            raise ValueError("two of the categories: category and otherwise")
+        return contains
 
     @field_validator("sanity")
     @classmethod
@@ -163,5 +197,12 @@ def read_human_study(path: Path) -> HumanStudyFile:
 
 _fields_at = fields_by_section(
     HumanStudy,
-    {"data": DataSection, "consent": Consent, "qualification": Qualification, "sanity": Sanity},
+    {
+        "data": DataSection,
+        "consent": Consent,
+        "qualification": Qualification,
+        "sanity": Sanity,
+        "contains": Contains,
+        "platform": Platform,
+    },
 )

@@ -28,11 +28,17 @@ Kind = Literal["correctness", "prediction"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SYMBOLS: dict[Kind, str] = {"correctness": "t_c", "prediction": "t_p"}
 
+GIVEN = "given"
 PUBLISHED = "published"
 PUBLISHED_SOURCE = "published with the paper (ICSE 2022): cars in ImageNet images, shown for 200 ms"
 PUBLISHED_CAVEAT = (
     "constants of the authors' repository; a re-run of their script on their answers differs in several cells"
 )
+PUBLISHED_FALLBACK = (
+    "; the authors' script found no drop here and took the second-to-last bin: people tolerate that or more"
+)
+FALLBACKS = (("t.rgb_shift", "correctness"), ("t.jpeg", "correctness"))
+"""Published thresholds that are none, by the script on the authors' answers (docs/human-study.md)."""
 DEFAULT_BACKEND: Backend = "vif"
 """By which a bare number is meant: the paper's."""
 FILE = "human_thresholds_2022.csv"
@@ -47,7 +53,8 @@ class Threshold:
 
     `value` is None where no drop was found: then people tolerate it at least up to `tolerated_to`, the end
     of the last populated bin, and how much further nobody knows. Otherwise the two are equal. `interval` is
-    that of the drop, where people were asked; an infinite upper end is beyond the data.
+    that of the drop, where people were asked; an infinite upper end is beyond the data. `people` is how often
+    they succeeded, as (visual change, rate) along the spline.
     """
 
     transformation: str
@@ -58,6 +65,7 @@ class Threshold:
     source: str
     interval: Interval | None = None
     note: str = ""
+    people: tuple[tuple[float, float], ...] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return the threshold as JSON holds it."""
@@ -66,7 +74,9 @@ class Threshold:
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Self:
         """Return the threshold that `plain` wrote."""
-        return cls(**{**plain, "interval": _interval(plain["value"], plain["interval"])})
+        people = tuple((float(change), float(rate)) for change, rate in plain["people"])
+        interval = _interval(plain["value"], plain["interval"])
+        return cls(**{**plain, "interval": interval, "people": people})
 
     @property
     def symbol(self) -> str:
@@ -83,6 +93,26 @@ class Threshold:
         if self.value is None:
             return f"{self.symbol}: tolerated up to {self.tolerated_to:g}, the last populated bin"
         return f"{self.symbol} = {self.value:g}"
+
+    @property
+    def origin(self) -> str:
+        """Where the threshold comes from, and what is known about it.
+
+        >>> threshold(0.5, "haze", "correctness").origin
+        'a number given in the requirements; how sure it is, nobody said'
+        """
+        if self.source == GIVEN:
+            return "a number given in the requirements; how sure it is, nobody said"
+        words = self.source
+        if self.interval is None:
+            words += "" if self.value is None else "; no interval is known"
+        elif self.interval.low is None or self.interval.high is None:
+            words += f"; no interval: {self.interval.why}"
+        else:
+            high = "beyond the data" if math.isinf(self.interval.high) else f"{self.interval.high:g}"
+            words += f"; {self.interval.confidence:.0%} interval of where people begin to fail: "
+            words += f"{self.interval.low:g} to {high}, from {self.interval.logs} participants"
+        return f"{words}; {self.note}" if self.note else words
 
 
 def threshold(
@@ -131,7 +161,7 @@ def _given(number: float, transformation: str, kind: Kind, backend: Backend, whe
             wanted="a number such as 0.5",
             fix="Give the largest visual change that people tolerate, or the name published.",
         )
-    return Threshold(transformation, kind, number, number, backend, "given")
+    return Threshold(transformation, kind, number, number, backend, GIVEN)
 
 
 def published() -> list[Threshold]:
@@ -144,7 +174,9 @@ def published() -> list[Threshold]:
             float(row[SYMBOLS[kind]]),
             cast("Backend", row["backend"]),
             PUBLISHED_SOURCE,
-            note=PUBLISHED_CAVEAT,
+            note="; ".join(
+                [PUBLISHED_CAVEAT, *[PUBLISHED_FALLBACK] * ((row["mutation"], kind) in FALLBACKS)]
+            ),
         )
         for row in _rows()
         for kind in KINDS
@@ -236,10 +268,18 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
         value,
         float(entry["tolerated_to"]),
         entry["backend"],
-        f"estimated from human answers: {path.name}",
+        f"estimated from human answers{_rules_of(entry)}: {path.name}",
         interval=_interval(value, entry.get("interval")),
         note=str(entry.get("why", "")),
+        people=tuple(
+            ((each["low"] + each["high"]) / 2, min(max(each["fitted"], 0.0), 1.0))
+            for each in entry.get("bins", ())
+        ),
     )
+
+
+def _rules_of(entry: Mapping[str, Any]) -> str:
+    return f" by the rules of {entry['compat']}" if entry.get("compat") else ""
 
 
 def _valid(entry: object) -> bool:
@@ -251,7 +291,18 @@ def _valid(entry: object) -> bool:
     if status == INSUFFICIENT:
         return value is None
     fits = _is_change(end) and (_is_change(value) if status == FOUND else value is None)
-    return status in (FOUND, NOT_FOUND) and fits and _is_interval(entry.get("interval"))
+    known = fits and _is_interval(entry.get("interval")) and _are_bins(entry.get("bins", []))
+    return status in (FOUND, NOT_FOUND) and known
+
+
+def _are_bins(bins: object) -> bool:
+    return isinstance(bins, list) and all(
+        isinstance(each, dict)
+        and _is_change(each.get("low"))
+        and _is_change(each.get("high"))
+        and _is_number(each.get("fitted"))
+        for each in bins
+    )
 
 
 def _is_interval(plain: object) -> bool:
@@ -273,7 +324,11 @@ def _interval(value: float | None, plain: Mapping[str, Any] | None) -> Interval 
 
 
 def _is_change(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return _is_number(value) and 0 <= float(str(value)) <= 1
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _number(name: str | float) -> float | None:

@@ -34,7 +34,10 @@ def in_words(estimate: Estimate) -> str:
     head = f"{estimate.symbol} of {shown(estimate.transformation)}"
     if estimate.status == INSUFFICIENT:
         return f"{head}: cannot be estimated; {estimate.why}"
-    compared = f"({estimate.base:.1%} of {estimate.base_answers} answers)"
+    counted = f" of {estimate.base_answers} answers" if estimate.base_answers else ", given"
+    compared = f"({estimate.base:.1%}{counted})"
+    if estimate.compat:
+        return _as_script(estimate, head, compared)
     if estimate.tied:
         compared += f", {estimate.tied} answers left out because people are tied on the original"
     if estimate.status != FOUND:
@@ -53,6 +56,17 @@ def in_words(estimate: Estimate) -> str:
     return (
         f"{head} = {estimate.value:g} by {estimate.backend}: from that visual change on people are "
         f"significantly {WORSE[estimate.kind]} {compared}. {sure}"
+    )
+
+
+def _as_script(estimate: Estimate, head: str, compared: str) -> str:
+    """Say what another script's rules give, by name; a fallback is called one."""
+    rules = f"by {estimate.backend} and the rules of {estimate.compat}"
+    if estimate.status != FOUND:
+        return f"{head}: {estimate.why} ({rules})."
+    return (
+        f"{head} = {estimate.value:g} {rules}: the upper edge of the second of two bins in a row where "
+        f"people differ significantly {compared}."
     )
 
 
@@ -77,6 +91,8 @@ def threshold_table(estimates: Sequence[Estimate]) -> Table:
 def _threshold(estimate: Estimate) -> str:
     if estimate.value is not None:
         return f"{estimate.value:.2f}"
+    if estimate.compat and estimate.tolerated_to is not None:
+        return f"{estimate.tolerated_to:.2f} (fallback)"
     return estimate.status if estimate.tolerated_to is None else f"none up to {estimate.tolerated_to:.2f}"
 
 
@@ -172,7 +188,10 @@ def _bands(estimate: Estimate) -> Iterator[Band]:
 
 
 def thresholds_page(
-    judgments: Judgments, estimates: Sequence[Estimate], agreement: Sequence[Reuse], options: EstimateOptions
+    judgments: Judgments | None,
+    estimates: Sequence[Estimate],
+    agreement: Sequence[Reuse],
+    options: EstimateOptions,
 ) -> str:
     """Return one self-contained HTML page."""
     return rendered(
@@ -184,4 +203,5 @@ def thresholds_page(
         reuse=[shown(reuse.words, longest=400) for reuse in agreement],
         alpha=options.alpha,
         consecutive=options.consecutive,
+        compat=next((estimate.compat for estimate in estimates if estimate.compat), ""),
     )

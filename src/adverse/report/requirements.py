@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from adverse.curves.interval import Interval, interval_cells
-from adverse.report.chart import interval_bar
+from adverse.errors import AdverseError
+from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Mark, Panel, PanelSize, interval_bar
 from adverse.report.layout import rendered
+from adverse.report.pictures import Looker, Picture, picture
 from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
 from adverse.requirements.results import NAME, rechecked
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
@@ -118,7 +120,10 @@ def outcome_counts(verdicts: Sequence[Verdict]) -> str:
 
 
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
-CHANCE = "distances whose bounds overlap may change places by chance; the orders are those of the numbers"
+CHANCE = (
+    "the orders are those of the numbers; a system is called less reliable only where the intervals of the "
+    "differences in accuracy and in distance, paired over logs, both exclude 0"
+)
 
 
 def requirement_tables(data: Mapping[str, Any]) -> Iterator[Table]:
@@ -245,10 +250,13 @@ def rankings_table(data: Mapping[str, Any]) -> Table | None:
 
 
 def _gap(place: Row) -> str:
-    gap = place["by_reliability"] - place["by_accuracy"]
-    if gap == 0:
-        return ""
-    return f"{'less' if gap > 0 else 'more'} reliable than it seems"
+    """Say only what intervals show: who is less, or more, reliable than the battery suggests."""
+    words = []
+    for side in ("less", "more"):
+        if place[f"{side}_reliable_than"]:
+            names = ", ".join(shown(name) for name in place[f"{side}_reliable_than"])
+            words.append(f"{side} reliable than it seems, against {names}")
+    return "; ".join(words)
 
 
 def _rejected(row: Row) -> list[str]:
@@ -276,6 +284,42 @@ def _bounds(row: Row) -> Interval:
     return Interval.read(row["distance"], row["distance_interval"])
 
 
+WIDEST_PX = 300
+PICTURED = 2
+"""Failures of a requirement that are shown; the table's file has more."""
+
+
+class FailureShot(NamedTuple):
+    """A version on which a SUT fell: words, the frame as it is, and the version."""
+
+    words: str
+    before: Picture
+    after: Picture
+
+
+def worst_failures(rows: Sequence[Row], looker: Looker) -> tuple[FailureShot, ...]:
+    """Return pictures of the worst failures within what people tolerate; what cannot be shown is left out."""
+    every = [(row, version) for row in rows for version in row["worst"]]
+    every.sort(key=lambda pair: (pair[1]["after"] - pair[1]["before"], pair[1]["visual_change"]))
+    shots: list[FailureShot] = []
+    seen: set[tuple[str, str]] = set()
+    for row, version in every:
+        place = version["frame"], version["setting"]
+        if len(shots) == PICTURED or place in seen:
+            continue
+        seen.add(place)
+        try:
+            plain = looker.image(version["frame"], looker.store.run.baseline.id)
+            changed = looker.image(*place)
+        except AdverseError:  # data or plug-ins are not at hand: the numbers are
+            continue
+        words = f"{row['sut']}: {row['measure']} {version['before']:.2f} to {version['after']:.2f} at "
+        words += f"visual change {version['visual_change']:.2f}, frame {version['frame']}"
+        small = (picture(image, widest=WIDEST_PX) for image in (plain, changed))
+        shots.append(FailureShot(shown(words, longest=200), *small))
+    return tuple(shots)
+
+
 @dataclass(frozen=True)
 class RequirementSection:
     """One requirement: its sentence, and its table with every distance drawn."""
@@ -284,6 +328,8 @@ class RequirementSection:
     words: str
     notes: tuple[str, ...]
     table: Table
+    chart: str
+    failures: tuple[FailureShot, ...]
 
 
 def write_requirements_page(run: Path) -> Path:
@@ -296,10 +342,15 @@ def requirements_files(store: Store) -> dict[str, bytes]:
     """Return table and page of a check, computed anew, by path below the run folder."""
     data = rechecked(store)
     table = results_table(NAME, data["results"]).csv()
-    return {f"{NAME}.csv": table.encode(), f"{NAME}.html": render(data, store.run).encode()}
+    looker = Looker(store)
+    failures = {name: worst_failures(rows, looker) for name, rows in by_requirement(data).items()}
+    page = render(data, store.run, failures)
+    return {f"{NAME}.csv": table.encode(), f"{NAME}.html": page.encode()}
 
 
-def render(data: dict[str, Any], run: Run) -> str:
+def render(
+    data: dict[str, Any], run: Run, failures: Mapping[str, tuple[FailureShot, ...]] | None = None
+) -> str:
     """Return the whole page."""
     span = _span(data)
     parts = [
@@ -308,6 +359,8 @@ def render(data: dict[str, Any], run: Run) -> str:
             shown(rows[0]["words"].replace(f" of {rows[0]['sut']} ", " ", 1), longest=400),
             _notes(rows[0]),
             results_table(name, rows, span),
+            tolerance_chart(rows).svg() if any(row["curve"] for row in rows) else "",
+            (failures or {}).get(name, ()),
         )
         for name, rows in by_requirement(data).items()
     ]
@@ -331,13 +384,52 @@ def render(data: dict[str, Any], run: Run) -> str:
 
 
 def _notes(row: Mapping[str, Any]) -> tuple[str, ...]:
-    notes = [f"threshold {row['threshold']:g} by {row['backend']}: {row['threshold_source']}"]
+    notes = [f"threshold {row['threshold']:g} by {row['backend']}: {row['threshold_origin']}"]
     for part, words in (("versions", "changed"), ("barely", "barely changed")):
         seen = row.get(f"{part}_visual_change")
         if seen:
             spread = f"from {seen[0]:.2f} to {seen[-1]:.2f}, half below {seen[2]:.2f}"
             notes.append(f"visual change of the {words} images {spread}")
     return tuple(shown(note, longest=300) for note in notes)
+
+
+PEOPLE, TOLERATED = "#1a1a1a", "#6a51a3"
+TICKS = tuple(k / 5 for k in range(6))
+DASHES = "6 4"
+
+
+def tolerance_chart(rows: Sequence[Row]) -> Chart:
+    """Return people and systems on one axis of visual change, with the threshold and its interval."""
+    first = rows[0]
+    systems = [
+        Line(
+            shown(row["sut"]),
+            [(point["low"] + point["high"]) / 2 for point in row["curve"]],
+            [point["value"] for point in row["curve"]],
+            COLOURS[number % len(COLOURS)],
+            width=2,
+        )
+        for number, row in enumerate(rows)
+        if row["curve"]
+    ]
+    lines = [*systems]
+    if first["people"]:
+        change, rate = zip(*first["people"], strict=True)
+        quantity = "share right" if first["kind"] == "correctness" else "share as before"
+        lines.append(Line(f"people: {quantity}", change, rate, PEOPLE, DASHES, width=2))
+    bands = []
+    interval = first["threshold_interval"]
+    if interval is not None and interval["low"] is not None:
+        high = 1.0 if interval["high"] is None else interval["high"]
+        name = f"where people begin to fail ({interval['confidence']:.0%})"
+        bands = [Band(name, [interval["low"], high], [0.0, 0.0], [1.0, 1.0], TOLERATED)]
+    mark = Mark(f"tolerated up to {first['threshold']:g}", first["threshold"], TOLERATED, "")
+    axes = (
+        Axis(f"visual change by {first['backend']}", (0.0, 1.0), TICKS),
+        Axis(first["measure"], (0.0, 1.0), TICKS),
+    )
+    panel = Panel("", *axes, lines, [mark], [], bands, PanelSize(760, 306, 58, 16, 24, 46))
+    return Chart("People and systems by visual change", [panel], legend_left=True)
 
 
 def _facts(data: dict[str, Any], run: Run) -> list[tuple[str, str]]:

@@ -4,9 +4,7 @@ The reliability distance is what is required less what is measured; a requiremen
 at most the margin. It PASSES when the upper bound of the distance is at most the margin, FAILS when the lower
 bound is above it, and is INCONCLUSIVE in between: not having seen a fall does not show that there is none.
 
-Bounds come from batches drawn with replacement, each a weight for every row. `logs` draws whole logs, each
-image with the mean of its versions, since frames of one drive are alike. `images` draws images one by one,
-each with one version drawn with it, as the paper does. docs/requirements.md explains why the default rule is
+Bounds come from batches drawn with replacement. docs/requirements.md explains why the default rule is
 `paired` and what `paper` does.
 """
 
@@ -15,107 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
 from adverse.curves.interval import Interval, holm, refused
-from adverse.requirements.measures import Array, Evidence, Side
+from adverse.humans.thresholds import Threshold
+from adverse.requirements.batches import Batches, batches_of_images, batches_of_logs, logs_drawn, whole
+from adverse.requirements.measures import Evidence
 from adverse.requirements.verdicts import Outcome
-from adverse.seeds import generator
-
-CHUNK = 64
-"""Batches that are weighed at a time, so that memory stays bounded."""
-
-
-class Batches(NamedTuple):
-    """What is required and what is measured in each batch (n,)."""
-
-    required: Array
-    measured: Array
-
-
-def whole(evidence: Evidence) -> tuple[float, float]:
-    """Return what is required and what is measured over all images, each counted once."""
-    ones = np.ones((1, len(evidence.log)))
-    required, measured = (
-        float(side.tally.under(_by_image(side, ones))[0]) for side in (evidence.required, evidence.measured)
-    )
-    return required, measured
-
-
-def batches_of_logs(evidence: Evidence, batches: int, images: int, *, seed: int, run: int) -> Batches:
-    """Draw batches of about `images` images by drawing whole logs."""
-    names, log = np.unique(evidence.log, return_inverse=True)
-    drawn = max(1, round(len(names) * images / len(evidence.log)))
-    rng = generator(seed, "batches of logs", str(run))
-    parts = []
-    for size in _sizes(batches):
-        weights = _counts(rng.integers(len(names), size=(size, drawn)), len(names))[:, log]
-        parts.append(
-            [side.tally.under(_by_image(side, weights)) for side in (evidence.required, evidence.measured)]
-        )
-    return _joined(parts)
-
-
-def batches_of_images(evidence: Evidence, batches: int, images: int, *, seed: int, run: int) -> Batches:
-    """Draw batches of `images` images, and with each image one of its versions.
-
-    A side that has fewer images draws as many as it has: a batch must not pretend more. Where both sides have
-    the same images, the same are drawn for both.
-    """
-    rng = generator(seed, "batches of images", str(run))
-    sides = (evidence.required, evidence.measured)
-    rows = [_rows_by_image(side, len(evidence.log)) for side in sides]
-    pools = [np.flatnonzero(index.number > 0) for index in rows]
-    parts = []
-    for size in _sizes(batches):
-        place, which = rng.random((size, images)), rng.random((size, images))
-        values = []
-        for side, index, pool in zip(sides, rows, pools, strict=True):
-            drawn = min(images, len(pool))
-            image = pool[(place[:, :drawn] * len(pool)).astype(np.int64)]
-            row = index.order[index.start[image] + (which[:, :drawn] * index.number[image]).astype(np.int64)]
-            values.append(side.tally.under(_counts(row, len(side.image))))
-        parts.append(values)
-    return _joined(parts)
-
-
-class _Rows(NamedTuple):
-    order: NDArray[np.int64]
-    start: NDArray[np.int64]
-    number: NDArray[np.int64]
-
-
-def _rows_by_image(side: Side, images: int) -> _Rows:
-    """Return where the rows of each image are, once they are put in the order of the images."""
-    count = np.bincount(side.image, minlength=images)
-    return _Rows(np.argsort(side.image, kind="stable"), np.cumsum(count) - count, count)
-
-
-def _by_image(side: Side, weights: Array) -> Array:
-    """Return the weights (B, R) of rows from those (B, N) of images, shared evenly by an image's rows."""
-    count = np.bincount(side.image, minlength=weights.shape[1])
-    shared: Array = weights[:, side.image] / count[side.image]
-    return shared
-
-
-def _counts(drawn: NDArray[np.int64], kinds: int) -> Array:
-    """Return how often each of `kinds` numbers stands in each line of `drawn`."""
-    flat = drawn + np.arange(len(drawn))[:, None] * kinds
-    return np.bincount(flat.ravel(), minlength=len(drawn) * kinds).reshape(-1, kinds).astype(np.float64)
-
-
-def _sizes(batches: int) -> list[int]:
-    return [min(CHUNK, batches - start) for start in range(0, batches, CHUNK)]
-
-
-def _joined(parts: list[list[Array]]) -> Batches:
-    required, measured = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
-    return Batches(required, measured)
-
 
 IntervalRule = Literal["paired", "paper"]
 METHOD = "two one-sided bounds"
@@ -151,7 +58,8 @@ class DistanceFinding:
     `interval` holds the two one-sided bounds of the distance, each at the plan's confidence, or why there are
     none. A miss of the margin by `detectable` or more is found in 9 of 10 checks, and where `detectable` is
     no larger than the margin, a SUT that does not fall at all passes in 9 of 10. `p_met` and `p_missed` are
-    the p-values of the claims that the requirement is met and that it is missed.
+    the p-values of the claims that the requirement is met and that it is missed. `worth` is how many
+    independent images the images count as, `per_batch` how many of them a batch holds.
     """
 
     images: int
@@ -162,6 +70,8 @@ class DistanceFinding:
     detectable: float | None = None
     p_met: float = 1.0
     p_missed: float = 1.0
+    worth: float = 0.0
+    per_batch: int = 0
 
     @property
     def distance(self) -> float | None:
@@ -197,25 +107,37 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFin
     values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
     undefined = int((~np.isfinite(values.required) | ~np.isfinite(values.measured)).sum())
     if undefined:
-        why = f"too few images: not defined in {undefined} of {plan.batches} batches"
+        few = "too few images" if drawn == len(evidence.log) else f"batches of {drawn} images are too small"
+        why = f"{few}: not defined in {undefined} of {plan.batches} batches"
         return DistanceFinding(images, unbounded(why, distance), required, measured)
     if plan.rule == "paper":
         required, measured = float(values.required.mean()), float(values.measured.mean())
         error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
-        return _bounded(evidence, (required, measured), error, plan, lambda risk: _normal(risk) * error)
-    error = float((values.required - values.measured).std(ddof=1)) * math.sqrt(logs / (logs - 1))
-    worth = float(min(images, drawn))
+        finding = _bounded(evidence, (required, measured), error, plan, lambda risk: _normal(risk) * error)
+        return replace(finding, worth=float(images), per_batch=min(drawn, images))
+    whole_logs = len(np.unique(evidence.log))
+    share = logs_drawn(whole_logs, drawn, len(evidence.log)) / whole_logs
+    spread = float((values.required - values.measured).std(ddof=1))
+    error = spread * math.sqrt(share * logs / (logs - 1))  # of all images, however many a batch holds
+    worth = float(images)
     if logs < images:
         alone = replace(evidence, log=np.arange(len(evidence.log)))
         singly = batches_of_logs(alone, plan.batches, drawn, seed=plan.seed, run=run)
         worth = max(float(logs), worth / _alike(values, singly, at_most=images / logs))
+    finding = _bounded(
+        evidence, (required, measured), error, plan, lambda risk: paired_reach(error, logs, worth, risk)
+    )
+    return replace(finding, worth=worth, per_batch=drawn)
 
-    def reach(risk: float) -> float:
-        """Half the interval: the error, what so many images cannot rule out, half an image for rounding."""
-        spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
-        return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
 
-    return _bounded(evidence, (required, measured), error, plan, reach)
+def paired_reach(error: float, logs: float, worth: float, risk: float) -> float:
+    """Return half the interval: the error, what so many images cannot rule out, half an image for rounding.
+
+    >>> round(paired_reach(0.0, 300, 300, 0.05), 4)
+    0.0116
+    """
+    spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
+    return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
 
 
 def unseen(images: float, risk: float) -> float:
@@ -299,8 +221,8 @@ def _normal(risk: float) -> float:
     return float(special.ndtri(1 - risk))
 
 
-TOO_NEAR = 5
-"""Where the bounds would have to be this many times nearer, asking for more images is no advice."""
+MOST_TIMES = 25
+"""Where more than this many times the images are needed, asking for them is no advice."""
 RUNS = (0, 1)
 """Every check is done twice with other random batches; only what both agree on is reported."""
 
@@ -325,13 +247,28 @@ def decisions(evidence: Sequence[Evidence], plans: Sequence[SamplingPlan]) -> li
     ]
 
 
-def images_needed(finding: DistanceFinding, plan: SamplingPlan) -> int | None:
-    """Return about how many images would settle it, if the distance stays what it is; None: too many."""
-    if finding.distance is None or finding.interval.high is None:
+def images_needed(finding: DistanceFinding, plan: SamplingPlan, *, among: int = 1) -> int | None:
+    """Return about how many images would settle it, if the distance stays what it is; None: too many.
+
+    Under `rule: paper` that is how many a batch must hold. One of several requirements needs the evidence
+    that Holm asks of the first of them.
+    """
+    if finding.distance is None or finding.error is None:
         return None
-    gap = abs(plan.margin - finding.distance)
-    reach = finding.interval.high - finding.distance
-    return None if gap < reach / TOO_NEAR else math.ceil(finding.images * (reach / gap) ** 2)
+    gap, risk = abs(plan.margin - finding.distance), plan.risk / among
+    if plan.rule == "paper":
+        times = (_normal(risk) * finding.error / gap) ** 2 if gap > 0 else math.inf
+        return math.ceil(finding.per_batch * times) if times <= MOST_TIMES else None
+    error = finding.error
+
+    def beyond(times: float) -> float:
+        half = paired_reach(error / math.sqrt(times), finding.logs * times, finding.worth * times, risk)
+        return half - gap
+
+    if beyond(MOST_TIMES) > 0:
+        return None
+    times = float(optimize.brentq(beyond, 1, MOST_TIMES)) if beyond(1) > 0 else 1.0
+    return math.ceil(finding.images * times)
 
 
 def _decision(
@@ -341,21 +278,59 @@ def _decision(
         return Decision(finding, Outcome.INCONCLUSIVE, finding.interval.why)
     if first != second:
         words = f"n too small: of two sets of {plan.batches} random batches one says {first}, one {second}"
-        return Decision(finding, Outcome.INCONCLUSIVE, words)
+        return Decision(finding, Outcome.INCONCLUSIVE, f"{words}; raise batches:")
     if first is not Outcome.INCONCLUSIVE:
         return Decision(finding, first)
+    return Decision(finding, first, _why_open(finding, plan, among))
+
+
+def _why_open(finding: DistanceFinding, plan: SamplingPlan, among: int) -> str:
+    """Say why neither bound clears the margin, and what would help, if anything does."""
     p_value = min(finding.p_met, finding.p_missed)
     if p_value <= plan.risk:
         claim = "met" if finding.p_met <= plan.risk else "missed"
-        return Decision(
-            finding, first, f"{claim} taken alone (p = {p_value:.2g}), not as one of {among} (Holm)"
-        )
-    needed = images_needed(finding, plan)
+        return f"{claim} taken alone (p = {p_value:.2g}), not as one of {among} (Holm)"
+    if plan.margin == 0 and finding.distance == 0:
+        return "nothing fell, but no number of images can show a fall of exactly 0; set a margin: above 0"
+    needed = images_needed(finding, plan, among=among)
     if needed is None:
-        return Decision(finding, first, f"the distance is too close to the margin {plan.margin:g} to decide")
+        return f"the distance is too close to the margin {plan.margin:g} to decide"
+    between = f"the margin {plan.margin:g} lies between the bounds"
     there, wanted = f"{finding.images}", f"{needed} images"
+    if plan.rule == "paper" and finding.per_batch < finding.images:
+        between += f", which rule: paper draws as wide as batches of {finding.per_batch} images spread"
+        if needed <= finding.images:
+            return f"{between}; more images would not help, images: {needed} or rule: paired would"
+        wanted += " in each batch"
     if finding.logs < finding.images:  # more frames of the same logs say little more
         there += f" of {finding.logs}"
         wanted += f" of {math.ceil(finding.logs * needed / finding.images)} logs"
-    more = f"about {wanted} would decide it, there are {there}"
-    return Decision(finding, first, f"the margin {plan.margin:g} lies between the bounds; {more}")
+    return f"{between}; about {wanted} would decide it, there are {there}"
+
+
+def within_interval(found: Decision, lower: Decision, limit: Threshold) -> Decision:
+    """Return the decision once the uncertainty of the threshold is counted.
+
+    `found` is about changes up to the threshold, `lower` about those up to the lower end of its interval,
+    which people surely tolerate. A SUT that only falls beyond that end may fall where people do, too: it
+    fails when it fails within the lower end.
+    """
+    interval = limit.interval
+    if interval is None or interval.low is None or interval.high is None:
+        return found
+    end = f"{limit.tolerated_to:g}"
+    sure = f"{interval.low:g}, the lower end of the {interval.confidence:.0%} interval of {limit.symbol}"
+    further = "beyond the data" if math.isinf(interval.high) else f"up to {interval.high:g}"
+    not_checked = f"; people may tolerate it {further}, which was not checked"
+    more = not_checked if interval.high > limit.tolerated_to else ""
+    passes, fails, undecided = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE
+    outcome, reason = {
+        (passes, passes): (passes, f"up to {end}{more}"),
+        (passes, undecided): (passes, f"up to {end}{more}; undecided up to {sure}: {lower.reason}"),
+        (passes, fails): (undecided, f"PASS up to {end} as a whole, but FAIL up to {sure}"),
+        (fails, fails): (fails, f"also up to {sure}"),
+        (fails, passes): (undecided, f"PASS up to {sure}; FAIL up to {end}, which people may not tolerate"),
+        (fails, undecided): (undecided, f"FAIL up to {end}, but undecided up to {sure}: {lower.reason}"),
+        (undecided, undecided): (undecided, found.reason),
+    }.get((found.outcome, lower.outcome), (undecided, f"{found.reason}; {lower.outcome} up to {sure}"))
+    return replace(found, outcome=outcome, reason=reason)

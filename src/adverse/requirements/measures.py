@@ -23,7 +23,7 @@ from adverse.benchmarks.segmentation import iou_parts
 from adverse.levels.match import FALSE, HIT, false_scores, match, match_detections
 from adverse.levels.outcomes import standardize
 from adverse.store.read import Store
-from adverse.store.tables import FAULT, OK, Answers, TruthTable
+from adverse.store.tables import FAULT, OK, Answers, PixelCounts, TruthTable
 
 Array = NDArray[np.float64]
 
@@ -292,12 +292,17 @@ class SegmenterAnswers:
     def __init__(self, store: Store, sut: str) -> None:
         self.store = store
         self.sut = sut
-        self.counts = store.pixel_counts(sut)
+        self.statuses = store.statuses(sut)
         self.baseline = store.run.baseline.id
 
     def status(self, setting: str) -> Status:
         """Return the frames that were planned under a setting, and how each ended."""
-        return self.counts[setting].frame, self.counts[setting].status
+        return self.statuses[setting]
+
+    @cached_property
+    def counts(self) -> dict[str, PixelCounts]:
+        """The pixels by true and predicted class, by setting."""
+        return self.store.pixel_counts(self.sut)
 
     def correct(self, measure: str, rows: Rows) -> MeasureTally:
         """Return mean IoU or pixel accuracy."""

@@ -1,27 +1,24 @@
-"""What a requirements check writes: every number as JSON, and the verdicts for the gate and the report.
-
-Among the numbers are ranking gaps, the pairs of systems whose order by reliability distance differs from that
-by accuracy on a battery: a system that is lower by reliability is less reliable than the benchmark says (Hu
-et al. 2022, table 2).
-"""
+"""What a requirements check writes: every number as JSON, and the verdicts for the gate and the report."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from adverse.errors import StoreError, StudyError
+from adverse.errors import StoreError
 from adverse.humans.thresholds import Threshold
+from adverse.requirements.decision import Decision
+from adverse.requirements.evidence import VersionStats
 from adverse.requirements.file import Requirements, RequirementsFile
-from adverse.requirements.run import RequirementResult, RequirementsCheck, VersionStats, evaluate
+from adverse.requirements.ranking import ranking_gap, shown_pairs
+from adverse.requirements.run import RequirementResult, RequirementsCheck, evaluate
 from adverse.requirements.verdicts import Verdict, write_verdicts
 from adverse.requirements.versions import Versions
 from adverse.store.folder import RunFolder
@@ -29,116 +26,8 @@ from adverse.store.read import Store
 from adverse.strict_yaml import YamlFile
 from adverse.study.spec import study_from
 
-
-@dataclass(frozen=True)
-class Swap:
-    """Two systems that change places: the first is better by the benchmark, the second by reliability."""
-
-    by_accuracy: str
-    by_distance: str
-
-
-@dataclass(frozen=True)
-class RankingGap:
-    """Two orders compared. Ranks start at 1; equal scores share the better rank."""
-
-    names: tuple[str, ...]
-    accuracy_rank: Mapping[str, int]
-    distance_rank: Mapping[str, int]
-    swaps: tuple[Swap, ...]
-    tau: float | None
-    """Kendall's tau-b: 1 for the same order, -1 for the opposite; None where an order has no differences."""
-    equal: int = 0
-    """Pairs of which one order, or both, cannot say who is ahead."""
-
-    @property
-    def words(self) -> str:
-        """What it means, in a sentence or two."""
-        if self.tau is None:
-            return "The systems cannot be put in order by both: all of one score are equal."
-        agreement = f"Kendall's tau {self.tau:.2f}"
-        count = math.comb(len(self.names), 2)
-        if not self.swaps and self.equal:
-            agree = f"The orders agree on {count - self.equal} of {count} pairs ({agreement})"
-            return f"{agree}; in the others the systems are equal by one or both."
-        if not self.swaps:
-            return f"Both orders agree on every pair ({agreement})."
-        lower = [name for name in self.names if self.distance_rank[name] > self.accuracy_rank[name]]
-        pairs = "; ".join(
-            f"{swap.by_accuracy} before {swap.by_distance} by accuracy, after it by reliability"
-            for swap in self.swaps
-        )
-        sentence = f"The orders differ in {len(self.swaps)} of {count} pairs ({agreement}): {pairs}."
-        if lower:
-            verb = "is" if len(lower) == 1 else "are"
-            sentence += f" {_listed(lower)} {verb} less reliable than the battery's mean accuracy suggests."
-        return sentence
-
-
-def ranking_gap(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> RankingGap:
-    """Compare the order by reliability distance (less is better) with that by mean accuracy (more is better).
-
-    >>> gap = ranking_gap(["a", "b", "c"], distances=[0.3, -0.1, 0.2], accuracies=[0.9, 0.8, 0.7])
-    >>> gap.distance_rank, gap.swaps[0], round(gap.tau, 3)
-    ({'a': 3, 'b': 1, 'c': 2}, Swap(by_accuracy='a', by_distance='b'), -0.333)
-    """
-    _check(names, distances, accuracies)
-    swaps, agreed, apart, ties, equal = [], 0, 0, [0, 0], 0
-    for first, second in itertools.combinations(range(len(names)), 2):
-        by_accuracy = _sign(accuracies[first] - accuracies[second])
-        by_distance = _sign(distances[second] - distances[first])
-        ties[0] += by_accuracy == 0
-        ties[1] += by_distance == 0
-        equal += by_accuracy * by_distance == 0
-        agreed += by_accuracy * by_distance > 0
-        if by_accuracy * by_distance < 0:
-            apart += 1
-            better, worse = (first, second) if by_accuracy > 0 else (second, first)
-            swaps.append(Swap(names[better], names[worse]))
-    pairs = math.comb(len(names), 2)
-    spread = math.sqrt((pairs - ties[0]) * (pairs - ties[1]))
-    return RankingGap(
-        names=tuple(names),
-        accuracy_rank=_ranks(names, [-value for value in accuracies]),
-        distance_rank=_ranks(names, distances),
-        swaps=tuple(swaps),
-        tau=(agreed - apart) / spread if spread else None,
-        equal=equal,
-    )
-
-
-def _check(names: Sequence[str], distances: Sequence[float], accuracies: Sequence[float]) -> None:
-    if not len(names) == len(distances) == len(accuracies) or len(set(names)) != len(names):
-        raise StudyError(
-            "a ranking needs one distance and one accuracy for each of several distinct names",
-            got=f"{len(set(names))} names, {len(distances)} distances, {len(accuracies)} accuracies",
-        )
-    for name, distance, accuracy in zip(names, distances, accuracies, strict=True):
-        if not (math.isfinite(distance) and math.isfinite(accuracy)):
-            raise StudyError(
-                "a system without a score cannot be ranked",
-                where=name,
-                got=f"distance {distance:g}, accuracy {accuracy:g}",
-                fix="Exclude it, and report that you did.",
-            )
-
-
-def _ranks(names: Sequence[str], scores: Sequence[float]) -> dict[str, int]:
-    return {
-        name: 1 + sum(other < score for other in scores) for name, score in zip(names, scores, strict=True)
-    }
-
-
-def _sign(value: float) -> int:
-    return (value > 0) - (value < 0)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 NAME = "requirements"
-FORMAT = 4
+FORMAT = 5
 KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
@@ -188,16 +77,20 @@ def _rankings(check: RequirementsCheck) -> list[dict[str, Any]]:
     """Return, for each requirement with a battery, the two orders of the SUTs that have both scores."""
     rankings = []
     for name in check.file.names():
-        scored = [
-            (result.sut, distance, result.battery_mean)
+        scores = {
+            result.sut: result.ranking
             for result in check.results
-            if result.name == name and (distance := result.decision.finding.distance) is not None
-            if result.battery_mean is not None
-        ]
-        if len(scored) < FEWEST_RANKED:
+            if result.name == name and result.ranking is not None
+        }
+        if len(scores) < FEWEST_RANKED:
             continue
-        suts, distances, means = zip(*scored, strict=True)
-        gap = ranking_gap(suts, distances, means)
+        sure = shown_pairs(scores, 1 - check.file.requirements.confidence)
+        gap = ranking_gap(
+            list(scores),
+            [score.distance for score in scores.values()],
+            [score.accuracy for score in scores.values()],
+            sure,
+        )
         rankings.append(
             {
                 "requirement": name,
@@ -207,12 +100,14 @@ def _rankings(check: RequirementsCheck) -> list[dict[str, Any]]:
                 "places": [
                     {
                         "sut": sut,
-                        "battery_mean": mean,
+                        "battery_mean": score.accuracy,
                         "by_accuracy": gap.accuracy_rank[sut],
-                        "distance": distance,
+                        "distance": score.distance,
                         "by_reliability": gap.distance_rank[sut],
+                        "less_reliable_than": sorted(low for high, low in sure if high == sut),
+                        "more_reliable_than": sorted(high for high, low in sure if low == sut),
                     }
-                    for sut, distance, mean in scored
+                    for sut, score in scores.items()
                 ],
             }
         )
@@ -232,6 +127,12 @@ def as_row(result: RequirementResult) -> dict[str, Any]:
         "threshold": result.threshold.tolerated_to,
         "backend": result.threshold.backend,
         "threshold_source": result.threshold.source,
+        "threshold_origin": result.threshold.origin,
+        "threshold_interval": None
+        if result.threshold.interval is None
+        else result.threshold.interval.plain(),
+        "people": [list(point) for point in result.threshold.people],
+        "up_to_lower_end": None if result.lower is None else _lower(result.lower),
         "outcome": str(result.decision.outcome),
         "reason": result.decision.reason,
         "required": finding.required,
@@ -249,6 +150,19 @@ def as_row(result: RequirementResult) -> dict[str, Any]:
         **(_version_stats("barely", result.barely) if result.barely is not None else {}),
         "battery": result.battery,
         "battery_mean": result.battery_mean,
+        "curve": [asdict(point) for point in result.curve],
+        "worst": [asdict(version) for version in result.worst],
+    }
+
+
+def _lower(decision: Decision) -> dict[str, Any]:
+    finding = decision.finding
+    return {
+        "outcome": str(decision.outcome),
+        "reason": decision.reason,
+        "distance": finding.distance,
+        "distance_interval": finding.interval.plain(),
+        "images": finding.images,
     }
 
 

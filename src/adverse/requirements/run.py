@@ -9,20 +9,17 @@ a SUT that failed on a version answered wrongly there, or detected nothing.
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from adverse import plugins
 from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Threshold
 from adverse.plugins import Registry
-from adverse.requirements.decision import Decision, SamplingPlan, decisions
+from adverse.requirements.decision import Decision, SamplingPlan, decisions, within_interval
+from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats, WorstVersion
 from adverse.requirements.file import (
     AT_A_SCORE,
     MEASURES,
@@ -30,122 +27,14 @@ from adverse.requirements.file import (
     Requirements,
     RequirementsFile,
 )
-from adverse.requirements.measures import (
-    DetectorAnswers,
-    Evidence,
-    MeasureTally,
-    Rows,
-    Side,
-    TaskAnswers,
-    task_answers,
-)
+from adverse.requirements.measures import DetectorAnswers, Evidence, task_answers
+from adverse.requirements.ranking import RankingScores
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
 from adverse.store.read import Store, finished
 from adverse.store.seals import EVERYTHING
-from adverse.store.tables import QUARANTINED
 from adverse.study.engines import Engine, Stop
 from adverse.study.run import RunWatcher, run_study
 from adverse.study.spec import StudyFile
-
-
-@dataclass(frozen=True, eq=False)
-class VersionStats:
-    """How making versions went: how many there are, their visual change, and what was refused and why."""
-
-    versions: int
-    tries: int
-    visual_change: NDArray[np.float64]
-    refused: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def rejections(self) -> int:
-        """Versions that could not be made."""
-        return self.refused.total()
-
-
-class SutEvidence:
-    """The evidence of one SUT in the run of a check: its answers by setting."""
-
-    def __init__(self, store: Store, sut: str, answers: TaskAnswers) -> None:
-        self.store = store
-        self.sut = sut
-        self.answers = answers
-        self.baseline = store.run.baseline.id
-
-    @cached_property
-    def usable(self) -> NDArray[np.bool_]:
-        """The test frames (a mask over all) that could be used as they are."""
-        return self.store.frames.test & self._ran(self.baseline)
-
-    def family(self, setting: str) -> str:
-        """Return the mutation of a setting of the run."""
-        return next(entry.family for entry in self.store.run.settings if entry.id == setting)
-
-    def evidence(self, kind: str, measure: str, versions: Versions) -> Evidence:
-        """Return what is required and what is measured, row by row."""
-        within = self._rows(versions.within)
-        if kind == "correctness":
-            measured = self.answers.correct(measure, within)
-            originals = np.unique(within.frame)
-            plain = Rows(originals, np.zeros(len(originals), np.int64), (self.baseline,))
-            return self._paired(self.answers.correct(measure, plain), plain, measured, within)
-        barely = self._rows(versions.barely)
-        return self._paired(self.answers.alike(barely), barely, self.answers.alike(within), within)
-
-    def mean(self, measure: str, settings: tuple[str, ...]) -> float | None:
-        """Return the mean of a measure over settings, each over all usable frames; None: not defined."""
-        values = []
-        for setting in settings:
-            rows = self._rows((setting,))
-            tally = self.answers.correct(measure, rows)
-            values.append(float(tally.under(np.ones((1, len(rows.frame))))[0]))
-        return float(np.mean(values)) if values and np.isfinite(values).all() else None
-
-    def version_stats(self, settings: tuple[str, ...]) -> VersionStats:
-        """Return how making the versions went."""
-        table = self.store.mutation_details(self.sut, settings).to_pylist()
-        frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
-        rows = [row for row in table if row["frame"] in frames]
-        records = [dict(row["details"] or ()) for row in rows]
-        refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
-        reached = [record["visual_change"] for record in records if "visual_change" in record]
-        tries = sum(int(record.get("tries", 0)) for record in records)
-        return VersionStats(len(rows) - refused.total(), tries, np.array(reached, np.float64), refused)
-
-    def _rows(self, settings: tuple[str, ...]) -> Rows:
-        """Return a row for every usable frame and setting that could be had, frame by frame."""
-        ran = np.array([self.usable & self._ran(setting) for setting in settings])
-        frame, setting = np.nonzero(ran.T)
-        return Rows(frame, setting, settings)
-
-    def _paired(self, required: MeasureTally, first: Rows, measured: MeasureTally, second: Rows) -> Evidence:
-        """Number the frames that take part from 0."""
-        frames = np.unique(np.concatenate([first.frame, second.frame]))
-        return Evidence(
-            Side(required, np.searchsorted(frames, first.frame)),
-            Side(measured, np.searchsorted(frames, second.frame)),
-            self.store.frames.log[frames],
-        )
-
-    def _ran(self, setting: str) -> NDArray[np.bool_]:
-        frame, status = self.answers.status(setting)
-        mask = np.zeros(len(self.store.frames.ids), np.bool_)
-        mask[frame[status != QUARANTINED]] = True
-        return mask
-
-
-def _kind_of(reason: str) -> str:
-    """Return why a version was refused without what differs from frame to frame.
-
-    >>> _kind_of("the visual change cannot be reached; got: 0.31; wanted: 0.4 to 0.5. Fix: Raise tries:.")
-    'the visual change cannot be reached'
-    >>> _kind_of("the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it.")
-    'the mutation up_to failed: ValueError: no'
-    """
-    summary, *details = reason.partition(". Fix: ")[0].split("; ")
-    got = next((text.removeprefix("got: ") for text in details if text.startswith("got: ")), "")
-    return f"{summary}: {got}" if "failed" in summary else summary
-
 
 SENSITIVITY = 0.1
 """False positives per un-mutated image at which detections count, by default."""
@@ -153,7 +42,11 @@ SENSITIVITY = 0.1
 
 @dataclass(frozen=True, eq=False)
 class RequirementResult:
-    """One requirement of one SUT: what it demands, the decision, and how its versions were made."""
+    """One requirement of one SUT: what it demands, the decision, and how its versions were made.
+
+    `lower` is the decision about changes up to the lower end of the threshold's interval; None where there is
+    no interval, or it ends at the threshold. `curve` is the measure by visual change.
+    """
 
     name: str
     sut: str
@@ -168,6 +61,10 @@ class RequirementResult:
     battery: str | None
     battery_mean: float | None
     words: str
+    curve: tuple[CurvePoint, ...]
+    worst: tuple[WorstVersion, ...]
+    lower: Decision | None
+    ranking: RankingScores | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +108,8 @@ def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
     registry = plugins.load(made.plugin_files)
     versions = _versions(file, registry)
     settings = [(*group.within, *group.barely, *group.battery) for group in versions]
+    compared = all(requirement.kind == "prediction" for requirement in requirements.require)
+    made.unlabelled = compared and not requirements.ranking
     segmented = study.task == "segmentation" and any(group.barely for group in versions)
     made.study = made.study.model_copy(
         update={
@@ -247,31 +146,85 @@ def evaluate(file: RequirementsFile, store: Store, versions: list[Versions]) -> 
         collected = SutEvidence(store, sut, answers)
         kinds = [requirement.kind for requirement in file.requirements.require]
         evidence = [collected.evidence(*row) for row in zip(kinds, measures, versions, strict=True)]
-        for number, decision in enumerate(decisions(evidence, plans)):
-            results.append(_result(file, number, collected, versions[number], decision))
+        found = decisions(evidence, plans)
+        lower = _up_to_lower_ends(collected, file, measures, versions, evidence)
+        results += [
+            _result(file, number, collected, versions[number], evidence[number], found[number], lower[number])
+            for number in numbers
+        ]
     return RequirementsCheck(file, store, versions, tuple(results), _faults(store), thresholds)
 
 
+def _up_to_lower_ends(
+    collected: SutEvidence,
+    file: RequirementsFile,
+    measures: Sequence[str],
+    versions: Sequence[Versions],
+    whole: Sequence[Evidence],
+) -> list[Decision | None]:
+    """Decide each requirement up to the lower end of its threshold's interval; None where that is no less.
+
+    They are one family like the requirements themselves; those without an interval take part as they are.
+    """
+    ends = [_lower_end(group.threshold) for group in versions]
+    if all(end is None for end in ends):
+        return [None] * len(ends)
+    evidence = [
+        whole[number]
+        if end is None
+        else collected.evidence(
+            file.requirements.require[number].kind, measures[number], versions[number], up_to=end
+        )
+        for number, end in enumerate(ends)
+    ]
+    found = decisions(evidence, [file.plan(number) for number in range(len(ends))])
+    return [None if end is None else decision for end, decision in zip(ends, found, strict=True)]
+
+
+def _lower_end(limit: Threshold) -> float | None:
+    low = None if limit.interval is None else limit.interval.low
+    return low if low is not None and low < limit.tolerated_to else None
+
+
 def _result(
-    file: RequirementsFile, number: int, evidence: SutEvidence, versions: Versions, decision: Decision
+    file: RequirementsFile,
+    number: int,
+    collected: SutEvidence,
+    versions: Versions,
+    evidence: Evidence,
+    decision: Decision,
+    lower: Decision | None,
 ) -> RequirementResult:
     requirement, measure, plan = file.requirements.require[number], file.measure(number), file.plan(number)
     first = next(iter(MEASURES[file.study.study.task]))
     accuracy = measure if requirement.kind == "correctness" else first
+    mean = collected.battery_mean(accuracy, versions.battery)
+    distance = decision.finding.distance
+    made = collected.version_stats(versions.within)
+    if lower is not None:
+        decision = within_interval(decision, lower, versions.threshold)
+    if short := made.falls_short(versions.threshold.tolerated_to):
+        decision = replace(decision, reason="; ".join(filter(None, (decision.reason, short))))
     return RequirementResult(
         name=file.names()[number],
-        sut=evidence.sut,
+        sut=collected.sut,
         kind=requirement.kind,
         measure=measure,
         transformation=requirement.transformation,
         threshold=versions.threshold,
         plan=plan,
         decision=decision,
-        within=evidence.version_stats(versions.within),
-        barely=evidence.version_stats(versions.barely) if versions.barely else None,
-        battery=evidence.family(versions.battery[0]) if versions.battery else None,
-        battery_mean=evidence.mean(accuracy, versions.battery),
-        words=_words(file, number, versions, evidence.sut),
+        within=made,
+        barely=collected.version_stats(versions.barely) if versions.barely else None,
+        battery=collected.family(versions.battery[0]) if versions.battery else None,
+        battery_mean=mean,
+        words=_words(file, number, versions, collected.sut),
+        curve=collected.curve(requirement.kind, measure, versions),
+        worst=collected.worst(requirement.kind, measure, versions),
+        lower=lower,
+        ranking=collected.ranking_scores(evidence, distance, (accuracy, versions.battery, mean), plan)
+        if mean is not None and distance is not None
+        else None,
     )
 
 

@@ -277,6 +277,10 @@ class Store:
         """Return the confusion counts of a segmenter, by setting."""
         return {setting: self._pixel_counts(table) for setting, table in self._rows(sut, "confusion")}
 
+    def statuses(self, sut: str) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int8]]]:
+        """Return the frames of each setting, as indexes, and how each ended."""
+        return {setting: self._frame_and_status(table) for setting, table in self._rows(sut)}
+
     def ranked(self, sut: str) -> dict[str, RankedClasses]:
         """Return the ranked classes of a classifier, by setting."""
         by_setting = {}

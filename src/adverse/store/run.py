@@ -14,7 +14,7 @@ from typing import Any, Literal
 from adverse.errors import StoreError, StudyError, suggestion
 from adverse.types import Group, Localizer, Setting, Step, Task
 
-Backend = Literal["vif", "vifp"]
+Backend = Literal["vif", "vifp", "vif2"]
 NAMED = 3
 """Files that are named when many changed."""
 

@@ -108,7 +108,7 @@ class FrameVersions:
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
         version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
         if self.job.task == "segmentation":
-            return self._labelled(version, loaded)
+            return version if self.frame.labels is None else self._labelled(version, loaded)
         return self._located(self._by_depth(version, loaded))
 
     def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:

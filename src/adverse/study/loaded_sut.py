@@ -20,6 +20,7 @@ from adverse.file_access import FileAccess
 from adverse.study.attempts import Attempt, AttemptLog
 from adverse.study.frame_versions import FrameVersion
 from adverse.study.job import StudyJob, SutFault
+from adverse.study.spec import OTHERS
 from adverse.study.stages import Stage
 from adverse.suts.ask import task_of
 from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
@@ -123,11 +124,11 @@ class LoadedSut:
         return depths, true.tolist()
 
     def _segmented(self, version: FrameVersion, answer: LabelMap | None) -> dict[str, Any]:
-        if version.labels is None:
-            return {}
-        nothing = np.full(version.labels.shape, len(self.sut.classes), np.int64)
-        predicted = nothing if answer is None else answer.labels
-        columns: dict[str, Any] = {"confusion": self._confusion(version.labels, predicted)}
+        columns: dict[str, Any] = {}
+        if version.labels is not None:
+            nothing = np.full(version.labels.shape, len(self.sut.classes), np.int64)
+            predicted = nothing if answer is None else answer.labels
+            columns = {"confusion": self._confusion(version.labels, predicted)}
         if self.job.keep_label_maps and answer is not None:
             columns["label_map"] = cv2.imencode(".png", answer.labels)[1].tobytes()
         return columns
@@ -178,17 +179,18 @@ class LoadedSut:
         """Return the data set's name for each label of the SUT that the data set knows."""
         classes, job, task = self.sut.classes, self.job, self.task
         for name in task.class_map:
-            if name not in classes:
+            if name not in classes and name != OTHERS:
                 raise StudyError(
-                    f"class_map names a class that SUT {task.name!r} does not have",
+                    f"class_map or groups name a class that SUT {task.name!r} does not have",
                     where=f"SUT {task.name!r}, class_map.{name}",
                     fix=suggestion(name, classes),
                 )
         there = job.pixel_classes.values() if job.task == "segmentation" else job.categories
-        named = {label: task.class_map.get(name, name) for label, name in enumerate(classes)}
+        others = task.class_map.get(OTHERS)
+        named = {label: task.class_map.get(name, others or name) for label, name in enumerate(classes)}
         names = {label: name for label, name in named.items() if not there or name in there}
         wanted = job.targets if job.task == "detection" else tuple(there)
-        if not set(names.values()) & set(wanted):
+        if wanted and not set(names.values()) & set(wanted):
             raise StudyError(
                 f"SUT {task.name!r} can never answer {' or '.join(wanted[:8])}",
                 where=f"SUT {task.name!r}",

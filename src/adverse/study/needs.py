@@ -79,7 +79,7 @@ def _unusable_depth(file: StudyFile, dataset: Dataset, settings: Iterable[Settin
 def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
     needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
     task = file.study.task
-    if task not in needs:
+    if task not in needs or file.unlabelled:
         return
     name, noun = needs[task]
     frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]

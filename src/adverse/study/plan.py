@@ -247,7 +247,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         batch=section.batch,
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
-        class_map=section.class_map,
+        class_map=section.renamed(file.folder),
         files=files,
     )
 

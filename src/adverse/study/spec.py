@@ -19,11 +19,15 @@ from pydantic import (
 )
 
 from adverse.errors import StudyError, suggestion
+from adverse.plain_files import read_plain
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.study.stages import STEP_LIMIT_S
 from adverse.types import Localizer, Task
 
+VisualBackend = Literal["vif", "vifp", "vif2"]
+OTHERS = "*"
+"""In groups: all classes of a SUT that are named nowhere else."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
 
 
@@ -65,12 +69,53 @@ class SutSection(_OpenSection):
     timeout_s: Positive = 60.0
     memory_limit_mb: Annotated[int, Field(ge=64)] | None = None
     class_map: dict[str, str] = {}
+    groups: dict[str, list[str] | str] = {}
     files: list[str] = []
 
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
         return _valid_name(name)
+
+    def renamed(self, folder: Path) -> dict[str, str]:
+        """Return what each class of the SUT is called in the data: by `class_map`, and by `groups`.
+
+        A group is a list of classes, a file with one on each line (found from `folder`), or "*": all others.
+
+        >>> section = SutSection(name="net", adapter="onnx", groups={"car": ["cab", "jeep"], "no car": "*"})
+        >>> section.renamed(Path())
+        {'cab': 'car', 'jeep': 'car', '*': 'no car'}
+        """
+        names = dict(self.class_map)
+        for group, classes in self.groups.items():
+            for name in _members(classes, folder, f"SUT {self.name!r}, groups.{group}"):
+                if name in names:
+                    raise StudyError(
+                        f"the class {name!r} is in two groups",
+                        where=f"SUT {self.name!r}, groups.{group}",
+                        got=f"also {names[name]!r}",
+                        fix="Name it once, under groups: or class_map:.",
+                    )
+                names[name] = group
+        return names
+
+
+def _members(classes: list[str] | str, folder: Path, where: str) -> list[str]:
+    if not isinstance(classes, str):
+        return classes
+    if classes == OTHERS:
+        return [OTHERS]
+    try:
+        lines = read_plain(folder / classes).decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(
+            "a list of classes cannot be read",
+            where=where,
+            got=f"{folder / classes}: {error}",
+            wanted='classes, a text file with one on each line, or "*" for all others',
+            fix="Correct the name of the file.",
+        ) from error
+    return [name for line in lines if (name := line.partition("#")[0].strip())]
 
 
 class SensitivitySection(_Section):
@@ -160,14 +205,14 @@ class Study(_Section):
     localizer: Localizer = "foreground"
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
-    measure: Literal["visual_change"] | dict[Literal["visual_change"], Literal["vif", "vifp"]] | None = None
+    measure: Literal["visual_change"] | dict[Literal["visual_change"], VisualBackend] | None = None
     unit_frames: Annotated[int, Field(ge=1, le=4096)] = 8
     mutation_timeout_s: Positive = STEP_LIMIT_S
     requirements: dict[str, Any] | None = None
     fuzz: FuzzSection = FuzzSection()
 
     @property
-    def visual_change(self) -> Literal["vif", "vifp"] | None:
+    def visual_change(self) -> VisualBackend | None:
         """The backend by which visual change is measured, if it is."""
         if isinstance(self.measure, dict):
             return self.measure.get("visual_change")
@@ -224,6 +269,7 @@ class StudyFile:
     def __init__(self, source: YamlFile, detectors: Mapping[str, Any] | None = None) -> None:
         self.source = source
         self.detectors = detectors or {}
+        self.unlabelled = False  # whether frames need no truth: answers are only compared with each other
         self.folder = source.path.resolve().parent
         self.study = _validated(source)
 

@@ -20,7 +20,7 @@ from adverse.visual.vif import SIGMA_N_SQ, VifReference
 from adverse.visual.vifp import VifpReference
 from adverse.visual.vsnr import VsnrReference
 
-Backend = Literal["vif", "vifp"]
+Backend = Literal["vif", "vifp", "vif2"]
 RECORDED = "visual_change_"
 """What dv is called in the records of a run, before the name of its backend."""
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
@@ -88,8 +88,10 @@ class Reference:
 
     @functools.cached_property
     def _vif(self) -> VifReference | VifpReference:
-        kind = VifReference if self.backend == "vif" else VifpReference
-        return kind(self._values, sigma_n_sq=self._sigma_n_sq)
+        if self.backend == "vifp":
+            return VifpReference(self._values, sigma_n_sq=self._sigma_n_sq)
+        scales = 2 if self.backend == "vif2" else 4
+        return VifReference(self._values, sigma_n_sq=self._sigma_n_sq, scales=scales)
 
     @functools.cached_property
     def _vsnr(self) -> VsnrReference:
@@ -104,7 +106,8 @@ def visual_change(reference: NDArray[Any], changed: NDArray[Any], backend: Backe
     """Return how much worse a person sees `changed` than `reference`: 0 not at all, 1 nothing is left.
 
     Both are uint8 images of one size, RGB or gray. `backend` is the way VIF is taken: `vif`, by
-    wavelets, is the paper's; `vifp`, by pixels, is faster and has other values.
+    wavelets, is the paper's; `vifp`, by pixels, is faster and has other values; `vif2`, by wavelets at two
+    scales, is what the paper has for images of 32 x 32 pixels.
 
     >>> image = np.add.outer(np.arange(48) % 7, np.arange(50) % 5).astype(np.uint8) * 20
     >>> visual_change(image, image, backend="vifp")

@@ -36,7 +36,7 @@ class Kernels(NamedTuple):
     directions: tuple[Kernel, ...]
 
 
-def bands(values: Luminance, directions: Sequence[int]) -> Iterator[list[Luminance]]:
+def bands(values: Luminance, directions: Sequence[int], scales: int = SCALES) -> Iterator[list[Luminance]]:
     """Yield the bands of each scale, fine to coarse, in the given directions: k stands for k * 30 degrees.
 
     Scale 1 has the image's resolution, each further one half of the last, rounded up. Ends are mirrored.
@@ -48,7 +48,7 @@ def bands(values: Luminance, directions: Sequence[int]) -> Iterator[list[Luminan
     """
     kernels = sp5()
     low = _filtered(values, kernels.first)
-    for scale in range(SCALES):
+    for scale in range(scales):
         if scale:
             low = np.ascontiguousarray(_filtered(low, kernels.next)[::2, ::2])
         yield [_filtered(low, kernels.directions[k]) for k in directions]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.visual.luminance import Luminance, check_reference, check_sizes, luminance
-from adverse.visual.vifp import moments
+from adverse.visual.vifp import moments, structural_similarity
 
 REACH_PX, SIGMA_PX = 5, 1.5
 """The Gaussian window: 11 x 11, where it fits."""
@@ -25,17 +25,16 @@ class SsimReference:
     def __init__(self, values: Luminance) -> None:
         check_reference(values, measure="SSIM", least_px=LEAST_PX)
         self._values = values
-        self._mean, self._variance = _moments(values)
+        inside = tuple(side - 2 * REACH_PX for side in values.shape)
+        self._mean, self._variance = np.empty(inside), np.empty(inside)
+        moments(values, _taps(), self._mean, self._variance)
 
     def compare(self, changed: Luminance) -> float:
         """Return SSIM of a changed image, averaged over all windows."""
         check_sizes(self._values, changed)
-        mean, variance = _moments(changed)
-        _, of_sum = _moments(self._values + changed)
-        covariance = (of_sum - self._variance - variance) / 2
-        means = (2 * self._mean * mean + STEADY_MEAN) / (self._mean**2 + mean**2 + STEADY_MEAN)
-        rest = (2 * covariance + STEADY_CONTRAST) / (self._variance + variance + STEADY_CONTRAST)
-        return float(np.mean(means * rest))
+        steady = STEADY_MEAN, STEADY_CONTRAST
+        total = structural_similarity(self._values, changed, _taps(), self._mean, self._variance, *steady)
+        return float(total / self._mean.size)
 
 
 def ssim(reference: NDArray[Any], changed: NDArray[Any]) -> float:
@@ -48,9 +47,7 @@ def ssim(reference: NDArray[Any], changed: NDArray[Any]) -> float:
     return SsimReference(luminance(reference, where="reference")).compare(luminance(changed, where="changed"))
 
 
-def _moments(values: Luminance) -> tuple[Luminance, Luminance]:
+def _taps() -> NDArray[np.float64]:
     weights = np.exp(-0.5 * (np.arange(REACH_PX + 1) / SIGMA_PX) ** 2)
-    inside = tuple(side - 2 * REACH_PX for side in values.shape)
-    mean, variance = np.empty(inside), np.empty(inside)
-    moments(values, weights / (2 * weights.sum() - weights[0]), mean, variance)
-    return mean, variance
+    normed: NDArray[np.float64] = weights / (2 * weights.sum() - weights[0])
+    return normed

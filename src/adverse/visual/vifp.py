@@ -222,3 +222,50 @@ def preserved_information(
                 product *= terms[start + k]
             total += np.log(product)
     return total
+
+
+@kernel("f8(f8[:, ::1], f8[:, ::1], f8[::1], f8[:, ::1], f8[:, ::1], f8, f8)")
+def structural_similarity(
+    reference: Plane,
+    changed: Plane,
+    taps: Plane,
+    mean: Plane,
+    variance: Plane,
+    steady_mean: float,
+    steady_contrast: float,
+) -> float:
+    """Return the sum of SSIM over all windows; `mean` and `variance` are those of the reference."""
+    reach = len(taps) - 1
+    rows, columns = mean.shape
+    wide = reference.shape[1]
+    first, second, cross = np.empty(wide), np.empty(wide), np.empty(wide)
+    mean_row, second_row, cross_row = np.empty(columns), np.empty(columns), np.empty(columns)
+    total = 0.0
+    for row in range(rows):
+        middle = row + reach
+        for column in range(wide):
+            value = changed[middle, column]
+            first[column] = taps[0] * value
+            second[column] = taps[0] * value * value
+            cross[column] = taps[0] * value * reference[middle, column]
+        for k in range(1, reach + 1):
+            weight = taps[k]
+            for column in range(wide):
+                above, below = changed[middle - k, column], changed[middle + k, column]
+                first[column] += weight * (above + below)
+                second[column] += weight * (above * above + below * below)
+                cross[column] += weight * (
+                    above * reference[middle - k, column] + below * reference[middle + k, column]
+                )
+        across(first, taps, mean_row)
+        across(second, taps, second_row)
+        across(cross, taps, cross_row)
+        for column in range(columns):
+            centre, other = mean_row[column], mean[row, column]
+            spread = second_row[column] - centre * centre
+            spread = spread if spread >= LEAST_VARIANCE else 0.0
+            shared = cross_row[column] - centre * other
+            means = (2 * other * centre + steady_mean) / (other * other + centre * centre + steady_mean)
+            rest = (2 * shared + steady_contrast) / (variance[row, column] + spread + steady_contrast)
+            total += means * rest
+    return total

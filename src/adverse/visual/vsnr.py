@@ -12,6 +12,7 @@ threshold, as the paper has it, and the shift of luminance is that between the t
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.mutations.compiled import kernel
 from adverse.visual.luminance import Luminance, check_reference, check_sizes, luminance
 
 PIXEL_GAIN, GAMMA = 0.02874, 2.2
@@ -31,9 +33,9 @@ SCALES = 5
 FREQUENCIES = tuple(DPI * DISTANCE_IN * math.tan(math.pi / 180) / 2**scale for scale in range(1, SCALES + 1))
 """Cycles per degree at each scale, fine to coarse: 16, 8, 4, 2, 1."""
 
-MASKING = (59.8, -0.1258, -0.1087)
-"""a0, a1, a2: at frequency f a change is seen when the image has less than a0 f^(a1 + a2 ln f) times its
-contrast."""
+LOGS = np.log(FREQUENCIES)
+A0, A1, A2 = 59.8, -0.1258, -0.1087
+"""At frequency f a change is seen when the image has less than A0 f^(A1 + A2 ln f) times its contrast."""
 
 CONTRAST_SHARE = 0.04
 """alpha: the share of perceived contrast in what disturbs; the rest is scales out of proportion."""
@@ -44,8 +46,18 @@ LEAST_SHIFT = 0.01
 LEAST_PX = 2**SCALES
 """A side below this leaves the coarsest scale without a coefficient."""
 
-MARGIN = 2
-"""Coefficients that PyWavelets adds before the first one of a transform as long as the signal."""
+Taps = NDArray[np.float64]
+LOW: Taps = np.array(
+    [
+        0.8526986790088938,
+        0.37740285561283066,
+        -0.11062440441843718,
+        -0.023849465019556843,
+        0.03782845550726404,
+    ]
+)
+HIGH: Taps = np.array([-0.7884856164055829, 0.41809227322161724, 0.04068941760916406, -0.06453888262869706])
+"""The analysis filters of the 9/7 wavelet (Cohen, Daubechies and Feauveau), from the centre outwards."""
 
 
 class VsnrReference:
@@ -57,10 +69,13 @@ class VsnrReference:
         self._values = values
         self._mean_level = float(values.mean())
         self._mean_shown = float(shown.mean())
-        self._contrast = float(shown.std()) / self._mean_shown
         slope = GAMMA * PIXEL_GAIN * (PIXEL_GAIN * self._mean_level) ** (GAMMA - 1)
         self._per_level = slope / self._mean_shown
         self._contrasts = np.array(list(self._by_scale(values)))
+
+    @functools.cached_property
+    def _contrast(self) -> float:
+        return math.sqrt(variance(_shown(self._values))) / self._mean_shown
 
     def invisible(self, changed: Luminance) -> bool:
         """Return whether VSNR is infinite: nobody would see the change. Stops at the first scale seen."""
@@ -83,14 +98,15 @@ class VsnrReference:
         if (actual <= self._contrasts / _best_ratios(0)).all():
             shift = self._shift(changed)
             return math.inf if shift < LEAST_SHIFT else _decibels(self._contrast, CONTRAST_SHARE * shift)
-        total = float(_shown(error).std()) / self._mean_shown
+        total = math.sqrt(variance(_shown(error))) / self._mean_shown
         out_of_proportion = float(np.linalg.norm(self._least_disturbing(total) - actual))
         disturbance = CONTRAST_SHARE * total + (1 - CONTRAST_SHARE) * out_of_proportion / math.sqrt(2)
         return _decibels(self._contrast, disturbance)
 
     def _error(self, changed: Luminance) -> Luminance:
         """Return the change alone, around the reference's mean value, as far as a display can show it."""
-        error: Luminance = np.clip(changed - self._values + self._mean_level, 0, 255)
+        error = np.empty(changed.shape)
+        difference(changed, self._values, self._mean_level, error)
         return error
 
     def _shift(self, changed: Luminance) -> float:
@@ -99,24 +115,15 @@ class VsnrReference:
     def _by_scale(self, values: Luminance) -> Iterator[float]:
         """Yield the contrast of each scale, fine to coarse, all orientations together."""
         for scale, bands in enumerate(_bands(values), start=1):
-            spread = math.sqrt(sum(float(band.var()) for band in bands))
+            spread = math.sqrt(sum(variance(band) for band in bands))
             yield spread * self._per_level / 2**scale
 
     def _least_disturbing(self, total: float) -> NDArray[np.float64]:
         """Return the contrasts by scale, of that total, that keep the image's proportions best."""
-
-        def spread(visibility: float) -> NDArray[np.float64]:
-            contrasts: NDArray[np.float64] = self._contrasts / _best_ratios(visibility)
-            return contrasts
-
-        low, high = 0.0, 1.0
-        for _ in range(50):  # the total grows from the threshold without bound
-            middle = (low + high) / 2
-            if np.linalg.norm(spread(middle)) < total:
-                low = middle
-            else:
-                high = middle
-        return spread(low)
+        best: NDArray[np.float64] = self._contrasts / _best_ratios(
+            visibility_of(total, self._contrasts, LOGS)
+        )
+        return best
 
 
 def vsnr(reference: NDArray[Any], changed: NDArray[Any]) -> float:
@@ -147,34 +154,143 @@ def _best_ratios(visibility: float) -> NDArray[np.float64]:
     At 0 it is the threshold of seeing. More visible changes disturb least when they are weaker at coarse
     scales, where the eye looks first.
     """
-    a0, a1, a2 = MASKING
-    b0 = a0 * (1 - visibility)
-    b1 = a1 + (1 - a1) * visibility
-    b2 = a2 - (1 + a2) * visibility
-    logs = np.log(FREQUENCIES)
-    ratios: NDArray[np.float64] = b0 * np.exp((b1 + b2 * logs) * logs)
+    ratios = np.empty(SCALES)
+    best_ratios(visibility, LOGS, ratios)
     return ratios
 
 
+@kernel("(f8, f8[::1], f8[::1])")
+def best_ratios(visibility: float, logs: Taps, out: Taps) -> None:
+    """Fill in the ratios at each scale, from the logarithm of its frequency."""
+    b0 = A0 * (1 - visibility)
+    b1 = A1 + (1 - A1) * visibility
+    b2 = A2 - (1 + A2) * visibility
+    for scale in range(len(logs)):
+        out[scale] = b0 * np.exp((b1 + b2 * logs[scale]) * logs[scale])
+
+
+@kernel("f8(f8, f8[::1], f8[::1])")
+def visibility_of(total: float, contrasts: Taps, logs: Taps) -> float:
+    """Return at which visibility the least disturbing contrasts have this total, from below."""
+    ratios = np.empty(len(logs))
+    low, high = 0.0, 1.0
+    for _ in range(50):  # the total grows from the threshold without bound
+        middle = (low + high) / 2
+        best_ratios(middle, logs, ratios)
+        squares = 0.0
+        for scale in range(len(logs)):
+            squares += (contrasts[scale] / ratios[scale]) ** 2
+        if np.sqrt(squares) < total:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def _bands(values: Luminance) -> Iterator[list[Luminance]]:
-    """Yield the three detail bands of each scale: 9/7 filters, low-pass gain sqrt 2, mirrored ends."""
-    for _ in range(SCALES):
-        low, high = _halves(values, 1)
-        (values, low_high), (high_low, high_high) = _halves(low, 0), _halves(high, 0)
-        yield [low_high, high_low, high_high]
+    """Yield the three detail bands of each scale: 9/7 filters, low-pass gain sqrt 2, mirrored ends.
 
-
-def _halves(values: Luminance, axis: int) -> tuple[Luminance, Luminance]:
-    """Return the low and the high half, together as long as the signal.
-
-    What PyWavelets adds at the ends mirrors what is kept, and is left out.
+    Rows are filtered before columns, and low before high: high across, high down, high in both.
     """
-    import pywt  # noqa: PLC0415 - only VSNR needs it
+    for _ in range(SCALES):
+        rows, columns = values.shape
+        low_rows, low_columns = (rows + 1) // 2, (columns + 1) // 2
+        bands = [
+            np.empty((low_rows if low_down else rows // 2, low_columns if low_across else columns // 2))
+            for low_across in (True, False)
+            for low_down in (True, False)
+        ]
+        split(values, LOW, HIGH, *bands)
+        values = bands[0]
+        yield bands[1:]
 
-    low, high = pywt.dwt(values, "bior4.4", mode="reflect", axis=axis)
-    length = values.shape[axis]
-    keep = [slice(None), slice(None)]
-    keep[axis] = slice(MARGIN, MARGIN + (length + 1) // 2)
-    low = low[tuple(keep)]
-    keep[axis] = slice(MARGIN, MARGIN + length // 2)
-    return low, high[tuple(keep)]
+
+@kernel("(f8[:, ::1], f8[:, ::1], f8, f8[:, ::1])")
+def difference(changed: Luminance, reference: Luminance, level: float, out: Luminance) -> None:
+    """Fill in the difference around a level, as far as a display can show it."""
+    for row in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            value = changed[row, column] - reference[row, column] + level
+            out[row, column] = min(max(value, 0.0), 255.0)
+
+
+@kernel("f8(f8[:, ::1])", reorder=True)
+def variance(values: Luminance) -> float:
+    """Return the variance of all values, in two passes."""
+    mean = 0.0
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            mean += values[row, column]
+    mean /= values.size
+    total = 0.0
+    for row in range(values.shape[0]):
+        for column in range(values.shape[1]):
+            apart = values[row, column] - mean
+            total += apart * apart
+    return total / values.size
+
+
+@kernel("(f8[:, ::1], f8[::1], f8[::1], f8[:, ::1], f8[:, ::1], f8[:, ::1], f8[:, ::1])")
+def split(
+    values: Luminance,
+    low: Taps,
+    high: Taps,
+    low_low: Luminance,
+    low_high: Luminance,
+    high_low: Luminance,
+    high_high: Luminance,
+) -> None:
+    """Fill in the four bands of one scale; the first word of a name is across a row, the second down."""
+    rows, columns = values.shape
+    line = np.empty(columns)
+    for row in range(rows):
+        taps = low if row % 2 == 0 else high
+        for column in range(columns):
+            line[column] = taps[0] * values[row, column]
+        for k in range(1, len(taps)):
+            above, below = mirrored(row - k, rows), mirrored(row + k, rows)
+            weight = taps[k]
+            for column in range(columns):
+                line[column] += weight * (values[above, column] + values[below, column])
+        if row % 2 == 0:
+            halves(line, low, high, low_low[row // 2], high_low[row // 2])
+        else:
+            halves(line, low, high, low_high[row // 2], high_high[row // 2])
+
+
+@kernel("i8(i8, i8)")
+def mirrored(place: int, count: int) -> int:
+    """Return the place within a line of 2 or more that one beyond its ends mirrors, however far beyond."""
+    period = 2 * (count - 1)
+    place = abs(place) % period
+    return place if place < count else period - place
+
+
+@kernel("(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+def halves(line: Taps, low: Taps, high: Taps, low_out: Taps, high_out: Taps) -> None:
+    """Filter a line, mirrored about its ends: low-pass at its even places, high-pass at the odd ones."""
+    count = len(line)
+    even, odd = np.empty(count // 2 + 5), np.empty(count // 2 + 5)  # two of each before the line and behind
+    inside = count // 2
+    for place in range(inside):
+        even[place + 2] = line[2 * place]
+        odd[place + 2] = line[2 * place + 1]
+    for end in range(5):
+        place = end if end < 2 else inside + end
+        even[place] = line[mirrored(2 * place - 4, count)]
+        odd[place] = line[mirrored(2 * place - 3, count)]
+    for k in range(len(low_out)):
+        low_out[k] = (
+            low[0] * even[k + 2]
+            + low[1] * (odd[k + 1] + odd[k + 2])
+            + low[2] * (even[k + 1] + even[k + 3])
+            + low[3] * (odd[k] + odd[k + 3])
+            + low[4] * (even[k] + even[k + 4])
+        )
+    for k in range(len(high_out)):
+        high_out[k] = (
+            high[0] * odd[k + 2]
+            + high[1] * (even[k + 2] + even[k + 3])
+            + high[2] * (odd[k + 1] + odd[k + 3])
+            + high[3] * (even[k + 1] + even[k + 4])
+        )

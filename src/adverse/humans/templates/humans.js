@@ -102,7 +102,7 @@ async function run() {
     layer(null);
     only("show");
     const times = await ask("/trial.json", { request: crypto.randomUUID ? crypto.randomUUID() : nonce() });
-    progress = times.progress;
+    progress = { ...times.progress, code: times.code };
     count(progress);
     if (times.trial === null) break;
     await Promise.all([loaded($("image"), `/image/${times.trial}.png`), loaded($("mask"), `/mask/${times.trial}.png`)]);
@@ -135,6 +135,8 @@ function rest(stage, progress) {
   $("instructions").hidden = stage !== "ready" && stage !== "running";
   $("go").hidden = label === null;
   $("counter").textContent = "";
+  $("code").hidden = !progress.code;
+  $("code").querySelector("strong").textContent = progress.code || "";
   only("rest");
   if (label !== null) {
     $("go").textContent = label;

@@ -1,0 +1,249 @@
+"""The evidence of one SUT: its answers on the frames as they are and on changed versions, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.requirements.batches import values_of_logs
+from adverse.requirements.decision import SamplingPlan
+from adverse.requirements.measures import Array, Evidence, MeasureTally, Ratio, Rows, Side, TaskAnswers
+from adverse.requirements.ranking import RankingScores
+from adverse.requirements.sampling import REASONS
+from adverse.requirements.versions import Versions
+from adverse.store.read import Store
+from adverse.store.tables import QUARANTINED
+
+CURVE_BINS = 20
+"""How many bins of visual change a SUT's curve has."""
+WORST = 3
+"""Versions that are named as the worst of a requirement."""
+FEWEST_IN_BIN = 5
+"""A bin with fewer informative versions says nothing."""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What a SUT does on versions of one bin of visual change."""
+
+    low: float
+    high: float
+    value: float
+    versions: int
+
+
+@dataclass(frozen=True)
+class WorstVersion:
+    """A version that people tolerate and on which a SUT fell: from what, to what, at which visual change."""
+
+    frame: str
+    setting: str
+    visual_change: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, eq=False)
+class VersionStats:
+    """How making versions went: how many there are, their visual change, and what was refused and why."""
+
+    versions: int
+    tries: int
+    visual_change: NDArray[np.float64]
+    refused: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def rejections(self) -> int:
+        """Versions that could not be made."""
+        return self.refused.total()
+
+    def falls_short(self, limit: float) -> str:
+        """Say that changes up to a limit could not be made, where they could not; empty where they could."""
+        weak = self.refused[REASONS["even"]]
+        if not weak or not len(self.visual_change) or self.visual_change.max() >= limit:
+            return ""
+        reached = f"the largest change that could be made is {self.visual_change.max():.2f}, not {limit:g}"
+        return f"{reached}: {weak} of {self.versions + self.rejections} versions cannot be so strong"
+
+
+class SutEvidence:
+    """The evidence of one SUT in the run of a check: its answers by setting."""
+
+    def __init__(self, store: Store, sut: str, answers: TaskAnswers) -> None:
+        self.store = store
+        self.sut = sut
+        self.answers = answers
+        self.baseline = store.run.baseline.id
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """The test frames (a mask over all) that could be used as they are."""
+        return self.store.frames.test & self._ran(self.baseline)
+
+    def family(self, setting: str) -> str:
+        """Return the mutation of a setting of the run."""
+        return next(entry.family for entry in self.store.run.settings if entry.id == setting)
+
+    def evidence(
+        self, kind: str, measure: str, versions: Versions, *, up_to: float | None = None
+    ) -> Evidence:
+        """Return what is required and what is measured, row by row; `up_to` some visual change, or all."""
+        within = self._rows(versions.within)
+        if up_to is not None:
+            seen = self._visual_change(within)
+            within = Rows(within.frame[seen <= up_to], within.setting[seen <= up_to], within.settings)
+        if kind == "correctness":
+            measured = self.answers.correct(measure, within)
+            originals = np.unique(within.frame)
+            plain = Rows(originals, np.zeros(len(originals), np.int64), (self.baseline,))
+            return self._paired(self.answers.correct(measure, plain), plain, measured, within)
+        barely = self._rows(versions.barely)
+        return self._paired(self.answers.alike(barely), barely, self.answers.alike(within), within)
+
+    def curve(self, kind: str, measure: str, versions: Versions) -> tuple[CurvePoint, ...]:
+        """Return the measure in bins of visual change; those with too few versions are left out."""
+        within = self._rows(versions.within)
+        tally = self.answers.correct(measure, within) if kind == "correctness" else self.answers.alike(within)
+        seen = self._visual_change(within)
+        place = np.minimum(np.floor(seen * CURVE_BINS), CURVE_BINS - 1)
+        inside = place == np.arange(CURVE_BINS)[:, None]
+        count = inside[:, tally.informs].sum(axis=1)
+        values = tally.under(inside.astype(np.float64))
+        return tuple(
+            CurvePoint(b / CURVE_BINS, (b + 1) / CURVE_BINS, float(values[b]), int(count[b]))
+            for b in np.flatnonzero((count >= FEWEST_IN_BIN) & np.isfinite(values)).tolist()
+        )
+
+    def worst(self, kind: str, measure: str, versions: Versions) -> tuple[WorstVersion, ...]:
+        """Return the versions on which the SUT fell the most, of these the least changed ones first.
+
+        None for measures that single images do not have, such as average precision.
+        """
+        within = self._rows(versions.within)
+        before = np.ones(len(within.frame))
+        if kind == "correctness":
+            plain = Rows(within.frame, np.zeros(len(within.frame), np.int64), (self.baseline,))
+            required, measured = self.answers.correct(measure, plain), self.answers.correct(measure, within)
+            before = _by_row(required)
+        else:
+            measured = self.answers.alike(within)
+        after = _by_row(measured)
+        if not len(after):
+            return ()
+        seen = self._visual_change(within)
+        fell = np.where(np.isfinite(before - after) & np.isfinite(seen), before - after, 0)
+        order = np.lexsort((seen, -fell))
+        return tuple(
+            WorstVersion(
+                self.store.frames.ids[within.frame[row]],
+                within.settings[within.setting[row]],
+                float(seen[row]),
+                float(before[row]),
+                float(after[row]),
+            )
+            for row in order[:WORST].tolist()
+            if fell[row] > 0
+        )
+
+    def battery_mean(self, measure: str, settings: tuple[str, ...]) -> float | None:
+        """Return the mean of a measure over settings, each over all usable frames; None: not defined."""
+        values = [
+            float(side.tally.under(np.ones((1, len(side.image))))[0])
+            for side in self._battery(measure, settings)
+        ]
+        return float(np.mean(values)) if values and np.isfinite(values).all() else None
+
+    def ranking_scores(
+        self,
+        evidence: Evidence,
+        distance: float,
+        accuracy: tuple[str, tuple[str, ...], float],
+        plan: SamplingPlan,
+    ) -> RankingScores:
+        """Return what the SUT is ranked by: its distance, and its `accuracy` (measure, settings, mean)."""
+        measure, settings, mean = accuracy
+        sides = (evidence.required, evidence.measured)
+
+        def drawn(sides: tuple[Side, ...], log: NDArray[np.int64]) -> list[Array]:
+            return values_of_logs(sides, log, plan.batches, len(log), seed=plan.seed, run=0)
+
+        required, measured = drawn(sides, evidence.log)
+        log = self.store.frames.log[self.usable]
+        accuracies = np.mean(drawn(self._battery(measure, settings), log), axis=0)
+        both = np.concatenate([evidence.log, log])
+        return RankingScores(distance, mean, required - measured, accuracies, both, evidence.logs)
+
+    def _battery(self, measure: str, settings: tuple[str, ...]) -> tuple[Side, ...]:
+        frames = np.flatnonzero(self.usable)
+        rows = [self._rows((setting,)) for setting in settings]
+        return tuple(
+            Side(self.answers.correct(measure, each), np.searchsorted(frames, each.frame)) for each in rows
+        )
+
+    def _visual_change(self, rows: Rows) -> Array:
+        """Return the visual change of each row, as it was recorded when the version was made."""
+        places = {frame: number for number, frame in enumerate(self.store.frames.ids)}
+        seen = np.full((len(places), len(rows.settings)), np.nan)
+        for record in self.store.mutation_details(self.sut, rows.settings).to_pylist():
+            change = dict(record["details"] or ()).get("visual_change")
+            if change is not None and record["frame"] in places:
+                seen[places[record["frame"]], rows.settings.index(record["setting"])] = change
+        return seen[rows.frame, rows.setting]
+
+    def version_stats(self, settings: tuple[str, ...]) -> VersionStats:
+        """Return how making the versions went."""
+        table = self.store.mutation_details(self.sut, settings).to_pylist()
+        frames = set(np.array(self.store.frames.ids)[self.usable].tolist())
+        rows = [row for row in table if row["frame"] in frames]
+        records = [dict(row["details"] or ()) for row in rows]
+        refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
+        reached = [record["visual_change"] for record in records if "visual_change" in record]
+        tries = sum(int(record.get("tries", 0)) for record in records)
+        return VersionStats(len(rows) - refused.total(), tries, np.array(reached, np.float64), refused)
+
+    def _rows(self, settings: tuple[str, ...]) -> Rows:
+        """Return a row for every usable frame and setting that could be had, frame by frame."""
+        ran = np.array([self.usable & self._ran(setting) for setting in settings])
+        frame, setting = np.nonzero(ran.T)
+        return Rows(frame, setting, settings)
+
+    def _paired(self, required: MeasureTally, first: Rows, measured: MeasureTally, second: Rows) -> Evidence:
+        """Number the frames that take part from 0."""
+        frames = np.unique(np.concatenate([first.frame, second.frame]))
+        return Evidence(
+            Side(required, np.searchsorted(frames, first.frame)),
+            Side(measured, np.searchsorted(frames, second.frame)),
+            self.store.frames.log[frames],
+        )
+
+    def _ran(self, setting: str) -> NDArray[np.bool_]:
+        frame, status = self.answers.status(setting)
+        mask = np.zeros(len(self.store.frames.ids), np.bool_)
+        mask[frame[status != QUARANTINED]] = True
+        return mask
+
+
+def _by_row(tally: MeasureTally) -> Array:
+    """Return the measure of each row by itself, NaN where it has none; empty where no single row has one."""
+    if not isinstance(tally, Ratio):
+        return np.empty(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values: Array = tally.part / tally.whole
+    return values
+
+
+def _kind_of(reason: str) -> str:
+    """Return why a version was refused without what differs from frame to frame.
+
+    >>> _kind_of("the visual change cannot be reached; got: 0.31; wanted: 0.4 to 0.5. Fix: Raise tries:.")
+    'the visual change cannot be reached'
+    >>> _kind_of("the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it.")
+    'the mutation up_to failed: ValueError: no'
+    """
+    summary, *details = reason.partition(". Fix: ")[0].split("; ")
+    got = next((text.removeprefix("got: ") for text in details if text.startswith("got: ")), "")
+    return f"{summary}: {got}" if "failed" in summary else summary

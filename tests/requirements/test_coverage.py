@@ -1,0 +1,106 @@
+"""How much of a battery people tolerate: counted by hand, with the nearest images on either side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+from typer.testing import CliRunner
+
+from adverse import plugins
+from adverse.cli.app import app
+from adverse.data.images import images_below, write_image
+from adverse.errors import DataError, StudyError
+from adverse.mutations.settings import apply_setting, expand
+from adverse.report.coverage import coverage_lines
+from adverse.requirements.coverage import coverage, histogram, thresholds_of
+from adverse.visual import visual_change
+from visual.photos import drawn
+
+REGISTRY = plugins.load()
+IMAGES = [(f"{seed}.png", drawn(seed=seed)) for seed in range(3)]
+SETTINGS = [
+    setting
+    for severity in (1, 5)
+    for name in ("c.contrast", "c.spatter")
+    for setting in expand(f"{name}(severity={severity})", REGISTRY, where="test")
+]
+
+
+def test_shares_are_counted_image_by_image() -> None:
+    limits = thresholds_of(SETTINGS, 0.7, "correctness", "vifp")
+    rows = coverage(IMAGES, SETTINGS, limits, REGISTRY, seed=3)
+    for setting, row in zip(SETTINGS, rows, strict=True):
+        changes = []
+        for name, image in IMAGES:
+            changed = apply_setting(image, setting, REGISTRY, seed=3, key=name)
+            changes.append(visual_change(image, changed, backend="vifp"))
+        assert row.visual_change == pytest.approx(changes)
+        assert row.share == sum(change <= 0.7 for change in changes) / 3
+        for example, wanted in (
+            (row.inside, max((c for c in changes if c <= 0.7), default=None)),
+            (row.outside, min((c for c in changes if c > 0.7), default=None)),
+        ):
+            assert (example.visual_change if example else None) == (
+                None if wanted is None else pytest.approx(wanted)
+            )
+    assert {row.severity for row in rows} == {"1", "5"}
+    mild, severe = rows[0].share, rows[2].share
+    assert mild == 1
+    assert severe == 0
+
+
+def test_thresholds_are_those_of_the_nearest_transformation_and_no_others() -> None:
+    limits = thresholds_of(SETTINGS, "published", "correctness")
+    assert {setting: limit.value for setting, limit in limits.items()} == {
+        "c.contrast(severity=1)": 0.77,
+        "c.contrast(severity=5)": 0.77,
+    }
+    with pytest.raises(StudyError, match="measured with vif"):
+        thresholds_of(SETTINGS, "published", "correctness", "vifp")
+    with pytest.raises(StudyError, match="neither a number"):
+        thresholds_of(SETTINGS, "nowhere.json", "correctness")
+    composed = expand("c.contrast(severity=1) + c.fog(severity=1)", REGISTRY, where="test")
+    assert thresholds_of(composed, 0.5, "correctness") == {}
+
+
+def test_what_cannot_be_measured_is_said() -> None:
+    flat = [("flat.png", np.full((96, 96, 3), 90, np.uint8)), *IMAGES[:1]]
+    rows = coverage(flat, SETTINGS[:2], thresholds_of(SETTINGS[:2], 0.7, "correctness"), REGISTRY)
+    assert [(len(row.visual_change), len(row.refused)) for row in rows] == [(1, 1)] * 2
+    words = "1 images could not be measured (flat.png: the reference image is constant"
+    assert any(words in line for line in coverage_lines(rows))
+
+
+def test_the_outline_of_a_histogram_holds_every_value() -> None:
+    x, y = histogram([0.0, 0.04, 0.5, 1.0], bins=10)
+    assert y[::2] == [0.5, 0, 0, 0, 0, 0.25, 0, 0, 0, 0.25]
+    assert x[0] == 0
+    assert x[-1] == 1
+
+
+def test_the_command_and_the_page(tmp_path: Path, browser: Browser) -> None:
+    (tmp_path / "photos").mkdir()
+    for name, image in IMAGES:
+        write_image(tmp_path / "photos" / name, image)
+    page = tmp_path / "coverage.html"
+    command = ["humans", "coverage", "c.contrast(severity=3)", str(tmp_path / "photos"), "--images", "2"]
+    done = CliRunner().invoke(app, [*command, "--page", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "of 2 images" in done.output
+    (row,) = json.loads(CliRunner().invoke(app, [*command, "--json", "--thresholds", "0.5"]).stdout)
+    assert (row["tolerated_to"], row["images"], row["backend"]) == (0.5, 2, "vif")
+    tab = browser.new_page()
+    complaints: list[str] = []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.goto(page.as_uri())
+    assert complaints == []
+    assert tab.locator("figure img").count() in (1, 2)
+    assert tab.get_by_text("tolerated up to 0.77").count() >= 1
+    tab.close()
+    assert len(images_below(tmp_path / "photos", 9)) == 3
+    with pytest.raises(DataError, match="no images"):
+        images_below(tmp_path / "nothing", 2)
