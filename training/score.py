@@ -21,6 +21,10 @@ import adverse
 import recipe
 from adverse import plugins
 from adverse.content import file_sha256
+from adverse.data.worlds.orchard import orchard_log
+from adverse.data.worlds.rendering import render
+from adverse.data.worlds.scripts import stereo_camera
+from adverse.seeds import generator
 from adverse.suts.bundled import MODELS, BundledModel
 from scenes import Frames
 
@@ -146,7 +150,9 @@ def _milliseconds(name: str, one: BundledModel) -> float:
 
     Of a network it is that of the network alone, with ONNX Runtime on one thread.
     """
-    image = np.random.default_rng(0).integers(0, 255, (240, 320, 3), np.uint8)
+    script = orchard_log(1, "train/positive000", "positive")
+    camera, pose = stereo_camera(*DATA["size"]), script.drive.pose(1.0)
+    image = render(script.scene(), camera, pose, 1.0, generator(1, "time")).image
     if one.adapter == "onnx":
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -114,7 +114,7 @@ def test_a_model_finds_most_people_nearby_and_loses_them_without_light(name: str
                 found += hit(answers[0], thing.visible)
                 dark += hit(answers[1], thing.visible)
     assert wanted >= 6
-    assert found > 0.6 * wanted
+    assert found > (0.8 if name in NETWORKS else 0.5) * wanted  # a sliding window is weaker
     assert dark < found
 
 
