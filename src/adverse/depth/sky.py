@@ -67,6 +67,16 @@ def sky_mask(image: Image, *, near: Mask | None = None, matched: Mask | None = N
     return sky
 
 
+def with_islands(sky: Mask, measured: Mask) -> Mask:
+    """Return the sky with what it surrounds, if that is small and nothing was measured there: wires, birds, noise."""
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((~sky).astype(np.uint8), connectivity=8)
+    small = stats[:, cv2.CC_STAT_AREA] < LEAST_SHARE * labels.size
+    small[np.unique(labels[measured])] = False
+    small[0] = False
+    joined: Mask = sky | small[labels]
+    return joined
+
+
 def _smooth_pieces(
     colour: Image, likely: Mask, evidence: list[tuple[Mask, float]]
 ) -> tuple[Mask, Mask]:

@@ -20,6 +20,7 @@ from adverse.depth.bilateral_solver import bilateral_solver
 from adverse.depth.dense import DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.calibration import check_camera
 from adverse.depth.filling import filled_from_farther
+from adverse.depth.ground import below_ground
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
 from adverse.errors import DataError
@@ -92,6 +93,7 @@ def from_stereo(
     measured = sure & ~sky
     _check_pair(left, right, count, measured, sky, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
+    measured &= ~below_ground(fine, measured)
     refined, confidence = _refined(fine, measured, left, sky, refine)
     depth = (scale / np.maximum(refined + np.float32(offset_px), LEAST_PX)).astype(np.float32)
     depth[sky] = np.inf
