@@ -1,9 +1,10 @@
 """Edge-aware refinement of a noisy map with confidence: a bilateral solver after Barron and Poole (2016).
 
-Pixels of similar place and colour share a vertex of a bilateral grid; each takes one value. The values minimise
-the differences between neighbouring vertices and, by confidence, to the map: a sparse linear system of some ten
-thousand unknowns, solved by conjugate gradients. The grid is the simplified one: pixels belong to their nearest
-vertex, and blurring is the same [1 2 1] along each of the five axes, made bistochastic first.
+Pixels of similar place and colour share a vertex of a bilateral grid; each takes one value. The values
+minimise the differences between neighbouring vertices and, by confidence, to the map: a sparse linear
+system of some ten thousand unknowns, solved by conjugate gradients. The grid is the simplified one: pixels
+belong to their nearest vertex, and blurring is the same [1 2 1] along each of the five axes, made
+bistochastic first.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ _LEAST = 1e-6
 Floats = NDArray[np.float32]
 
 
-def bilateral_solver(
-    values: Floats, confidence: Floats, guide: Image, *, smoothness: float = 4.0
-) -> Floats:
+def bilateral_solver(values: Floats, confidence: Floats, guide: Image, *, smoothness: float = 4.0) -> Floats:
     """Return values (H,W) refined by confidence (H,W) in 0..1 and a guide image (H,W,3).
 
     >>> guide = np.zeros((16, 16, 3), np.uint8)

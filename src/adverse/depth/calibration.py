@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 
 from adverse.errors import DataError
-from adverse.types import Camera, Image
+from adverse.types import Camera
 
 WIDEST, NARROWEST = 0.2, 20.0
 """Focal length over image width: a view of 136 and of 3 degrees."""
+LEAST_BASELINE_M, MOST_BASELINE_M = 0.01, 5.0
 
 
-def check_camera(camera: Camera, image: Image, where: str) -> None:
-    """Raise where a calibration is not of this image, or not of any camera that takes pictures of a scene."""
-    height, width = image.shape[:2]
+def check_camera(camera: Camera, size: tuple[int, int], where: str) -> None:
+    """Raise where a calibration is not of images of this size (width, height), or cannot be right."""
+    width, height = size
     if (camera.width, camera.height) != (width, height):
         raise DataError(
             "the calibration is of another image size",
@@ -36,6 +37,27 @@ def check_camera(camera: Camera, image: Image, where: str) -> None:
             "the calibration cannot be right",
             where=where,
             got=f"{', '.join(absurd)} for an image of {width}x{height}",
-            wanted=f"fx and fy in pixels, {WIDEST * width:.0f} to {NARROWEST * width:.0f}, and (cx, cy) near the middle",
+            wanted=f"fx, fy: {WIDEST * width:.0f} to {NARROWEST * width:.0f} pixels; cx, cy: in the image",
             fix="Give all four in pixels of these images.",
         )
+
+
+def check_baseline(camera: Camera, where: str) -> float:
+    """Return the distance between the two cameras in metres, or raise where there is none that can be."""
+    if camera.baseline_m is None:
+        raise DataError(
+            "the calibration has no baseline",
+            where=where,
+            got="baseline_m missing",
+            wanted="the distance between the two cameras in metres",
+            fix='Add it to camera.json, e.g. "baseline_m": 0.24.',
+        )
+    if not LEAST_BASELINE_M <= camera.baseline_m <= MOST_BASELINE_M:
+        raise DataError(
+            "the baseline cannot be right",
+            where=where,
+            got=f"{camera.baseline_m:g} m",
+            wanted=f"{LEAST_BASELINE_M:g} to {MOST_BASELINE_M:g} m",
+            fix="Give baseline_m in metres, not millimetres.",
+        )
+    return camera.baseline_m

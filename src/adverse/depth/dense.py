@@ -12,7 +12,7 @@ from adverse.types import Depth, Image
 
 Mask = NDArray[np.bool_]
 HOOD, ARTEFACT = 255, 128
-"""Values of a hood mask: the vehicle itself, and pixels that rectification left without a picture; 0: the scene."""
+"""Values of a hood mask: the vehicle itself, and pixels without a picture (rectification); 0: the scene."""
 HOOD_M = 1.5
 """Depth of the vehicle's own hood, where a mask says that it is one."""
 MOST_SKY = 0.995
@@ -91,5 +91,5 @@ def check_not_all_sky(sky: Mask, where: str) -> None:
             where=where,
             got=f"{sky.mean():.1%} of the pixels",
             wanted="surfaces whose depth can be measured",
-            fix="Check that the image is the right one; a camera that is covered or overexposed looks like this.",
+            fix="Check that it is the right image; a covered or overexposed camera looks like this.",
         )

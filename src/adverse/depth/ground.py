@@ -1,7 +1,7 @@
 """Nothing lies below the ground: matches that would put a surface there are wrong.
 
-Over flat ground disparity grows evenly with the row. A line through the rows' medians in the lower half of the
-image, where one fits, is the ground; a disparity of far less than the line's would be deep below it.
+Over flat ground disparity grows evenly with the row. A line through the rows' medians in the lower half of
+the image, where one fits, is the ground; a disparity of far less than the line's would be deep below it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEAST_PIXELS = 0.2
 FITS, LEAST_FITTING = 0.15, 0.7
 """The line is the ground if so large a share of rows is within this ratio of it."""
 BELOW, LEAST_PX = 0.5, 4.0
-"""A match is wrong if its disparity is less than this share of the ground's, where that is worth so many pixels."""
+"""A match is wrong if its disparity is below this share of the ground's, where that is so many pixels."""
 MOST_BELOW = 0.02
 """If more than this share of the lower half lies below it, the line is not the ground."""
 

@@ -1,6 +1,7 @@
 """Dense metric depth from the returns of a laser scanner, with confidence; nothing is invented silently.
 
-1. Returns seen through nearer surfaces are dropped: the scanner stands elsewhere than the camera and sees behind
+1. Returns seen through nearer surfaces are dropped: the scanner stands elsewhere than the camera and sees
+behind
    what hides them from it.
 2. Between returns, inverse depth is interpolated on triangles: exact for planes. Across a step each pixel
    takes the depth of the corner that is near and looks alike.
@@ -66,8 +67,8 @@ def from_laser(
 ) -> DenseDepth:
     """Return dense depth of an image (H,W,3) from sparse depth (H,W) in metres, NaN where no return falls.
 
-    `adverse.data.depth.projected_depth` makes such a map of points. Raises DataError where the scan is empty or
-    its unit cannot be metres.
+    `adverse.data.depth.projected_depth` makes such a map of points. Raises DataError where the scan is
+    empty or its unit cannot be metres.
     """
     check_returns(sparse_m, image, where)
     hood = checked_hood(hood, image, where)
@@ -107,7 +108,9 @@ def check_returns(sparse_m: Depth, image: Image, where: str) -> None:
     depths = sparse_m[np.isfinite(sparse_m)]
     if len(depths) < LEAST_RETURNS or (depths <= 0).any():
         raise DataError(
-            "the scan has too few returns in the image" if len(depths) < LEAST_RETURNS else "a return has no depth",
+            "the scan has too few returns in the image"
+            if len(depths) < LEAST_RETURNS
+            else "a return has no depth",
             where=where,
             got=f"{len(depths)} returns, {int((depths <= 0).sum())} of them not in front of the camera",
             wanted=f"at least {LEAST_RETURNS}, each in front of the camera",
@@ -208,21 +211,29 @@ def _fill_triangles(  # pragma: no cover - compiled
                     inverse[y, x] = of_a * values[a] + of_b * values[b] + of_c * values[c]
                     weight[y, x] = PLANE_WEIGHT
                     continue
-                least = np.inf
-                for k in (a, b, c):
-                    unlike = 0.0
-                    for channel in range(3):
-                        gap = abs(float(colour[y, x, channel]) - float(colour[ys[k], xs[k], channel]))
-                        unlike = max(unlike, gap)
-                    cost = np.hypot(float(x - xs[k]), float(y - ys[k])) + COLOUR_PX * unlike
-                    if cost < least:
-                        least = cost
-                        inverse[y, x] = values[k]
+                inverse[y, x] = values[_most_alike(corners[t], xs, ys, colour, x, y)]
                 weight[y, x] = STEP_WEIGHT
 
 
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]
+def _most_alike(  # pragma: no cover - compiled
+    corners: Any, xs: Any, ys: Any, colour: Any, x: int, y: int
+) -> int:
+    """Return the corner that is near to a pixel and of its colour."""
+    best, least = corners[0], np.inf
+    for corner in corners:
+        unlike = 0.0
+        for channel in range(3):
+            there = float(colour[ys[corner], xs[corner], channel])
+            unlike = max(unlike, abs(float(colour[y, x, channel]) - there))
+        cost = np.hypot(float(x - xs[corner]), float(y - ys[corner])) + COLOUR_PX * unlike
+        if cost < least:
+            best, least = corner, cost
+    return best
+
+
 def _carry_on(inverse: Floats, weight: Floats) -> None:
-    """Fill what lies outside of the triangles: by column, from the median of the last values of those around."""
+    """Fill what lies outside of the triangles: by column, from the median of the last values around it."""
     rows, columns = inverse.shape
     known = weight > 0
     filled = np.flatnonzero(known.any(axis=0))
@@ -230,7 +241,8 @@ def _carry_on(inverse: Floats, weight: Floats) -> None:
     last = rows - 1 - known[::-1].argmax(axis=0)[filled]
     nearest = np.interp(np.arange(columns), filled, np.arange(len(filled))).round().astype(np.int64)
     top, bottom = (
-        ndimage.median_filter(inverse[at, filled], COLUMNS_PX, mode="nearest")[nearest] for at in (first, last)
+        ndimage.median_filter(inverse[at, filled], COLUMNS_PX, mode="nearest")[nearest]
+        for at in (first, last)
     )
     row = np.arange(rows)[:, None]
     above, below = ~known & (row < first[nearest]), ~known & (row > last[nearest])

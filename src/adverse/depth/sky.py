@@ -24,7 +24,7 @@ TOP_SHARE = 0.02
 LEAST_SHARE = 0.001
 """Smallest connected piece of smooth sky, as a share of the image."""
 NEAR_SHARE, MATCHED_SHARE = 0.25, 0.7
-"""A piece of which more than this share is measured to be near, or only matched as near, is a wall, not sky."""
+"""A piece of which more than this share is measured (or only matched) as near is a wall, not sky."""
 WINDOW_SHARE = 1 / 4
 """Side of the window for local means, as a share of the image's width."""
 COLOUR_LEVELS = 40
@@ -45,7 +45,9 @@ def sky_mask(image: Image, *, near: Mask | None = None, matched: Mask | None = N
     True
     """
     rows, columns = image.shape[:2]
-    evidence = [(mask, share) for mask, share in ((near, NEAR_SHARE), (matched, MATCHED_SHARE)) if mask is not None]
+    evidence = [
+        (mask, share) for mask, share in ((near, NEAR_SHARE), (matched, MATCHED_SHARE)) if mask is not None
+    ]
     colour = image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
     red, green, blue = cv2.split(colour)
     warmest = cv2.max(red, green)
@@ -68,8 +70,8 @@ def sky_mask(image: Image, *, near: Mask | None = None, matched: Mask | None = N
 
 
 def with_islands(sky: Mask, measured: Mask) -> Mask:
-    """Return the sky with what it surrounds, if that is small and nothing was measured there: wires, birds, noise."""
-    count, labels, stats, _ = cv2.connectedComponentsWithStats((~sky).astype(np.uint8), connectivity=8)
+    """Return the sky with what is small in it and was not measured: wires, birds, noise."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats((~sky).astype(np.uint8), connectivity=8)
     small = stats[:, cv2.CC_STAT_AREA] < LEAST_SHARE * labels.size
     small[np.unique(labels[measured])] = False
     small[0] = False
@@ -77,9 +79,7 @@ def with_islands(sky: Mask, measured: Mask) -> Mask:
     return joined
 
 
-def _smooth_pieces(
-    colour: Image, likely: Mask, evidence: list[tuple[Mask, float]]
-) -> tuple[Mask, Mask]:
+def _smooth_pieces(colour: Image, likely: Mask, evidence: list[tuple[Mask, float]]) -> tuple[Mask, Mask]:
     """Return the pieces of smooth, sky-coloured pixels that are sky, and those that are near surfaces.
 
     Sky begins at the top of the image. Small pieces are neither.
@@ -87,7 +87,9 @@ def _smooth_pieces(
     gray = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY)
     square = np.ones((3, 3), np.uint8)
     flat = cv2.dilate(gray, square) - cv2.erode(gray, square) <= FLAT_LEVELS
-    count, labels, stats, _ = cv2.connectedComponentsWithStats((likely & flat).astype(np.uint8), connectivity=4)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(
+        (likely & flat).astype(np.uint8), connectivity=4
+    )
     top = max(int(colour.shape[0] * TOP_SHARE), 1)
     begins = np.zeros(count, np.bool_)
     begins[np.unique(labels[:top])] = True

@@ -1,9 +1,9 @@
 """Edge-aware refinement of a noisy map with confidence: a fast global smoother.
 
 Weighted least squares (data term by confidence, smoothness cut at the edges of a guide image) solved as
-one-dimensional systems along rows and columns in turn, with less smoothing each time (Min et al. 2014). Map times
-confidence and confidence are smoothed alike; their ratio is the result, so that what is unsure takes its value
-from sure pixels that look alike and are connected.
+one-dimensional systems along rows and columns in turn, with less smoothing each time (Min et al. 2014). Map
+times confidence and confidence are smoothed alike; their ratio is the result, so that what is unsure takes
+its value from sure pixels that look alike and are connected.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def fast_global_smoother(
 ) -> Smoothed:
     """Smooth values (H,W) by confidence (H,W) in 0..1, along what looks alike in a guide (H,W,3).
 
-    `strength` is the weight of smoothness against data; a step of `edge_levels` in the guide weakens it e-fold.
-    Nothing passes between pixels inside and outside of `cut`. Where no confidence arrives, values stay.
+    `strength` is the weight of smoothness against data; a step of `edge_levels` in the guide weakens it
+    e-fold. Nothing passes between pixels inside and outside of `cut`. Where no confidence arrives, values
+    stay.
 
     >>> values = np.array([[1, 1, 9, 5, 5]], np.float32)
     >>> sure = np.array([[1, 1, 0, 1, 1]], np.float32)
@@ -73,7 +74,9 @@ def _likeness(guide: Image, levels: float, cut: NDArray[np.bool_] | None) -> tup
         (guide[:-1], guide[1:], 0),
     ):
         step = np.maximum(one, other) - np.minimum(one, other)
-        alike = table[step if step.ndim == 2 else np.maximum(np.maximum(step[..., 0], step[..., 1]), step[..., 2])]
+        alike = table[
+            step if step.ndim == 2 else np.maximum(np.maximum(step[..., 0], step[..., 1]), step[..., 2])
+        ]
         if cut is not None:
             alike[np.diff(cut, axis=axis)] = 0
         found.append(np.ascontiguousarray(alike))

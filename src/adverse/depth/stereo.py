@@ -17,8 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from adverse.depth.bilateral_solver import bilateral_solver
+from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import DenseDepth, check_not_all_sky, checked_hood, with_hood
-from adverse.depth.calibration import check_camera
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
 from adverse.depth.sky import sky_mask
@@ -42,8 +42,7 @@ SPECK_PX, SPECK_STEP_PX = 200, 1.5
 GRADIENT_PX = 7
 """Window in which the gradient refines disparity."""
 NEAR_PX, FIT_PX, FIT_LEVELS = 2.0, 9, 1.0
-"""A surface is near where disparity exceeds the first and, in a window of the second, fits better than none by
-the third."""
+"""Near: disparity above the first that, in a window of the second, fits better than none by the third."""
 RIM_PX, RIM_DISPARITY_PX = 7, 1.0
 """Within so many pixels of the sky, a smaller disparity than this is the sky's."""
 STEP_DOUBT = 1.0
@@ -52,10 +51,9 @@ UNSURE = 0.3
 """Weight of what is filled in: it holds where nothing better arrives."""
 LEAST_PX = 0.25
 """Disparities of surfaces are at least this: farther is not told apart."""
-LEAST_BASELINE_M, MOST_BASELINE_M = 0.01, 5.0
 DOUBTFUL_SHARE, SWAPPED_TIMES, LEAST_SHARE = 0.4, 1.5, 0.1
-"""Below the first share of matched pixels a pair is tried the other way round; it is swapped if that is so many
-times better; below the last it is no pair."""
+"""Below the first share of matched pixels a pair is tried the other way round; it is swapped if that is so
+many times better; below the last it is no pair."""
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -75,9 +73,10 @@ def from_stereo(
 ) -> DenseDepth:
     """Return dense depth of the left image of a rectified pair (H,W,3).
 
-    `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth down
-    to a metre); `offset_px` is how much further right the principal point of the right camera lies than that of
-    the left. Without `with_sky` no sky is looked for (indoors). `hood` is a mask as `adverse.depth.hood` describes. Raises DataError where the pair cannot be one.
+    `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth
+    down to a metre); `offset_px` is how much further right the principal point of the right camera lies
+    than that of the left. Without `with_sky` no sky is looked for (indoors). `hood` is a mask as
+    `adverse.depth.hood` describes. Raises DataError where the pair cannot be one.
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
@@ -192,29 +191,11 @@ def _pixel_metres(left: Image, right: Image, camera: Camera, where: str) -> floa
             wanted="one size, rectified together",
             fix="Export both at the resolution they were calibrated for.",
         )
-    check_camera(camera, left, where)
-    if camera.baseline_m is None:
-        raise DataError(
-            "the calibration has no baseline",
-            where=where,
-            got="baseline_m missing",
-            wanted="the distance between the two cameras in metres",
-            fix='Add it to camera.json, e.g. "baseline_m": 0.24.',
-        )
-    if not LEAST_BASELINE_M <= camera.baseline_m <= MOST_BASELINE_M:
-        raise DataError(
-            "the baseline cannot be right",
-            where=where,
-            got=f"{camera.baseline_m:g} m",
-            wanted=f"{LEAST_BASELINE_M:g} to {MOST_BASELINE_M:g} m",
-            fix="Give baseline_m in metres, not millimetres.",
-        )
-    return camera.fx * camera.baseline_m
+    check_camera(camera, (left.shape[1], left.shape[0]), where)
+    return camera.fx * check_baseline(camera, where)
 
 
-def _search_px(
-    scale: float, camera: Camera, nearest_m: float | None, offset_px: float, where: str
-) -> int:
+def _search_px(scale: float, camera: Camera, nearest_m: float | None, offset_px: float, where: str) -> int:
     """Return how many disparities are searched: a multiple of 16."""
     if nearest_m is not None:
         most = scale / nearest_m - offset_px

@@ -26,10 +26,11 @@ from adverse.store.run import (
 )
 from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
 from adverse.study.basis import Basis, environments_in_use, forget_changed
+from adverse.study.depth_maps import summary
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
-from adverse.study.plan import StudyPlan, make_plan
+from adverse.study.plan import StudyPlan, frames_of, make_plan
 from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.worker import StudyWork
@@ -111,6 +112,7 @@ def run_study(
                 "files_read": Basis.of(journal.entries, {}).files_in_order(),
                 "changed": {str(path): sha256 for path, sha256 in sorted(changed.items())},
                 "outages": outages.facts(),
+                "depth": summary(frames_of(plan.dataset), plan.inputs),
                 "finished": _now() if finished else ended_before,
             }
             folder.write_manifest({**manifest, **facts})
