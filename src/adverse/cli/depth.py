@@ -29,6 +29,9 @@ Offset = Annotated[
     float | None, typer.Option("--offset-px", help="Stereo: principal point, right minus left camera.")
 ]
 NoSky = Annotated[bool, typer.Option("--no-sky", help="Look for no sky (indoors).")]
+Rig = Annotated[
+    Path | None, typer.Option("--rig", help="Stereo: calibration of images that are not rectified, JSON.")
+]
 Hood = Annotated[Path | None, typer.Option("--hood", help="Mask of the vehicle's own hood, a gray PNG.")]
 FindHood = Annotated[
     bool, typer.Option("--find-hood", help="Only propose a hood mask for each log, to be looked at.")
@@ -46,6 +49,7 @@ def depth(
     nearest_m: Nearest = None,
     offset_px: Offset = None,
     no_sky: NoSky = False,  # noqa: FBT002
+    rig: Rig = None,
     hood: Hood = None,
     find_hood: FindHood = False,  # noqa: FBT002
     workers: Workers = None,
@@ -82,13 +86,12 @@ def depth(
     pairs = any(frame.right is not None for log in dataset.logs for frame in log.frames)
     given: dict[str, Any] = {"from": origin or ("stereo" if pairs else "laser"), "refine": refine}
     given |= {"sky": not no_sky, "nearest_m": nearest_m, "offset_px": offset_px}
-    if given["from"] == "laser" and (nearest_m is not None or offset_px is not None):
-        raise StudyError(
-            "--nearest-m and --offset-px are for stereo",
-            where="--from laser",
-            fix="Drop them, or use stereo.",
-        )
-    section = DepthSection(**given, hood=None if hood is None else str(hood))
+    given |= {name: str(file) for name, file in (("rig", rig), ("hood", hood)) if file is not None}
+    try:
+        section = DepthSection(**given)
+    except ValueError as error:
+        text = str(error).splitlines()[1].strip().removeprefix("Value error, ").partition(" [")[0]
+        raise StudyError("these options do not go together", wanted=text, fix="Drop one of them.") from error
     computed = with_depth(dataset, section, folder=Path.cwd(), where="adverse depth")
     with rendering(Console(stderr=True), "{} of {} frames") as watch:
         made = write_depth(computed, out, workers=workers or all_cores(), watch=watch)

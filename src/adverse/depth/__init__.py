@@ -20,11 +20,27 @@ from adverse.types import Depth
 if TYPE_CHECKING:
     from adverse.depth.dense import DenseDepth
     from adverse.depth.laser import from_laser
+    from adverse.depth.rectification import StereoRig, from_recorded_stereo
     from adverse.depth.stereo import from_stereo
 
-__all__ = ["DenseDepth", "Policy", "UsableDepth", "from_laser", "from_stereo", "usable"]
+__all__ = [
+    "DenseDepth",
+    "Policy",
+    "StereoRig",
+    "UsableDepth",
+    "from_laser",
+    "from_recorded_stereo",
+    "from_stereo",
+    "usable",
+]
 
-_HOMES = {"DenseDepth": "dense", "from_laser": "laser", "from_stereo": "stereo"}
+_HOMES = {
+    "DenseDepth": "dense",
+    "StereoRig": "rectification",
+    "from_laser": "laser",
+    "from_recorded_stereo": "rectification",
+    "from_stereo": "stereo",
+}
 """What is loaded when it is first used: it needs numba and scipy."""
 
 Policy = Literal["refuse", "far", "nearest"]

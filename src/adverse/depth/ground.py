@@ -41,11 +41,11 @@ def below_ground(disparity: NDArray[np.float32], measured: Mask) -> Mask:
             middle.append(float(np.median(found)))
     if len(at) < rows // (4 * EVERY):
         return nothing
-    y, d = np.array(at, float), np.array(middle)
-    one, other = np.triu_indices(len(y), 1)
-    slope = float(np.median((d[other] - d[one]) / (y[other] - y[one])))
-    start = float(np.median(d - slope * y))
-    fits = np.abs(slope * y + start - d) <= FITS * np.maximum(d, LEAST_PX)
+    row, shift = np.array(at, float), np.array(middle)
+    one, other = np.triu_indices(len(row), 1)
+    slope = float(np.median((shift[other] - shift[one]) / (row[other] - row[one])))
+    start = float(np.median(shift - slope * row))
+    fits = np.abs(slope * row + start - shift) <= FITS * np.maximum(shift, LEAST_PX)
     if slope <= 0 or fits.mean() < LEAST_FITTING:
         return nothing
     line = (slope * np.arange(rows) + start)[:, None]

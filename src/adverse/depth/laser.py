@@ -229,7 +229,7 @@ def _most_alike(  # pragma: no cover - compiled
         cost = np.hypot(float(x - xs[corner]), float(y - ys[corner])) + COLOUR_PX * unlike
         if cost < least:
             best, least = corner, cost
-    return best
+    return int(best)
 
 
 def _carry_on(inverse: Floats, weight: Floats) -> None:

@@ -21,6 +21,8 @@ FLAT_LEVELS = 14
 """Most that brightness may differ within 3x3 pixels of smooth sky."""
 TOP_SHARE = 0.02
 """Sky begins in this share of the rows, from the top."""
+EMPTY_PX = 9
+"""Size of the neighbourhood of pixels without a picture in which sky can begin."""
 LEAST_SHARE = 0.001
 """Smallest connected piece of smooth sky, as a share of the image."""
 NEAR_SHARE, MATCHED_SHARE = 0.25, 0.7
@@ -33,11 +35,14 @@ COLOUR_LEVELS = 40
 Mask = NDArray[np.bool_]
 
 
-def sky_mask(image: Image, *, near: Mask | None = None, matched: Mask | None = None) -> Mask:
+def sky_mask(
+    image: Image, *, near: Mask | None = None, matched: Mask | None = None, empty: Mask | None = None
+) -> Mask:
     """Return where (H,W) the sky is in an image (H,W,3).
 
     `near` is where a surface was measured, `matched` where one was but could be an artefact of smoothness:
-    much more of it is needed before a smooth piece counts as a wall.
+    much more of it is needed before a smooth piece counts as a wall. `empty` is where there is no picture
+    (borders of a rectified image): sky may begin there too.
 
     >>> image = np.zeros((40, 60, 3), np.uint8)
     >>> image[:20], image[20:] = (150, 180, 220), (90, 120, 40)
@@ -48,19 +53,19 @@ def sky_mask(image: Image, *, near: Mask | None = None, matched: Mask | None = N
     evidence = [
         (mask, share) for mask, share in ((near, NEAR_SHARE), (matched, MATCHED_SHARE)) if mask is not None
     ]
-    colour = image if image.ndim == 3 else cv2.cvtColor(image, cv2.COLOR_GRAY2RGB)
+    colour = image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=2)
     red, green, blue = cv2.split(colour)
-    warmest = cv2.max(red, green)
-    likely = (blue >= LEAST_BLUE) & (cv2.add(blue, WARM_LEVELS) >= warmest)
-    seeds, walls = _smooth_pieces(colour, likely, evidence)
+    likely = (blue >= LEAST_BLUE) & (
+        cv2.max(cv2.subtract(red, blue), cv2.subtract(green, blue)) <= WARM_LEVELS
+    )
+    seeds, walls = _smooth_pieces(colour, likely, evidence, _start(image, empty))
     if not seeds.any():
         return seeds
     side = max(int(columns * WINDOW_SHARE) | 1, 9)
     weight = cv2.boxFilter(seeds.astype(np.float32), -1, (side, side), borderType=cv2.BORDER_REFLECT)
     kept = np.where(seeds[..., None], colour, 0).astype(np.float32)
     mean = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
-    mean /= np.maximum(weight, 1e-9)[..., None]
-    off = np.abs(colour - mean).max(axis=2)
+    off = np.abs(colour - mean / np.maximum(weight, 1e-9)[..., None]).max(axis=2)
     found = likely & ~walls & (weight > 0) & (off <= COLOUR_LEVELS)
     lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
     reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
@@ -79,10 +84,23 @@ def with_islands(sky: Mask, measured: Mask) -> Mask:
     return joined
 
 
-def _smooth_pieces(colour: Image, likely: Mask, evidence: list[tuple[Mask, float]]) -> tuple[Mask, Mask]:
+def _start(image: Image, empty: Mask | None) -> Mask:
+    """Return where (H,W) sky can begin: at the top, or below what is empty in the upper half."""
+    rows = image.shape[0]
+    start = np.zeros(image.shape[:2], np.bool_)
+    if empty is not None:
+        start |= cv2.dilate(empty.astype(np.uint8), np.ones((EMPTY_PX, EMPTY_PX), np.uint8)) > 0
+        start[rows // 2 :] = False
+    start[: max(int(rows * TOP_SHARE), 1)] = True
+    return start
+
+
+def _smooth_pieces(
+    colour: Image, likely: Mask, evidence: list[tuple[Mask, float]], start: Mask
+) -> tuple[Mask, Mask]:
     """Return the pieces of smooth, sky-coloured pixels that are sky, and those that are near surfaces.
 
-    Sky begins at the top of the image. Small pieces are neither.
+    Sky has pixels in `start`. Small pieces are neither.
     """
     gray = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY)
     square = np.ones((3, 3), np.uint8)
@@ -90,9 +108,8 @@ def _smooth_pieces(colour: Image, likely: Mask, evidence: list[tuple[Mask, float
     count, labels, stats, _ = cv2.connectedComponentsWithStats(
         (likely & flat).astype(np.uint8), connectivity=4
     )
-    top = max(int(colour.shape[0] * TOP_SHARE), 1)
     begins = np.zeros(count, np.bool_)
-    begins[np.unique(labels[:top])] = True
+    begins[np.unique(labels[start])] = True
     area = stats[:, cv2.CC_STAT_AREA]
     large = area >= LEAST_SHARE * labels.size
     large[0] = False  # what is in no piece

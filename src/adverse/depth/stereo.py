@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adverse.depth.bilateral_solver import bilateral_solver
 from adverse.depth.calibration import check_baseline, check_camera
-from adverse.depth.dense import DenseDepth, check_not_all_sky, checked_hood, with_hood
+from adverse.depth.dense import ARTEFACT, DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
 from adverse.depth.sky import sky_mask
@@ -85,7 +85,10 @@ def from_stereo(
     if hood is not None:
         sure &= hood == 0
     fine, near = _subpixel(left, right, disparity, sure)
-    sky = sky_mask(left, near=near, matched=sure & (disparity > NEAR_PX)) if with_sky else np.zeros_like(sure)
+    sky = np.zeros_like(sure)
+    if with_sky:
+        empty = None if hood is None else hood == ARTEFACT
+        sky = sky_mask(left, near=near, matched=sure & (disparity > NEAR_PX), empty=empty)
     if hood is not None:
         sky &= hood == 0
     check_not_all_sky(sky, where)
@@ -123,7 +126,7 @@ def match(left: Image, right: Image, count: int) -> tuple[Floats, Mask]:
     sure = _agreeing(forward, np.ascontiguousarray(backward), round(AGREE_PX * STEPS_PER_PX))
     kept = np.where(sure, forward, -STEPS_PER_PX).astype(np.int16)
     cv2.filterSpeckles(kept, -STEPS_PER_PX, SPECK_PX, round(SPECK_STEP_PX * STEPS_PER_PX))
-    return np.maximum(forward, 0).astype(np.float32) / STEPS_PER_PX, kept >= 0
+    return np.maximum(forward, 0).astype(np.float32) / np.float32(STEPS_PER_PX), kept >= 0
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -9,7 +9,6 @@ file there that is damaged is computed again.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import json
@@ -27,9 +26,10 @@ from numpy.typing import NDArray
 
 import adverse.depth
 from adverse.content import digest, file_sha256, user_cache
-from adverse.data.files import read_bytes
+from adverse.data.files import read_bytes, read_model
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import DenseDepth
+from adverse.depth.rectification import StereoRig, rectifier
 from adverse.errors import DataError, StudyError
 from adverse.plugins import library_version
 from adverse.study.spec import DepthSection, StudyFile
@@ -62,7 +62,8 @@ class ComputedDepth:
     image: Source
     other: Source
     """The right image of the pair, or the laser returns as sparse depth."""
-    camera: Camera | None
+    camera: Camera | StereoRig | None
+    """What a pair was taken with: rectified, or as recorded; None for laser returns."""
     options: tuple[tuple[str, Any], ...]
     hood: Path | None = None
     hood_sha256: str = ""
@@ -75,10 +76,9 @@ class ComputedDepth:
     @property
     def recipe(self) -> str:
         """How the files become depth: options, calibration, our code and the libraries it calls."""
-        camera = "" if self.camera is None else repr(dataclasses.astuple(self.camera))
         how = " ".join(f"{name}={value!r}" for name, value in self.options)
         sources = f"{self.image.recipe} | {self.other.recipe}"
-        return f"computed {self.kind} {how} {camera} {self.hood_sha256} {code()} | {sources}"
+        return f"computed {self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
 
     def key(self, image_sha256: str, other_sha256: str) -> str:
         """Return what the map is kept by."""
@@ -105,7 +105,10 @@ class ComputedDepth:
             options["hood"] = _read_hood(self.hood, self.hood_sha256)
         if self.camera is None:
             return adverse.depth.from_laser(self.other(), self.image(), where=where, **options)
-        return adverse.depth.from_stereo(self.image(), self.other(), self.camera, where=where, **options)
+        pair = self.image(), self.other()
+        if isinstance(self.camera, StereoRig):
+            return adverse.depth.from_recorded_stereo(*pair, self.camera, where=where, **options)
+        return adverse.depth.from_stereo(*pair, self.camera, where=where, **options)
 
 
 def study_depth(file: StudyFile, dataset: Dataset) -> Dataset:
@@ -126,6 +129,14 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
         raise StudyError(
             "there is no such hood mask", where=where, got=str(hood), fix="Correct the path after hood:."
         )
+    rig = None
+    if section.rig is not None:
+        file = (folder / Path(section.rig).expanduser()).resolve()
+        rig = read_model(file, "stereo calibration", StereoRig)
+        try:
+            rectifier(rig)
+        except DataError as error:
+            raise error.placed(str(file)) from error
     options = tuple(sorted(section.options.items()))
     hood_sha256 = "" if hood is None else file_sha256(hood)
     logs, lacking, count = [], [], 0
@@ -134,13 +145,14 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
         for frame in log.frames:
             other = frame.right if kind == "stereo" else frame.depth_m
             count += 1
-            camera = frame.camera if kind == "stereo" else None
+            camera = (rig or frame.camera) if kind == "stereo" else None
             if other is None or (kind == "stereo" and camera is None):
                 lacking.append((frame, _NEEDED[kind] if other is None else "a calibration"))
                 frames.append(replace(frame, depth_m=None))
                 continue
-            if camera is not None:
-                _check(camera, f"calibration of frame {frame.id!r}")
+            if isinstance(camera, Camera):
+                check_camera(camera, (camera.width, camera.height), f"calibration of frame {frame.id!r}")
+                check_baseline(camera, f"calibration of frame {frame.id!r}")
             source = ComputedDepth(kind, frame.image, other, camera, options, hood, hood_sha256)
             frames.append(replace(frame, depth_m=source))
         logs.append(replace(log, frames=tuple(frames)))
@@ -186,11 +198,6 @@ def code() -> str:
     room = Path(adverse.depth.__file__).parent
     versions = [f"{name} {library_version(name)}" for name in LIBRARIES]
     return digest(*(file.read_bytes() for file in sorted(room.glob("*.py"))), *versions, size=8)
-
-
-def _check(camera: Camera, where: str) -> None:
-    check_camera(camera, (camera.width, camera.height), where)
-    check_baseline(camera, where)
 
 
 def _read_hood(path: Path, sha256: str) -> NDArray[np.uint8]:

@@ -64,12 +64,15 @@ class DepthSection(_Section):
     sky: bool = True
     nearest_m: Positive | None = None
     offset_px: float | None = None
+    rig: str | None = None
     hood: str | None = None
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        if self.origin != "stereo" and (self.nearest_m is not None or self.offset_px is not None):
-            raise ValueError("nearest_m and offset_px only with from: stereo")
+        if self.origin != "stereo" and (self.nearest_m or self.offset_px or self.rig):
+            raise ValueError("nearest_m, offset_px and rig only with from: stereo")
+        if self.rig and self.offset_px:
+            raise ValueError("either rig, which knows both principal points, or offset_px")
         return self
 
     @property
