@@ -32,7 +32,10 @@ NoSky = Annotated[bool, typer.Option("--no-sky", help="Look for no sky (indoors)
 Rig = Annotated[
     Path | None, typer.Option("--rig", help="Stereo: calibration of images that are not rectified, JSON.")
 ]
-Hood = Annotated[Path | None, typer.Option("--hood", help="Mask of the vehicle's own hood, a gray PNG.")]
+Hood = Annotated[
+    Path | None,
+    typer.Option("--hood", help="Mask of the vehicle's own hood, a gray PNG; {log} stands for the log."),
+]
 FindHood = Annotated[
     bool, typer.Option("--find-hood", help="Only propose a hood mask for each log, to be looked at.")
 ]
@@ -67,7 +70,7 @@ def depth(
         adverse depth data/orchard OUT
         adverse depth data/kitti OUT --from laser
         adverse depth data/tractor OUT --find-hood
-        adverse depth data/tractor OUT --hood OUT/row3/hood.png
+        adverse depth data/tractor OUT --hood OUT/{log}/hood.png
 
     Exit codes: 0 all frames, 2 cannot run, 3 some frames have no depth.
     """

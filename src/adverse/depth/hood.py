@@ -25,6 +25,7 @@ LEAST_SHARE = 0.002
 """Smallest connected piece, as a share of the image."""
 MOST_STILL = 0.6
 """A log in which a larger share of the lower half is still is one of a camera that stands."""
+RIM_PX = 5
 TIDY_PX = 7
 """Holes and specks of this size are tidied away."""
 
@@ -59,6 +60,7 @@ def find_hood(images: Sequence[Image], *, where: str = "log") -> NDArray[np.uint
     black = np.max(gray, axis=0) <= BLACK_LEVELS
     empty = _touching(black, np.s_[:])
     hood = _touching(still & ~empty, np.s_[-1:])
+    hood = cv2.dilate(hood.astype(np.uint8), np.ones((RIM_PX, RIM_PX), np.uint8)) > 0  # what blurring took
     return np.where(empty, ARTEFACT, np.where(hood, HOOD, 0)).astype(np.uint8)
 
 

@@ -88,8 +88,8 @@ def from_laser(
         inverse = bilateral_solver(filled, weight, image)
     else:
         inverse = filled
-    inverse[returns] = filled[returns]
     depth = (1 / np.maximum(inverse, 1 / FARTHEST_M)).astype(np.float32)
+    depth[returns] = seen[returns]
     depth[sky] = np.inf
     confidence = np.where(sky, 1, weight).astype(np.float32)
     return with_hood(DenseDepth(depth, confidence, returns, (apart > DISTANT_PX) & ~sky), hood)

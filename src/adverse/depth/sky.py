@@ -29,6 +29,8 @@ NEAR_SHARE, MATCHED_SHARE = 0.25, 0.7
 """A piece of which more than this share is measured (or only matched) as near is a wall, not sky."""
 WINDOW_SHARE = 1 / 4
 """Side of the window for local means, as a share of the image's width."""
+EDGE_PX = 2
+"""How far sky goes on below its lowest smooth pixel."""
 COLOUR_LEVELS = 40
 """How far a pixel of sky may be from the local mean, in the channel that differs most."""
 
@@ -69,7 +71,7 @@ def sky_mask(
     found = likely & ~walls & (weight > 0) & (off <= COLOUR_LEVELS)
     lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
     reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
-    found &= np.arange(rows)[:, None] <= reach
+    found &= np.arange(rows)[:, None] <= reach + EDGE_PX
     sky: Mask = found | seeds
     return sky
 

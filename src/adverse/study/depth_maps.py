@@ -33,7 +33,7 @@ from adverse.depth.rectification import StereoRig, rectifier
 from adverse.errors import DataError, StudyError
 from adverse.plugins import library_version
 from adverse.study.spec import DepthSection, StudyFile
-from adverse.types import Camera, Dataset, Depth, Frame, Source
+from adverse.types import Camera, Dataset, Depth, Frame, Log, Source
 
 MEASURED, INVENTED, DISTANT, SKY = range(4)
 """Where the depth of a pixel comes from, as kept in the cache and written by `adverse depth`."""
@@ -124,11 +124,6 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
     if section is None or section.origin == "given":
         return dataset
     kind: Origin = section.origin
-    hood = None if section.hood is None else (folder / Path(section.hood).expanduser()).resolve()
-    if hood is not None and not hood.is_file():
-        raise StudyError(
-            "there is no such hood mask", where=where, got=str(hood), fix="Correct the path after hood:."
-        )
     rig = None
     if section.rig is not None:
         file = (folder / Path(section.rig).expanduser()).resolve()
@@ -138,9 +133,9 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
         except DataError as error:
             raise error.placed(str(file)) from error
     options = tuple(sorted(section.options.items()))
-    hood_sha256 = "" if hood is None else file_sha256(hood)
     logs, lacking, count = [], [], 0
     for log in dataset.logs:
+        hood, hood_sha256 = _hood_of(log, section.hood, folder, where)
         frames = []
         for frame in log.frames:
             other = frame.right if kind == "stereo" else frame.depth_m
@@ -198,6 +193,17 @@ def code() -> str:
     room = Path(adverse.depth.__file__).parent
     versions = [f"{name} {library_version(name)}" for name in LIBRARIES]
     return digest(*(file.read_bytes() for file in sorted(room.glob("*.py"))), *versions, size=8)
+
+
+def _hood_of(log: Log, name: str | None, folder: Path, where: str) -> tuple[Path | None, str]:
+    """Return the hood mask of a log and its hash; `{log}` in its name stands for the log."""
+    if name is None:
+        return None, ""
+    hood = (folder / Path(name.replace("{log}", log.id)).expanduser()).resolve()
+    if not hood.is_file():
+        fix = "Correct the path after hood:."
+        raise StudyError("there is no such hood mask", where=where, got=str(hood), fix=fix)
+    return hood, file_sha256(hood)
 
 
 def _read_hood(path: Path, sha256: str) -> NDArray[np.uint8]:
