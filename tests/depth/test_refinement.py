@@ -38,7 +38,7 @@ def test_the_smoother_solves_its_systems(seed: int) -> None:
             pixels = np.moveaxis(guide.astype(int), axis, 0)
             for line in range(pixels.shape[1]):
                 step = np.abs(np.diff(pixels[:, line], axis=0)).max(axis=1)
-                alike = strength * np.exp(-step / 6.0)
+                alike = strength * np.exp(-step / 9.0)
                 system = np.eye(len(step) + 1)
                 for at, tie in enumerate(alike):
                     system[at : at + 2, at : at + 2] += tie * np.array([[1, -1], [-1, 1]])

@@ -37,7 +37,7 @@ def fast_global_smoother(
     guide: Image,
     *,
     strength: float = 50.0,
-    edge_levels: float = 6.0,
+    edge_levels: float = 9.0,
     cut: NDArray[np.bool_] | None = None,
 ) -> Smoothed:
     """Smooth values (H,W) by confidence (H,W) in 0..1, along what looks alike in a guide (H,W,3).

@@ -37,7 +37,7 @@ STEPS_PER_PX = 16
 """Resolution of the matcher."""
 AGREE_PX = 0.6
 """How far the two ways may differ where both are right."""
-SPECK_PX, SPECK_STEP_PX = 200, 1.5
+SPECK_PX, SPECK_STEP_PX = 60, 1.5
 """Connected pieces of fewer pixels than this are wrong; pieces are connected where steps are smaller."""
 GRADIENT_PX = 7
 """Window in which the gradient refines disparity."""
@@ -52,8 +52,8 @@ UNSURE = 0.3
 LEAST_PX = 0.25
 """Disparities of surfaces are at least this: farther is not told apart."""
 DOUBTFUL_SHARE, SWAPPED_TIMES, LEAST_SHARE = 0.4, 1.5, 0.1
-"""Below the first share of matched pixels a pair is tried the other way round; it is swapped if that is so
-many times better; below the last it is no pair."""
+"""Below the first share of matched pixels a pair is tried the other way round; it is swapped if it then
+reaches that share, and so many times its own; below the last it is no pair."""
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -221,7 +221,7 @@ def _check_pair(left: Image, right: Image, count: int, measured: Mask, sky: Mask
     if share >= DOUBTFUL_SHARE:
         return
     swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)
-    if swapped > max(SWAPPED_TIMES * share, LEAST_SHARE):
+    if swapped > max(SWAPPED_TIMES * share, DOUBTFUL_SHARE):
         raise DataError(
             "left and right image are swapped",
             where=where,
