@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -26,9 +26,9 @@ import report
 from adverse import depth
 from adverse.data.depth import projected_depth, read_points
 from adverse.data.kitti_files import read_calibration
-from adverse.data.worlds.rendering import render
+from adverse.data.worlds.rendering import render, right_of
 from adverse.data.worlds.scripts import stereo_camera
-from adverse.data.worlds.writing import SCRIPTS, right_of
+from adverse.data.worlds.writing import SCRIPTS
 from adverse.depth.laser import without_hidden
 from adverse.seeds import generator
 from adverse.types import Camera, Depth, Image
@@ -94,8 +94,8 @@ def orchard_rows(count: int) -> list[str]:
             truth, found = np.isinf(pair.truth), np.isinf(made)
             near = pair.truth < NEAR_M
             error = np.abs(np.minimum(made[near], SKY_M) - pair.truth[near]).mean()
-            figures.append((_transmission(made, pair.truth).mean(), error, spent))
-            figures[-1] += ((truth & found).sum(), found.sum(), truth.sum())
+            haze, sky_px = _transmission(made, pair.truth).mean(), (truth & found).sum()
+            figures.append((haze, error, spent, sky_px, found.sum(), truth.sum()))
         haze, error, spent = np.mean([row[:3] for row in figures], axis=0)
         both, found_px, true_px = np.sum([row[3:] for row in figures], axis=0)
         sky = [f"{both / found_px:.4f}", f"{both / true_px:.3f}"] if found_px else ["-", "0"]
@@ -161,7 +161,7 @@ def kitti_rows() -> list[str]:
         return []
     rows = []
     for name, method in LASER.items():
-        figures = []
+        figures: list[tuple[float, ...]] = []
         for image, kept, held, hidden in scans(root):
             begin = time.process_time()
             made = method(kept, image)
@@ -213,7 +213,9 @@ def nearest(sparse_m: Depth, _: Image) -> Depth:
 def ip_basic(sparse_m: Depth, _: Image) -> Depth:
     """Complete depth by morphology of inverted depth, as Ku et al. (2018) do, with their sizes."""
     most = np.float32(100)
-    inverted = np.where(np.isfinite(sparse_m), most - np.minimum(sparse_m, 99), 0).astype(np.float32)
+    inverted: NDArray[Any] = np.where(np.isfinite(sparse_m), most - np.minimum(sparse_m, 99), 0).astype(
+        np.float32
+    )
     diamond = (np.add.outer(np.abs(np.arange(-2, 3)), np.abs(np.arange(-2, 3))) <= 2).astype(np.uint8)
     inverted = cv2.dilate(inverted, diamond)
     inverted = cv2.morphologyEx(inverted, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
@@ -255,7 +257,8 @@ LASER: Mapping[str, Laser] = {
 
 
 def _transmission(made: Depth, truth: NDArray[np.floating]) -> NDArray[np.floating]:
-    return np.abs(np.exp(-BETA * made) - np.exp(-BETA * truth))
+    error: NDArray[np.floating] = np.abs(np.exp(-BETA * made) - np.exp(-BETA * truth))
+    return error
 
 
 def _colour(path: Path) -> Image:

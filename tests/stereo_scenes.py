@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.data.worlds.rendering import render
+from adverse.data.worlds.rendering import render, right_of
 from adverse.data.worlds.scripts import stereo_camera
-from adverse.data.worlds.writing import SCRIPTS, right_of
+from adverse.data.worlds.writing import SCRIPTS
 from adverse.seeds import generator
 from adverse.types import Camera, Depth, Image
 
@@ -43,4 +43,5 @@ def orchard(number: int = 3, width: int = 320, height: int = 240) -> Pair:
 
 def haze_error(depth_m: Depth, truth_m: Depth) -> NDArray[np.floating]:
     """Return the error of the haze's transmission at each pixel."""
-    return np.abs(np.exp(-BETA * depth_m) - np.exp(-BETA * truth_m))
+    error: NDArray[np.floating] = np.abs(np.exp(-BETA * depth_m) - np.exp(-BETA * truth_m))
+    return error

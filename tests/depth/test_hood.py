@@ -20,9 +20,9 @@ def log(count: int = 12, step: int = 9) -> tuple[list[Image], Image]:
     cv2.ellipse(mask, (80, 130), (70, 35), 0, 0, 360, HOOD, -1)
     cv2.fillPoly(mask, [np.array([[0, 0], [40, 0], [0, 40]])], ARTEFACT)
     hood = rng.integers(90, 140, (120, 160, 3)).astype(np.uint8)
-    images = []
+    images: list[Image] = []
     for number in range(count):
-        image = scene[:, number * step : number * step + 160].copy()
+        image = scene[:, number * step : number * step + 160].astype(np.uint8)
         image[mask == HOOD], image[mask == ARTEFACT] = hood[mask == HOOD], 0
         images.append(image)
     return images, mask

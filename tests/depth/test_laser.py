@@ -70,6 +70,17 @@ def test_returns_seen_through_a_nearer_surface_are_dropped_and_those_beside_it_k
     assert np.array_equal(np.isfinite(kept), np.isfinite(sparse) & (np.arange(40) != 7)[:, None])
 
 
+def test_points_are_as_good_as_the_sparse_depth_they_make() -> None:
+    pair, sparse = orchard(), scan(RING_PX)
+    y, x = np.nonzero(np.isfinite(sparse))
+    z = sparse[y, x].astype(np.float64)
+    camera = pair.camera
+    points = np.column_stack([(x - camera.cx) / camera.fx * z, (y - camera.cy) / camera.fy * z, z])
+    more = np.vstack([points, points * 2, -points, np.full((1, 3), np.nan)])  # hidden, behind, not a point
+    made = depth.from_laser(more, pair.left, camera).depth_m
+    assert np.array_equal(made, depth.from_laser(sparse, pair.left).depth_m)
+
+
 def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
     """Return what is wrong with a scan, and what the error says."""
     pair, sparse = orchard(), scan(RING_PX)
@@ -82,13 +93,14 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
     few[-1, -60::2] = 4
     few[-2, -60::2] = 4
     return {
-        "empty": ({"sparse_m": np.full_like(sparse, np.nan), "image": pair.left}, "too few returns"),
-        "millimetres": ({"sparse_m": sparse * 1000, "image": pair.left}, "not in metres"),
-        "kilometres": ({"sparse_m": sparse / 1000, "image": pair.left}, "not in metres"),
-        "behind": ({"sparse_m": negative, "image": pair.left}, "no depth"),
-        "other size": ({"sparse_m": sparse[1:], "image": pair.left}, "not of the image's size"),
-        "on a line": ({"sparse_m": line, "image": pair.left}, "on one line"),
-        "all sky": ({"sparse_m": few, "image": sky}, "nothing but sky"),
+        "empty": ({"returns_m": np.full_like(sparse, np.nan), "image": pair.left}, "too few returns"),
+        "millimetres": ({"returns_m": sparse * 1000, "image": pair.left}, "not in metres"),
+        "kilometres": ({"returns_m": sparse / 1000, "image": pair.left}, "not in metres"),
+        "behind": ({"returns_m": negative, "image": pair.left}, "no depth"),
+        "other size": ({"returns_m": sparse[1:], "image": pair.left}, "not of the image's size"),
+        "points of two": ({"returns_m": sparse, "image": pair.left, "camera": pair.camera}, "wrong shape"),
+        "on a line": ({"returns_m": line, "image": pair.left}, "on one line"),
+        "all sky": ({"returns_m": few, "image": sky}, "nothing but sky"),
     }
 
 

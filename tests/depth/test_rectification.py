@@ -20,8 +20,7 @@ BENT = ((-0.1, 0.02, 0.0, 0.0), (-0.08, 0.01, 0.0, 0.0))
 
 
 def turned(number: int) -> Floats:
-    matrix: Floats = cv2.Rodrigues(np.array(TURNS[number]))[0]
-    return matrix
+    return cv2.Rodrigues(np.array(TURNS[number]))[0].astype(np.float64)
 
 
 def seen_by(number: int) -> tuple[NDArray[np.float32], Floats]:
@@ -54,9 +53,10 @@ def rig(**changes: Any) -> StereoRig:
 def test_a_recorded_pair_has_depth_on_the_pixels_and_along_the_axis_of_its_left_image() -> None:
     pair = orchard()
     (at, ray), (at_right, _) = seen_by(0), seen_by(1)
-    left = cv2.remap(pair.left, at, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    right = cv2.remap(pair.right, at_right, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    there = cv2.remap(pair.depth_m, at, None, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
+    edge = cv2.BORDER_REPLICATE
+    left = cv2.remap(pair.left, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderMode=edge)
+    right = cv2.remap(pair.right, at_right[..., 0], at_right[..., 1], cv2.INTER_LINEAR, borderMode=edge)
+    there = cv2.remap(pair.depth_m, at[..., 0], at[..., 1], cv2.INTER_NEAREST, borderMode=edge)
     truth = (there / ray[..., 2]).astype(np.float32)
     inside = ((at >= 0) & (at < (pair.camera.width, pair.camera.height))).all(axis=2)
     dense = depth.from_recorded_stereo(left.astype(np.uint8), right.astype(np.uint8), rig())

@@ -61,7 +61,7 @@ def test_nothing_leaves_the_range_of_what_is_known_and_a_constant_stays(refine: 
 
 
 def test_nothing_passes_a_cut() -> None:
-    values = np.repeat(np.float32([[1, 1, 1, 9, 9, 9]]), 6, axis=0)
+    values = np.repeat(np.array([[1, 1, 1, 9, 9, 9]], np.float32), 6, axis=0)
     cut = values > 5
     plain = np.zeros((6, 6, 3), np.uint8)
     sure = np.ones((6, 6), np.float32)

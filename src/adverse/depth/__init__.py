@@ -74,8 +74,8 @@ def usable(depth_m: Depth, policy: Policy, *, where: str) -> UsableDepth:
             where=where,
             got=f"{depth_m.size - np.count_nonzero(valid)} of {depth_m.size} are NaN, zero or negative",
             wanted="a distance in metres, or +inf for the sky, at every pixel",
-            fix="Complete the depth map, or say what to put there: invalid_depth: far or nearest in the "
-            "study, --invalid-depth for adverse mutate.",
+            fix="Complete the depth map (depth: {from: laser} in the study does), or say what to put there: "
+            "invalid_depth: far or nearest in the study, --invalid-depth for adverse mutate.",
         )
     if policy == "far":
         return UsableDepth(np.where(valid, depth_m, np.float32(np.inf)).astype(np.float32), share)

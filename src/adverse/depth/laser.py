@@ -22,13 +22,14 @@ from scipy import ndimage
 from scipy.spatial import Delaunay, QhullError
 
 from adverse.depth.bilateral_solver import bilateral_solver
+from adverse.depth.calibration import check_camera
 from adverse.depth.dense import DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.sky import sky_mask, with_islands
 from adverse.depth.smoothing import fast_global_smoother
 from adverse.depth.stereo import Refine
 from adverse.errors import DataError
-from adverse.types import Depth, Image
+from adverse.types import Camera, Depth, Image
 
 ACROSS_PX, DOWN_PX = 8, 10
 """Half sizes of the window in which nearer returns hide one; rings of a scanner are some 6 pixels apart."""
@@ -57,19 +58,24 @@ Mask = NDArray[np.bool_]
 
 
 def from_laser(
-    sparse_m: Depth,
+    returns_m: NDArray[np.floating],
     image: Image,
+    camera: Camera | None = None,
     *,
     refine: Refine = "smoother",
     with_sky: bool = True,
     hood: NDArray[np.uint8] | None = None,
     where: str = "laser scan",
 ) -> DenseDepth:
-    """Return dense depth of an image (H,W,3) from sparse depth (H,W) in metres, NaN where no return falls.
+    """Return dense depth of an image (H,W,3) from laser returns in metres.
 
-    `adverse.data.depth.projected_depth` makes such a map of points. Raises DataError where the scan is
-    empty or its unit cannot be metres.
+    Returns are sparse depth (H,W), NaN where there is none, or, with a camera, points (N,3) in its frame: x
+    right, y down, z forward. Raises DataError where the scan is empty or its unit cannot be metres.
     """
+    if camera is not None:
+        check_camera(camera, (image.shape[1], image.shape[0]), where)
+        returns_m = seen_by(camera, returns_m, where)
+    sparse_m: Depth = returns_m.astype(np.float32)
     check_returns(sparse_m, image, where)
     hood = checked_hood(hood, image, where)
     seen = without_hidden(sparse_m if hood is None else np.where(hood == 0, sparse_m, np.nan))
@@ -93,6 +99,30 @@ def from_laser(
     depth[sky] = np.inf
     confidence = np.where(sky, 1, weight).astype(np.float32)
     return with_hood(DenseDepth(depth, confidence, returns, (apart > DISTANT_PX) & ~sky), hood)
+
+
+def seen_by(camera: Camera, points_m: NDArray[np.floating], where: str = "laser scan") -> Depth:
+    """Return the sparse depth (H,W) of points (N,3) in a camera's frame; of several on a pixel the nearest.
+
+    >>> seen_by(Camera(100, 100, 1, 0, 3, 1), np.array([[0, 0, 5.0], [0, 0, 4.0], [0.04, 0, 4], [0, 0, -1]]))
+    array([[nan,  4.,  4.]], dtype=float32)
+    """
+    if points_m.ndim != 2 or points_m.shape[1] != 3:
+        raise DataError(
+            "the points of the scan have the wrong shape",
+            where=where,
+            got=str(points_m.shape),
+            wanted="(N, 3): x right, y down, z forward in metres",
+            fix="Give points with a camera, or sparse depth without one.",
+        )
+    points = points_m[points_m[:, 2] > 0].astype(np.float64)  # False for NaN too
+    x = np.floor(camera.fx * points[:, 0] / points[:, 2] + camera.cx + 0.5)
+    y = np.floor(camera.fy * points[:, 1] / points[:, 2] + camera.cy + 0.5)
+    inside = (x >= 0) & (x < camera.width) & (y >= 0) & (y < camera.height)
+    order = np.argsort(-points[inside, 2], kind="stable")  # the nearest is written last
+    sparse = np.full((camera.height, camera.width), np.nan, np.float32)
+    sparse[y[inside][order].astype(np.int64), x[inside][order].astype(np.int64)] = points[inside, 2][order]
+    return sparse
 
 
 def check_returns(sparse_m: Depth, image: Image, where: str) -> None:
