@@ -28,11 +28,11 @@ class Pair(NamedTuple):
 
 
 @functools.cache
-def orchard(number: int = 3, width: int = 320, height: int = 240) -> Pair:
-    """Render a pair of the orchard."""
+def orchard(number: int = 3, width: int = 320, height: int = 240, seconds_later: float = 0.0) -> Pair:
+    """Render a pair of the orchard, or the same pair some time later."""
     camera = stereo_camera(width, height)
     script = SCRIPTS["orchard"](3, f"depth/{number}", "positive")
-    scene, time_s = script.scene(), list(script.drive.times_s())[5]
+    scene, time_s = script.scene(), list(script.drive.times_s())[5] + seconds_later
     pose = script.drive.pose(time_s)
     left, right = (
         render(scene, camera, view, time_s, generator(3, "depth", str(number), eye))

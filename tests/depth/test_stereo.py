@@ -93,6 +93,7 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
     sky = np.full_like(pair.left, (150, 180, 220))
     other = np.random.default_rng(0).integers(0, 255, pair.left.shape).astype(np.uint8)
     hood = np.zeros(pair.depth_m.shape, np.uint8)
+    later = orchard(seconds_later=0.1).right
     return {
         "other size": (_spoilt(right=pair.right[:-1]), "different size"),
         "no baseline": (_spoilt(camera=replace(pair.camera, baseline_m=None)), "no baseline"),
@@ -102,6 +103,8 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "calibrated elsewhere": (_spoilt(camera=replace(pair.camera, width=640)), "another image size"),
         "swapped": (_spoilt(left=pair.right, right=pair.left), "swapped"),
         "no pair": (_spoilt(right=other), "do not match"),
+        "other moment": (_spoilt(right=later), "do not match"),
+        "rows off": (_spoilt(right=np.roll(pair.right, 2, axis=0)), "do not match"),
         "all sky": (_spoilt(left=sky, right=sky), "nothing but sky"),
         "too near": (_spoilt(nearest_m=0.01), "nearest_m does not fit"),
         "small hood": (_spoilt(hood=hood[1:]), "not of the image's size"),

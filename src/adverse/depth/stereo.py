@@ -51,9 +51,12 @@ UNSURE = 0.3
 """Weight of what is filled in: it holds where nothing better arrives."""
 LEAST_PX = 0.25
 """Disparities of surfaces are at least this: farther is not told apart."""
-DOUBTFUL_SHARE, SWAPPED_TIMES, LEAST_SHARE = 0.4, 1.5, 0.1
-"""Below the first share of matched pixels a pair is tried the other way round; it is swapped if it then
-reaches that share, and so many times its own; below the last it is no pair."""
+DOUBTFUL_SHARE, LEAST_SHARE = 0.6, 0.35
+"""Below the first share of matched pixels a pair is looked at more closely; below the last it is no pair."""
+SWAPPED_TIMES, SWAPPED_SHARE = 1.5, 0.4
+"""A pair is swapped if it matches so many times better the other way round, and at least at this share."""
+OFF_ROWS_PX, TILES = 0.25, 8
+"""Rows do not correspond if the median offset over so many tiles across and down exceeds this."""
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -93,7 +96,7 @@ def from_stereo(
         sky &= hood == 0
     check_not_all_sky(sky, where)
     measured = sure & ~sky
-    _check_pair(left, right, count, measured, sky, where)
+    _check_pair(left, right, disparity, measured, sky, count, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
     refined, confidence = _refined(fine, measured, left, sky, refine)
@@ -215,13 +218,15 @@ def _search_px(scale: float, camera: Camera, nearest_m: float | None, offset_px:
     return max(-(-int(most + 1) // 16) * 16, 16)
 
 
-def _check_pair(left: Image, right: Image, count: int, measured: Mask, sky: Mask, where: str) -> None:
-    """Raise where left and right match much better the other way round, or hardly at all."""
+def _check_pair(
+    left: Image, right: Image, disparity: Floats, measured: Mask, sky: Mask, count: int, where: str
+) -> None:
+    """Raise where few pixels match because the pair is swapped, none, or of two moments."""
     share = measured.sum() / max((~sky).sum(), 1)
     if share >= DOUBTFUL_SHARE:
         return
     swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)
-    if swapped > max(SWAPPED_TIMES * share, DOUBTFUL_SHARE):
+    if swapped > max(SWAPPED_TIMES * share, SWAPPED_SHARE):
         raise DataError(
             "left and right image are swapped",
             where=where,
@@ -229,14 +234,31 @@ def _check_pair(left: Image, right: Image, count: int, measured: Mask, sky: Mask
             wanted="the image of the left camera first",
             fix="Swap the folders of left and right images.",
         )
-    if share < LEAST_SHARE:
+    off = row_offset_px(left, right, disparity, measured)
+    if share < LEAST_SHARE or off > OFF_ROWS_PX:
         raise DataError(
             "left and right image do not match",
             where=where,
-            got=f"{share:.0%} of the pixels have a partner on their row",
+            got=f"{share:.0%} of the pixels have a partner on their row, {off:.2f} rows off it in the median",
             wanted="one moment seen by two rectified cameras",
             fix="Check that the pair was taken at the same time and that both images are rectified.",
         )
+
+
+def row_offset_px(left: Image, right: Image, disparity: Floats, measured: Mask) -> float:
+    """Return by how many rows matched pixels are off, by the gradient down the image: a median of tiles."""
+    one, other = _gray(left).astype(np.float32), _gray(right).astype(np.float32)
+    rows, columns = disparity.shape
+    at = np.arange(columns, dtype=np.float32) - disparity
+    row = np.repeat(np.arange(rows, dtype=np.float32)[:, None], columns, axis=1)
+    shifted = cv2.remap(other, at, row, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    slope = cv2.Sobel(shifted, cv2.CV_32F, 0, 1, ksize=3, scale=1 / 8)
+    slope[~measured] = 0
+    size = (min(TILES, columns), min(TILES, rows))
+    gain = cv2.resize((one - shifted) * slope, size, interpolation=cv2.INTER_AREA)
+    weight = cv2.resize(slope * slope, size, interpolation=cv2.INTER_AREA)
+    textured = weight > 1
+    return float(np.median(np.abs(gain[textured] / weight[textured]))) if textured.any() else 0.0
 
 
 def _grown(mask: Mask, side: int) -> Mask:
