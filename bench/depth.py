@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # for wh
 
 import pictures
 import report
-from adverse import depth
+from adverse import depth, mutations
 from adverse.data.depth import projected_depth, read_points
 from adverse.data.kitti_files import read_calibration
 from adverse.data.worlds.rendering import render, right_of
@@ -67,8 +67,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=FRAMES, help="of the orchard")
     parser.add_argument("--dry", action="store_true", help="print only, leave the docs alone")
+    parser.add_argument("--picture", action="store_true", help="only draw docs/pictures/depth.jpg")
     chosen = parser.parse_args()
     cv2.setNumThreads(1)
+    if chosen.picture:
+        draw()
+        return
     sections = {
         "stereo on the orchard": lambda: orchard_rows(chosen.frames),
         "stereo on Middlebury": middlebury_rows,
@@ -116,6 +120,25 @@ def orchard(number: int) -> Pair:
         for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0)))
     )
     return Pair(left.image, right.image, left.depth_m, camera)
+
+
+def draw() -> None:
+    """Draw a frame, its haze by plain matching, by our depth and by the truth, and both depths."""
+    pair = orchard(0)
+    plain = plain_sgbm(pair.left, pair.right, pair.camera, 1.0)
+    ours = depth.from_stereo(pair.left, pair.right, pair.camera).depth_m
+    truth = pair.truth.astype(np.float32)
+    hazed = [mutations.haze(pair.left, depth_m=map_m, visibility_m=40.0) for map_m in (plain, ours, truth)]
+    maps = [_shown(map_m) for map_m in (plain, ours, truth)]
+    sheet = np.vstack([np.hstack(hazed), np.hstack(maps)])
+    small = cv2.resize(sheet, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    cv2.imwrite(str(report.DOCS / "pictures" / "depth.jpg"), small[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, 85])
+
+
+def _shown(depth_m: Depth) -> Image:
+    level = np.where(np.isinf(depth_m), 0, 255 - 25 * np.sqrt(np.minimum(depth_m, 100)))
+    painted = cv2.applyColorMap(np.clip(level, 0, 255).astype(np.uint8), cv2.COLORMAP_TURBO)
+    return painted[..., ::-1].astype(np.uint8)
 
 
 def middlebury_rows() -> list[str]:

@@ -149,3 +149,12 @@ def test_sky_may_begin_below_an_empty_border() -> None:
     image[:6], image[6:30] = 0, (150, 180, 220)
     assert not sky_mask(image).any()
     assert sky_mask(image, empty=image.max(axis=2) == 0)[7:30].all()
+
+
+def test_noise_in_the_sky_is_sky_and_a_leaf_before_it_is_not() -> None:
+    image = np.full((60, 90, 3), (200, 205, 208), np.uint8)
+    image[30:], image[10, 20], image[10, 60] = (90, 120, 40), (216, 205, 200), (90, 120, 40)
+    sky = sky_mask(image)
+    assert sky[10, 20]
+    assert not sky[10, 60]
+    assert sky[:30].sum() == 30 * 90 - 1

@@ -29,6 +29,8 @@ NEAR_SHARE, MATCHED_SHARE = 0.25, 0.7
 """A piece of which more than this share is measured (or only matched) as near is a wall, not sky."""
 WINDOW_SHARE = 1 / 4
 """Side of the window for local means, as a share of the image's width."""
+SPECK_PX, SPECK_LEVELS = 8, 20
+"""Most pixels of a speck in the sky, and most that their colour may differ from that around them."""
 EDGE_PX = 2
 """How far sky goes on below its lowest smooth pixel."""
 COLOUR_LEVELS = 40
@@ -72,8 +74,18 @@ def sky_mask(
     lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
     reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
     found &= np.arange(rows)[:, None] <= reach + EDGE_PX
-    sky: Mask = found | seeds
-    return sky
+    return _without_specks(found | seeds, colour)
+
+
+def _without_specks(sky: Mask, colour: Image) -> Mask:
+    """Return the sky with pixels in it that noise made look warm: tiny, and of the colour around them."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats((~sky).astype(np.uint8), connectivity=8)
+    tiny = stats[:, cv2.CC_STAT_AREA] <= SPECK_PX
+    tiny[0] = False
+    specks = tiny[labels]
+    off = cv2.absdiff(colour, cv2.medianBlur(colour, 5)).max(axis=2)
+    whole: Mask = sky | (specks & (off <= SPECK_LEVELS))
+    return whole
 
 
 def with_islands(sky: Mask, measured: Mask) -> Mask:
