@@ -198,7 +198,8 @@ def fields_by_section(
     """Return what names the keys at a place: those of the section it is in, else those of the whole."""
 
     def fields_at(place: Where) -> Sequence[str]:
-        return list((sections.get(str(place[0]), whole) if place else whole).model_fields)
+        section = sections.get(str(place[0]), whole) if place else whole
+        return [field.alias or name for name, field in section.model_fields.items()]
 
     return fields_at
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from adverse.cli import main
 from adverse.cli.app import app
 from adverse.data.images import write_image
+from stereo_scenes import orchard
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -99,7 +101,20 @@ def test_real_data_and_a_real_model(tmp_path: Path, data: str, levels: list[str]
     said = adverse("init", SHARED / "data" / data, SHARED / "models" / "FastestDet.onnx", "--out", study)
     assert said.exit_code == 0, said.output
     told = yaml.safe_load(study.read_text())
-    assert (told["levels"], told.get("invalid_depth")) == (levels, "nearest" if depth else None)
+    assert (told["levels"], told.get("depth")) == (levels, {"from": "laser"} if depth else None)
     assert (told["suts"][0]["decoder"], told["suts"][0]["classes"]) == ("fastestdet", "coco-80")
     planned = adverse("plan", study)
     assert planned.exit_code == 0, planned.output
+
+
+def test_stereo_pairs_without_depth_are_used_for_it(tmp_path: Path) -> None:
+    pair = orchard(3, 160, 120)
+    for kind, image in (("images", pair.left), ("right", pair.right)):
+        (tmp_path / "data" / "row" / kind).mkdir(parents=True)
+        write_image(tmp_path / "data" / "row" / kind / "0.png", image)
+    (tmp_path / "data" / "camera.json").write_text(json.dumps(asdict(pair.camera)))
+    said = adverse("init", tmp_path / "data", "--out", tmp_path / "study.yaml")
+    assert said.exit_code == 0, said.output
+    told = yaml.safe_load((tmp_path / "study.yaml").read_text())
+    assert told["depth"] == {"from": "stereo"}
+    assert "first-look-depth" in told["mutations"]

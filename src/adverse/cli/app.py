@@ -11,6 +11,7 @@ from adverse.cli import (
     checks,
     data,
     demo,
+    depth,
     fuzz,
     humans,
     models,
@@ -27,6 +28,7 @@ HELP = """Find out how a perception system fails before the field does.
 \b
     adverse demo                          a whole study on rendered scenes
     adverse data check FOLDER             contents and faults of a data set
+    adverse depth DATA OUT                depth from stereo or laser
     adverse init DATA MODEL.onnx          a first study, with guesses
     adverse plan study.yaml               what would run
     adverse run study.yaml --out RUN      run it, or resume it
@@ -91,6 +93,7 @@ app.command("mutate")(mutate.mutate)
 app.command("check-plugin")(plugins.check_plugin)
 app.command("predict")(results.predict)
 app.command("world")(data.world)
+app.command("depth")(depth.depth)
 app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")

@@ -163,17 +163,17 @@ def wrong(statuses: Counter[str]) -> str:
 
 
 @contextmanager
-def rendering(console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Give what shows how many logs of how many are rendered; nothing is shown of what takes no time."""
+def rendering(console: Console, text: str = "rendered {} of {} logs") -> Iterator[Callable[[int, int], None]]:
+    """Give what shows how many of how many are done; nothing is shown of what takes no time."""
     last = time.monotonic()
-    with console.status("rendering") as status:
+    with console.status("starting") as status:
 
         def show(done: int, total: int) -> None:
             nonlocal last
-            status.update(f"rendered {done} of {total} logs")
+            status.update(text.format(done, total))
             if not console.is_terminal and time.monotonic() - last > PLAIN_EVERY_S:
                 last = time.monotonic()
-                console.print(f"- rendered {done} of {total} logs", highlight=False)
+                console.print(f"- {text.format(done, total)}", highlight=False)
 
         yield show
 

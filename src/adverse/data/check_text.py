@@ -126,7 +126,9 @@ def _abilities(checked: DataCheck) -> Iterator[str]:
     for need, lost in checked.mutations_out.items():
         yield from _entry("", f"not {', '.join(lost)}: not every test frame has {NEEDS[need]}")
     if "depth_m" not in checked.mutations_out and (checked.depth.known_share or 1.0) < 1:
-        yield from _entry("", "those by depth with invalid_depth: nearest (or far) in the study")
+        yield from _entry(
+            "", "those by depth with invalid_depth: nearest (or far) in the study, or depth: {from: laser}"
+        )
     if not any(split.name == "validation" for split in checked.splits):
         yield from _entry("thresholds", "chosen on the test images: there is no validation split")
 

@@ -13,6 +13,7 @@ root/
     instances/000123.png  a number for each object, 0: none, 8- or 16-bit gray    (optional)
     poses.csv             frame,time_s,x_m,y_m,z_m,qw,qx,qy,qz                    (optional)
     camera.json                                                                   (optional)
+    hood.png              the vehicle itself, for depth from stereo or laser      (optional)
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from adverse.errors import DataError
 IMAGES, DEPTH, RIGHT, LABELS, INSTANCES = "images", "depth", "right", "labels", "instances"
 RESERVED = frozenset({IMAGES, DEPTH, RIGHT, LABELS, INSTANCES})
 """Names of folders that belong to the log above them and are never logs themselves."""
+MASKS = ("hood.png", "hood-preview.png")
+"""Images beside those of a log that show the vehicle's own hood (docs/depth.md); they are no frames."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -38,6 +40,7 @@ def log_folders(base: Path, root: Path, listed: Iterable[Path] = ()) -> list[Log
     images_by_folder: dict[Path, set[Path]] = {}
     for folder in _folders(base, root):
         images = {*files_in(folder, root, SUFFIXES), *files_in(folder / IMAGES, root, SUFFIXES)}
+        images -= {folder / name for name in MASKS}
         if images:
             images_by_folder[folder] = images
     for path in (path for path in listed if path.is_relative_to(base)):

@@ -1,4 +1,6 @@
-"""Depth that is not a distance (NaN, zero, negative) is never used silently.
+"""Depth: computed from stereo (`from_stereo`) or laser returns (`from_laser`), and made usable for mutations.
+
+Depth that is not a distance (NaN, zero, negative) is never used silently.
 
 A frame with such pixels is refused for mutations by depth unless the study says what to put there. +inf is
 valid: nothing is there, the sky.
@@ -6,7 +8,8 @@ valid: nothing is there, the sky.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import importlib
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import cv2
 import numpy as np
@@ -14,7 +17,39 @@ import numpy as np
 from adverse.errors import MutationError
 from adverse.types import Depth
 
+if TYPE_CHECKING:
+    from adverse.depth.dense import DenseDepth
+    from adverse.depth.laser import from_laser
+    from adverse.depth.rectification import StereoRig, from_recorded_stereo
+    from adverse.depth.stereo import from_stereo
+
+__all__ = [
+    "DenseDepth",
+    "Policy",
+    "StereoRig",
+    "UsableDepth",
+    "from_laser",
+    "from_recorded_stereo",
+    "from_stereo",
+    "usable",
+]
+
+_HOMES = {
+    "DenseDepth": "dense",
+    "StereoRig": "rectification",
+    "from_laser": "laser",
+    "from_recorded_stereo": "rectification",
+    "from_stereo": "stereo",
+}
+"""What is loaded when it is first used: it needs numba and scipy."""
+
 Policy = Literal["refuse", "far", "nearest"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"adverse.depth.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'adverse.depth' has no attribute {name!r}")
 
 
 class UsableDepth(NamedTuple):
@@ -39,8 +74,8 @@ def usable(depth_m: Depth, policy: Policy, *, where: str) -> UsableDepth:
             where=where,
             got=f"{depth_m.size - np.count_nonzero(valid)} of {depth_m.size} are NaN, zero or negative",
             wanted="a distance in metres, or +inf for the sky, at every pixel",
-            fix="Complete the depth map, or say what to put there: invalid_depth: far or nearest in the "
-            "study, --invalid-depth for adverse mutate.",
+            fix="Complete the depth map (depth: {from: laser} in the study does), or say what to put there: "
+            "invalid_depth: far or nearest in the study, --invalid-depth for adverse mutate.",
         )
     if policy == "far":
         return UsableDepth(np.where(valid, depth_m, np.float32(np.inf)).astype(np.float32), share)

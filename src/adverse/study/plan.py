@@ -22,6 +22,7 @@ from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.store.journal import RunEntry
+from adverse.study.depth_maps import study_depth
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.needs import unmet
 from adverse.study.spec import StudyFile
@@ -173,10 +174,9 @@ def read_dataset(file: StudyFile, registry: Registry) -> Dataset:
 
 
 def _wanted_part(file: StudyFile, dataset: Dataset) -> Dataset:
-    section = file.study.data
-    runs = section.negative_runs
+    runs, frames = file.study.data.negative_runs, file.study.data.test_frames
     cut = cut_negative_runs(dataset, file.study.targets, runs.min_frames) if runs else dataset
-    return cut if section.test_frames is None else thinned(cut, section.test_frames)
+    return study_depth(file, cut if frames is None else thinned(cut, frames))
 
 
 def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:

@@ -34,10 +34,11 @@ from adverse.study.basis import (
     forget_changed,
     written_warnings,
 )
+from adverse.study.depth_maps import summary
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
-from adverse.study.plan import StudyPlan, make_plan
+from adverse.study.plan import StudyPlan, frames_of, make_plan
 from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.worker import StudyWork
@@ -126,6 +127,7 @@ def run_study(
                 "files_read": files_read,
                 "changed": {str(path): sha256 for path, sha256 in sorted(changed.items())},
                 "outages": outages.facts(),
+                "depth": summary(frames_of(plan.dataset), plan.inputs),
                 "finished": _now() if finished else ended_before,
             }
             folder.write_manifest({**manifest, **facts})

@@ -60,6 +60,33 @@ class DataSection(_OpenSection):
     test_frames: Annotated[int, Field(ge=1)] | None = None
 
 
+class DepthSection(_Section):
+    """Where depth comes from: the data set, its stereo pairs or its laser returns (docs/depth.md)."""
+
+    origin: Literal["given", "stereo", "laser"] = Field(alias="from")
+    refine: Literal["smoother", "solver", "none"] = "smoother"
+    sky: bool = True
+    nearest_m: Positive | None = None
+    offset_px: float | None = None
+    rig: str | None = None
+    hood: str | None = None
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        if self.origin != "stereo" and (self.nearest_m or self.offset_px or self.rig):
+            raise ValueError("nearest_m, offset_px and rig only with from: stereo")
+        if self.rig and self.offset_px:
+            raise ValueError("either rig, which knows both principal points, or offset_px")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the function that computes depth."""
+        stereo = {"nearest_m": self.nearest_m, "offset_px": self.offset_px}
+        given = {name: value for name, value in stereo.items() if value is not None}
+        return {"refine": self.refine, "with_sky": self.sky, **given}
+
+
 class SutSection(_OpenSection):
     """One system under test."""
 
@@ -201,6 +228,7 @@ class Study(_Section):
     fpr_max: Positive = 0.1
     operating_point: OperatingPointSection = OperatingPointSection()
     quarantine_budget: Annotated[float, Field(ge=0, le=1)] = 0.01
+    depth: DepthSection | None = None
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     localizer: Localizer = "foreground"
     robot: dict[str, Any] | None = None
@@ -304,7 +332,7 @@ def study_with(source: YamlFile, detectors: Mapping[str, Any]) -> StudyFile:
 
 def to_yaml(study: Study) -> str:
     """Write a study out in full, every default spelt out."""
-    return yaml.safe_dump(study.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(study.model_dump(mode="json", by_alias=True), sort_keys=False, allow_unicode=True)
 
 
 def _valid_name(name: str) -> str:
@@ -329,6 +357,7 @@ _fields_at = fields_by_section(
     Study,
     {
         "data": DataSection,
+        "depth": DepthSection,
         "suts": SutSection,
         "sensitivity": SensitivitySection,
         "robustness": RobustnessSection,

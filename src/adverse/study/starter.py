@@ -32,6 +32,8 @@ SURE = 0.3
 """Scores from which a detection is drawn."""
 TRUTH_COLOUR, FOUND_COLOUR = (255, 255, 255), (255, 176, 0)
 ONNX = ".onnx"
+SPARSE = 0.5
+"""Depth at a smaller share of the pixels is that of laser returns."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,30 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
                 reasons.setdefault(able.reason, []).append(able.name)
         assumed += [f"{', '.join(names)} left out of levels: {why}" for why, names in reasons.items()]
     study["mutations"] = ["first-look"]
+    _add_depth(study, checked, dataset, assumed)
+    return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+
+
+def _add_depth(study: dict[str, Any], checked: DataCheck, dataset: Dataset, assumed: list[str]) -> None:
+    """Add mutations by depth where there is depth, or stereo pairs or laser returns to compute it from."""
+    known = checked.depth.known_share
     if checked.depth.frames == checked.images:
         study["mutations"].append("first-look-depth")
-        if checked.depth.known_share is not None and checked.depth.known_share < 1:
+        if known is not None and known < SPARSE:
+            study["depth"] = {"from": "laser"}
+            assumed.append(
+                f"depth is known at {known:.1%} of the pixels: laser returns, completed to dense depth"
+            )
+        elif known is not None and known < 1:
             study["invalid_depth"] = "nearest"
-            share = f"{checked.depth.known_share:.1%} of the pixels"
+            share = f"{known:.1%} of the pixels"
             assumed.append(f"depth is known at {share}; elsewhere it is taken from the nearest that is known")
-    return Starter(_text(study, assumed, tried, checked), tuple(assumed), _picture(dataset, system))
+        return
+    frames = [frame for log in dataset.logs for frame in log.frames]
+    if all(frame.right is not None and frame.camera and frame.camera.baseline_m for frame in frames):
+        study["mutations"].append("first-look-depth")
+        study["depth"] = {"from": "stereo"}
+        assumed.append("there is no depth: it is computed from the stereo pairs")
 
 
 def _with_model(

@@ -1,0 +1,107 @@
+"""depth: dense metric depth of a data set, from its stereo pairs or its laser returns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from adverse.cli.console import Console, rendering, say
+from adverse.cli.data import read_place
+from adverse.cli.options import DataFormat, DataOptions, DataPath, FormatPlugins
+from adverse.errors import EXIT_INCOMPLETE, StudyError
+
+Target = Annotated[
+    Path, typer.Argument(metavar="OUT", help="The folder to write; earlier maps are replaced.")
+]
+Origin = Annotated[
+    Literal["stereo", "laser"] | None,
+    typer.Option("--from", help="[default: stereo where frames have a right image, else laser]"),
+]
+Refine = Annotated[
+    Literal["smoother", "solver", "none"], typer.Option("--refine", help="How maps are refined by the image.")
+]
+Nearest = Annotated[
+    float | None, typer.Option("--nearest-m", min=0.01, help="Stereo: the least depth searched for.")
+]
+Offset = Annotated[
+    float | None, typer.Option("--offset-px", help="Stereo: principal point, right minus left camera.")
+]
+NoSky = Annotated[bool, typer.Option("--no-sky", help="Look for no sky (indoors).")]
+Rig = Annotated[
+    Path | None, typer.Option("--rig", help="Stereo: calibration of images that are not rectified, JSON.")
+]
+Hood = Annotated[
+    Path | None,
+    typer.Option("--hood", help="Mask of the vehicle's own hood, a gray PNG; {log} stands for the log."),
+]
+FindHood = Annotated[
+    bool, typer.Option("--find-hood", help="Only propose a hood mask for each log, to be looked at.")
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", "-w", min=1, help="Frames at once. [default: all cores]")
+]
+
+
+def depth(
+    path: DataPath,
+    out: Target,
+    origin: Origin = None,
+    refine: Refine = "smoother",
+    nearest_m: Nearest = None,
+    offset_px: Offset = None,
+    no_sky: NoSky = False,  # noqa: FBT002
+    rig: Rig = None,
+    hood: Hood = None,
+    find_hood: FindHood = False,  # noqa: FBT002
+    workers: Workers = None,
+    format_name: DataFormat = None,
+    option: DataOptions = None,
+    plugin: FormatPlugins = None,
+) -> None:
+    """Compute dense depth with confidence for every frame.
+
+    Maps are kept in the cache, so that an interrupted command goes on where it was and a study with the same
+    `depth:` section finds them.
+
+    \b
+    Examples:
+        adverse depth data/orchard OUT
+        adverse depth data/kitti OUT --from laser
+        adverse depth data/tractor OUT --find-hood
+        adverse depth data/tractor OUT --hood OUT/{log}/hood.png
+
+    Exit codes: 0 all frames, 2 cannot run, 3 some frames have no depth.
+    """
+    from adverse import plugins
+    from adverse.processes import all_cores
+    from adverse.study.depth_export import first_failures, propose_hoods, write_depth
+    from adverse.study.depth_maps import with_depth
+    from adverse.study.spec import DepthSection
+
+    dataset, _, title = read_place(path, format_name, option or [], plugins.load(plugin or ()))
+    say(title)
+    if find_hood:
+        for mask, share in propose_hoods(dataset, out):
+            say(f"{mask}: {share:.1%} of the pixels; look at hood-preview.png beside it before you use it")
+        return
+    pairs = any(frame.right is not None for log in dataset.logs for frame in log.frames)
+    given: dict[str, Any] = {"from": origin or ("stereo" if pairs else "laser"), "refine": refine}
+    given |= {"sky": not no_sky, "nearest_m": nearest_m, "offset_px": offset_px}
+    given |= {name: str(file) for name, file in (("rig", rig), ("hood", hood)) if file is not None}
+    try:
+        section = DepthSection(**given)
+    except ValueError as error:
+        text = str(error).splitlines()[1].strip().removeprefix("Value error, ").partition(" [")[0]
+        raise StudyError("these options do not go together", wanted=text, fix="Drop one of them.") from error
+    computed = with_depth(dataset, section, folder=Path.cwd(), where="adverse depth")
+    with rendering(Console(stderr=True), "{} of {} frames") as watch:
+        made = write_depth(computed, out, workers=workers or all_cores(), watch=watch)
+    shares = ", ".join(f"{share:.1%} {name}" for name, share in made.shares.items())
+    say(f"{made.frames} depth maps from {given['from']} in {out}: {shares}")
+    if made.failed:
+        say(f"{len(made.failed)} frames have no depth:")
+        for line in first_failures(made.failed):
+            say(f"- {line}")
+        raise typer.Exit(EXIT_INCOMPLETE)

@@ -1,0 +1,133 @@
+"""Where the sky is, from the clean image and what is known of depth there: a rule, not a network.
+
+Sky is smooth, bright and not warmer than blue, touches the top of the image, and has no surface measured in
+it. Its colour there, local means, then finds the rest: gaps in foliage, edges, clouds. docs/depth.md has the
+measured precision and recall.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.types import Image
+
+LEAST_BLUE = 70
+"""Darker than this in blue is not sky."""
+WARM_LEVELS = 6
+"""By how much red or green may exceed blue."""
+FLAT_LEVELS = 14
+"""Most that brightness may differ within 3x3 pixels of smooth sky."""
+TOP_SHARE = 0.02
+"""Sky begins in this share of the rows, from the top."""
+EMPTY_PX = 9
+"""Size of the neighbourhood of pixels without a picture in which sky can begin."""
+LEAST_SHARE = 0.001
+"""Smallest connected piece of smooth sky, as a share of the image."""
+NEAR_SHARE, MATCHED_SHARE = 0.25, 0.7
+"""A piece of which more than this share is measured (or only matched) as near is a wall, not sky."""
+WINDOW_SHARE = 1 / 4
+"""Side of the window for local means, as a share of the image's width."""
+SPECK_PX, SPECK_LEVELS = 8, 20
+"""Most pixels of a speck in the sky, and most that their colour may differ from that around them."""
+EDGE_PX = 2
+"""How far sky goes on below its lowest smooth pixel."""
+COLOUR_LEVELS = 40
+"""How far a pixel of sky may be from the local mean, in the channel that differs most."""
+
+Mask = NDArray[np.bool_]
+
+
+def sky_mask(
+    image: Image, *, near: Mask | None = None, matched: Mask | None = None, empty: Mask | None = None
+) -> Mask:
+    """Return where (H,W) the sky is in an image (H,W,3).
+
+    `near` is where a surface was measured, `matched` where one was but could be an artefact of smoothness:
+    much more of it is needed before a smooth piece counts as a wall. `empty` is where there is no picture
+    (borders of a rectified image): sky may begin there too.
+
+    >>> image = np.zeros((40, 60, 3), np.uint8)
+    >>> image[:20], image[20:] = (150, 180, 220), (90, 120, 40)
+    >>> bool((sky_mask(image) == (image[..., 2] == 220)).all())
+    True
+    """
+    rows, columns = image.shape[:2]
+    evidence = [
+        (mask, share) for mask, share in ((near, NEAR_SHARE), (matched, MATCHED_SHARE)) if mask is not None
+    ]
+    colour = image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=2)
+    red, green, blue = cv2.split(colour)
+    likely = (blue >= LEAST_BLUE) & (
+        cv2.max(cv2.subtract(red, blue), cv2.subtract(green, blue)) <= WARM_LEVELS
+    )
+    seeds, walls = _smooth_pieces(colour, likely, evidence, _start(image, empty))
+    if not seeds.any():
+        return seeds
+    side = max(int(columns * WINDOW_SHARE) | 1, 9)
+    weight = cv2.boxFilter(seeds.astype(np.float32), -1, (side, side), borderType=cv2.BORDER_REFLECT)
+    kept = np.where(seeds[..., None], colour, 0).astype(np.float32)
+    mean = cv2.boxFilter(kept, -1, (side, side), borderType=cv2.BORDER_REFLECT)
+    off = np.abs(colour - mean / np.maximum(weight, 1e-9)[..., None]).max(axis=2)
+    found = likely & ~walls & (weight > 0) & (off <= COLOUR_LEVELS)
+    lowest = np.where(seeds.any(axis=0), rows - 1 - seeds[::-1].argmax(axis=0), -1)
+    reach = cv2.dilate(lowest.astype(np.float32)[None], np.ones((1, side), np.uint8))[0]
+    found &= np.arange(rows)[:, None] <= reach + EDGE_PX
+    return _without_specks(found | seeds, colour)
+
+
+def _without_specks(sky: Mask, colour: Image) -> Mask:
+    """Return the sky with pixels in it that noise made look warm: tiny, and of the colour around them."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats((~sky).astype(np.uint8), connectivity=8)
+    tiny = stats[:, cv2.CC_STAT_AREA] <= SPECK_PX
+    tiny[0] = False
+    specks = tiny[labels]
+    off = cv2.absdiff(colour, cv2.medianBlur(colour, 5)).max(axis=2)
+    whole: Mask = sky | (specks & (off <= SPECK_LEVELS))
+    return whole
+
+
+def with_islands(sky: Mask, measured: Mask) -> Mask:
+    """Return the sky with what is small in it and was not measured: wires, birds, noise."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats((~sky).astype(np.uint8), connectivity=8)
+    small = stats[:, cv2.CC_STAT_AREA] < LEAST_SHARE * labels.size
+    small[np.unique(labels[measured])] = False
+    small[0] = False
+    joined: Mask = sky | small[labels]
+    return joined
+
+
+def _start(image: Image, empty: Mask | None) -> Mask:
+    """Return where (H,W) sky can begin: at the top, or below what is empty in the upper half."""
+    rows = image.shape[0]
+    start = np.zeros(image.shape[:2], np.bool_)
+    if empty is not None:
+        start |= cv2.dilate(empty.astype(np.uint8), np.ones((EMPTY_PX, EMPTY_PX), np.uint8)) > 0
+        start[rows // 2 :] = False
+    start[: max(int(rows * TOP_SHARE), 1)] = True
+    return start
+
+
+def _smooth_pieces(
+    colour: Image, likely: Mask, evidence: list[tuple[Mask, float]], start: Mask
+) -> tuple[Mask, Mask]:
+    """Return the pieces of smooth, sky-coloured pixels that are sky, and those that are near surfaces.
+
+    Sky has pixels in `start`. Small pieces are neither.
+    """
+    gray = cv2.cvtColor(colour, cv2.COLOR_RGB2GRAY)
+    square = np.ones((3, 3), np.uint8)
+    flat = cv2.dilate(gray, square) - cv2.erode(gray, square) <= FLAT_LEVELS
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(
+        (likely & flat).astype(np.uint8), connectivity=4
+    )
+    begins = np.zeros(count, np.bool_)
+    begins[np.unique(labels[start])] = True
+    area = stats[:, cv2.CC_STAT_AREA]
+    large = area >= LEAST_SHARE * labels.size
+    large[0] = False  # what is in no piece
+    hit = np.zeros(count, np.bool_)
+    for mask, share in evidence:
+        hit |= np.bincount(labels[mask], minlength=count) > share * area
+    return (large & begins & ~hit)[labels], (large & hit)[labels]

@@ -1,0 +1,111 @@
+"""Computed depth of a whole data set written to a folder, and a hood mask proposed for each log.
+
+OUT/<log>/depth/<frame>.npy         metres, float32; +inf is sky
+OUT/<log>/confidence/<frame>.png    0..255
+OUT/<log>/origin/<frame>.png        0 measured, 1 invented, 2 invented far from any measurement, 3 sky
+OUT/depth.csv                       the shares of each frame
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.depth.hood import find_hood, hood_preview
+from adverse.errors import AdverseError, DataError, one_line
+from adverse.store.durable import write_file
+from adverse.study.depth_maps import ORIGINS, ComputedDepth, DepthMap, computed_frames
+from adverse.types import Dataset, Frame
+
+HOOD_FRAMES = 40
+"""Frames of a log that are compared to find what does not move."""
+
+Watch = Callable[[int, int], None]
+
+
+class WrittenDepth(NamedTuple):
+    """How many maps were written, the mean share of each origin, and why frames have none."""
+
+    frames: int
+    shares: dict[str, float]
+    failed: dict[str, str]
+
+
+def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> WrittenDepth:
+    """Compute the depth of all frames and write it; what is in the cache is not computed again."""
+    frames = computed_frames(dataset)
+    rows: list[tuple[str, dict[str, float]]] = []
+    failed: dict[str, str] = {}
+    with ThreadPoolExecutor(workers) as pool:  # matching and compiled loops release the GIL
+        results = pool.map(lambda frame: _computed(frame, out), frames)
+        for done, (frame, result) in enumerate(zip(frames, results, strict=True), start=1):
+            if isinstance(result, AdverseError):
+                failed[frame.id] = one_line(result)
+            else:
+                rows.append((frame.id, result))
+            watch(done, len(frames))
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(("frame", *ORIGINS))
+    table.writerows((frame, *(f"{shares[name]:.6f}" for name in ORIGINS)) for frame, shares in rows)
+    out.mkdir(parents=True, exist_ok=True)
+    write_file(out / "depth.csv", text.getvalue().encode())
+    means = {name: float(np.mean([shares[name] for _, shares in rows])) if rows else 0.0 for name in ORIGINS}
+    return WrittenDepth(len(rows), means, failed)
+
+
+def propose_hoods(dataset: Dataset, out: Path) -> list[tuple[Path, float]]:
+    """Write hood.png and a picture of it for each log; return the masks and the share that each covers."""
+    written = []
+    for log in dataset.logs:
+        step = max(len(log.frames) // HOOD_FRAMES, 1)
+        images = [np.asarray(frame.image(), np.uint8) for frame in log.frames[::step]]
+        hood = find_hood(images, where=f"log {log.id!r}")
+        folder = out / log.id
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / "hood.png", _png(hood))
+        write_file(folder / "hood-preview.png", _png(hood_preview(images[0], hood)[..., ::-1]))
+        written.append((folder / "hood.png", float((hood > 0).mean())))
+    return written
+
+
+def _computed(frame: Frame, out: Path) -> dict[str, float] | AdverseError:
+    """Compute and write the map of one frame; return its shares, or why there is none."""
+    if not isinstance(frame.depth_m, ComputedDepth):
+        return DataError("the frame has no computed depth", where=f"frame {frame.id!r}")
+    try:
+        made = frame.depth_m.map()
+    except AdverseError as error:
+        return error
+    _write(out / frame.log_id, frame.image.path.stem, made)
+    return dict(made.shares)
+
+
+def _write(folder: Path, name: str, made: DepthMap) -> None:
+    for kind in ("depth", "confidence", "origin"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    data = io.BytesIO()
+    np.save(data, made.depth_m)
+    write_file(folder / "depth" / f"{name}.npy", data.getvalue())
+    write_file(folder / "confidence" / f"{name}.png", _png(made.confidence))
+    write_file(folder / "origin" / f"{name}.png", _png(made.origin))
+
+
+def _png(image: NDArray[np.uint8]) -> bytes:
+    return cv2.imencode(".png", np.ascontiguousarray(image))[1].tobytes()
+
+
+def first_failures(failed: dict[str, str], most: int = 5) -> Iterable[str]:
+    """Say of the first frames without depth why they have none."""
+    for frame, reason in list(failed.items())[:most]:
+        yield f"{frame}: {reason}"
+    if len(failed) > most:
+        yield f"and {len(failed) - most} more"

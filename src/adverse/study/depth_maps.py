@@ -1,0 +1,280 @@
+"""Depth that a study computes itself, once for each frame: from stereo pairs or from laser returns.
+
+A computed map is a source like any other: workers compute it when they first need it, so that it is
+computed in parallel and a run that was interrupted goes on where it was. The files it is made of and how
+(`recipe`) are part of the keys of cells. Maps are kept in the user's cache by the content of these files; a
+file there that is damaged is computed again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+import adverse.depth
+from adverse.content import digest, file_sha256, user_cache
+from adverse.data.files import read_bytes, read_model
+from adverse.depth.calibration import check_baseline, check_camera
+from adverse.depth.dense import DenseDepth
+from adverse.depth.rectification import StereoRig, rectifier
+from adverse.errors import DataError, StudyError
+from adverse.plugins import library_version
+from adverse.study.spec import DepthSection, StudyFile
+from adverse.types import Camera, Dataset, Depth, Frame, Log, Source
+
+MEASURED, INVENTED, DISTANT, SKY = range(4)
+"""Where the depth of a pixel comes from, as kept in the cache and written by `adverse depth`."""
+ORIGINS = ("measured", "invented", "distant", "sky")
+LIBRARIES = ("numpy", "opencv-python-headless", "scipy", "numba")
+"""Distributions whose version might change a map."""
+
+Origin = Literal["stereo", "laser"]
+_NEEDED: Mapping[Origin, str] = {"stereo": "a right image", "laser": "laser returns"}
+
+
+class DepthMap(NamedTuple):
+    """A map (H,W) in metres, its confidence (H,W) 0..255, its origin (H,W), and the share of each origin."""
+
+    depth_m: Depth
+    confidence: NDArray[np.uint8]
+    origin: NDArray[np.uint8]
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class ComputedDepth:
+    """The depth of a frame, computed from its image and one more file; call it for (H,W) metres."""
+
+    kind: Origin
+    image: Source
+    other: Source
+    """The right image of the pair, or the laser returns as sparse depth."""
+    camera: Camera | StereoRig | None
+    """What a pair was taken with: rectified, or as recorded; None for laser returns."""
+    options: tuple[tuple[str, Any], ...]
+    hood: Path | None = None
+    hood_sha256: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The file besides the image whose bytes decide the map."""
+        return self.other.path
+
+    @property
+    def recipe(self) -> str:
+        """How the files become depth: options, calibration, our code and the libraries it calls."""
+        how = " ".join(f"{name}={value!r}" for name, value in self.options)
+        sources = f"{self.image.recipe} | {self.other.recipe}"
+        return f"computed {self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
+
+    def key(self, image_sha256: str, other_sha256: str) -> str:
+        """Return what the map is kept by."""
+        return digest(image_sha256, other_sha256, self.recipe)
+
+    def __call__(self) -> Depth:
+        """Take the map from the cache, or compute it, or raise DataError."""
+        return self.map().depth_m
+
+    def map(self) -> DepthMap:
+        """Return the map with all that is known of it. The files are read each time: their bytes decide."""
+        hashes = [_sha256(source.path) for source in (self.image, self.other)]
+        file = _file(self.key(*hashes))
+        kept = _kept(file)
+        if kept is None:
+            kept = _as_kept(self._computed())
+            _keep(file, kept)
+        return kept
+
+    def _computed(self) -> DenseDepth:
+        where = f"{'right image' if self.kind == 'stereo' else 'laser scan'} {self.path}"
+        options: dict[str, Any] = dict(self.options)
+        if self.hood is not None:
+            options["hood"] = _read_hood(self.hood, self.hood_sha256)
+        if self.camera is None:
+            return adverse.depth.from_laser(self.other(), self.image(), where=where, **options)
+        pair = self.image(), self.other()
+        if isinstance(self.camera, StereoRig):
+            return adverse.depth.from_recorded_stereo(*pair, self.camera, where=where, **options)
+        return adverse.depth.from_stereo(*pair, self.camera, where=where, **options)
+
+
+def study_depth(file: StudyFile, dataset: Dataset) -> Dataset:
+    """Return the data set of a study with depth from where the study says."""
+    return with_depth(dataset, file.study.depth, folder=file.folder, where=file.where("depth"))
+
+
+def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, where: str) -> Dataset:
+    """Return the data set with computed depth, as the section `depth` of a study says; else as it is.
+
+    Frames without what it is computed from have no depth; it is an error if that is all of them.
+    """
+    if section is None or section.origin == "given":
+        return dataset
+    kind: Origin = section.origin
+    rig = None
+    if section.rig is not None:
+        file = (folder / Path(section.rig).expanduser()).resolve()
+        rig = read_model(file, "stereo calibration", StereoRig)
+        try:
+            rectifier(rig)
+        except DataError as error:
+            raise error.placed(str(file)) from error
+    options = tuple(sorted(section.options.items()))
+    logs, lacking, count = [], [], 0
+    for log in dataset.logs:
+        hood, hood_sha256 = _hood_of(log, section.hood, folder, where)
+        frames = []
+        for frame in log.frames:
+            other = frame.right if kind == "stereo" else frame.depth_m
+            count += 1
+            camera = (rig or frame.camera) if kind == "stereo" else None
+            if other is None or (kind == "stereo" and camera is None):
+                lacking.append((frame, _NEEDED[kind] if other is None else "a calibration"))
+                frames.append(replace(frame, depth_m=None))
+                continue
+            if isinstance(camera, Camera):
+                check_camera(camera, (camera.width, camera.height), f"calibration of frame {frame.id!r}")
+                check_baseline(camera, f"calibration of frame {frame.id!r}")
+            source = ComputedDepth(kind, frame.image, other, camera, options, hood, hood_sha256)
+            frames.append(replace(frame, depth_m=source))
+        logs.append(replace(log, frames=tuple(frames)))
+    if len(lacking) == count:
+        frame, missing = lacking[0]
+        raise StudyError(
+            f"depth from {kind} needs {missing}",
+            where=f"{where}, frame {frame.id!r}",
+            got="no frame has it",
+            fix="Add it to the data set (docs/data-formats.md), or drop depth: from the study.",
+        )
+    notes = {**dataset.notes, f"frames without depth from {kind}": len(lacking)} if lacking else dataset.notes
+    return replace(dataset, logs=tuple(logs), notes=notes)
+
+
+def summary(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> dict[str, Any] | None:
+    """Return what the manifest says of computed depth: shares of pixels over the maps in the cache."""
+    sources = [frame.depth_m for frame in frames if isinstance(frame.depth_m, ComputedDepth)]
+    if not sources:
+        return None
+    shares = []
+    for source in sources:
+        kept = _shares(_file(source.key(hashes[source.image.path], hashes[source.other.path])))
+        if kept is not None:
+            shares.append(kept)
+    facts: dict[str, Any] = {
+        "from": sources[0].kind,
+        "options": dict(sources[0].options),
+        "frames": len(sources),
+    }
+    facts["frames_known"] = len(shares)
+    for name in ORIGINS:
+        if shares:
+            facts[name] = float(np.mean([share[name] for share in shares]))
+    if shares:
+        facts["most_invented"] = float(max(share["invented"] + share["distant"] for share in shares))
+    return facts
+
+
+@functools.cache
+def code() -> str:
+    """Return a hash of the code that computes depth and of the libraries it calls."""
+    room = Path(adverse.depth.__file__).parent
+    versions = [f"{name} {library_version(name)}" for name in LIBRARIES]
+    return digest(*(file.read_bytes() for file in sorted(room.glob("*.py"))), *versions, size=8)
+
+
+def _hood_of(log: Log, name: str | None, folder: Path, where: str) -> tuple[Path | None, str]:
+    """Return the hood mask of a log and its hash; `{log}` in its name stands for the log."""
+    if name is None:
+        return None, ""
+    hood = (folder / Path(name.replace("{log}", log.id)).expanduser()).resolve()
+    if not hood.is_file():
+        fix = "Correct the path after hood:."
+        raise StudyError("there is no such hood mask", where=where, got=str(hood), fix=fix)
+    return hood, file_sha256(hood)
+
+
+def _read_hood(path: Path, sha256: str) -> NDArray[np.uint8]:
+    data = path.read_bytes() if path.is_file() else b""
+    hood = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_GRAYSCALE) if data else None
+    if hood is None or hashlib.sha256(data).hexdigest() != sha256:
+        raise DataError(
+            "the hood mask is no image, or was changed after the run was planned",
+            where=str(path),
+            wanted="an 8-bit gray PNG",
+            fix="Correct the file and run again.",
+        )
+    return hood.astype(np.uint8)
+
+
+def _as_kept(dense: DenseDepth) -> DepthMap:
+    sky = dense.sky
+    origin = np.where(dense.measured, MEASURED, np.where(dense.distant, DISTANT, INVENTED)).astype(np.uint8)
+    origin[sky] = SKY
+    counts = np.bincount(origin.ravel(), minlength=len(ORIGINS)) / origin.size
+    shares = dict(zip(ORIGINS, counts.tolist(), strict=True))
+    confidence = np.rint(dense.confidence * 255).astype(np.uint8)
+    return DepthMap(dense.depth_m.astype(np.float32), confidence, origin, shares)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(read_bytes(path, what="depth")).hexdigest()
+
+
+def _file(key: str) -> Path:
+    return user_cache("depth") / key[:2] / f"{key}.npz"
+
+
+def _kept(file: Path) -> DepthMap | None:
+    """Read a map from the cache; None where there is none, or a damaged one (the archive has checksums)."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            depth, confidence, origin = (archive[name] for name in ("depth_m", "confidence", "origin"))
+            shares = json.loads(archive["shares"].tobytes())
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    return DepthMap(depth, confidence, origin, shares)
+
+
+def _shares(file: Path) -> dict[str, float] | None:
+    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(file) as archive:
+        shares: dict[str, float] = json.loads(archive["shares"].tobytes())
+        return shares
+    return None
+
+
+def _keep(file: Path, made: DepthMap) -> None:
+    """Write a map into the cache, whole or not at all; a cache that cannot be written is none."""
+    shares = np.frombuffer(json.dumps(dict(made.shares)).encode(), np.uint8)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".npz", dir=file.parent)
+        try:
+            with os.fdopen(handle, "wb") as out:
+                np.savez(
+                    out,
+                    depth_m=made.depth_m,
+                    confidence=made.confidence,
+                    origin=made.origin,
+                    shares=shares,
+                )
+            Path(name).replace(file)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+def computed_frames(dataset: Dataset) -> Sequence[Frame]:
+    """Return the frames whose depth is computed, in order."""
+    return [frame for log in dataset.logs for frame in log.frames if isinstance(frame.depth_m, ComputedDepth)]

@@ -1,0 +1,160 @@
+"""Depth from stereo: against exact depth of a rendered pair, and one clear error for each bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from adverse import depth
+from adverse.depth.dense import ARTEFACT, HOOD, HOOD_M
+from adverse.depth.filling import filled_from_farther
+from adverse.depth.ground import below_ground
+from adverse.depth.sky import sky_mask
+from adverse.errors import DataError
+from stereo_scenes import haze_error, orchard
+
+
+def test_depth_of_the_orchard_is_near_the_truth_and_the_sky_is_sky() -> None:
+    pair = orchard()
+    dense = depth.from_stereo(pair.left, pair.right, pair.camera)
+    sky = np.isinf(pair.depth_m)
+    assert haze_error(dense.depth_m, pair.depth_m).mean() <= 0.02
+    near = (pair.depth_m < 40) & ~dense.sky
+    assert np.abs(dense.depth_m[near] - pair.depth_m[near]).mean() <= 0.75
+    assert (dense.sky & sky).sum() >= 0.999 * dense.sky.sum()
+    assert (dense.sky & sky).sum() >= 0.97 * sky.sum()
+    assert (dense.depth_m > 0).all()  # no NaN, nothing at the camera
+    sure = dense.measured & (dense.confidence > 0.8)
+    assert np.median(np.abs(dense.depth_m[sure] / pair.depth_m[sure] - 1)) < 0.02
+    assert dense.shares == {
+        "sky": dense.sky.mean(),
+        "invented": (~dense.measured & ~dense.sky).mean(),
+        "distant": 0.0,
+    }
+
+
+def test_refining_brings_depth_nearer_to_the_truth() -> None:
+    pair = orchard()
+    error: dict[str, float] = {}
+    for refine in ("none", "smoother", "solver"):
+        dense = depth.from_stereo(pair.left, pair.right, pair.camera, refine=refine)
+        both = np.isfinite(dense.depth_m) & np.isfinite(pair.depth_m)
+        error[refine] = float(np.abs(1 / dense.depth_m[both] - 1 / pair.depth_m[both]).mean())
+    assert error["smoother"] < error["solver"] < error["none"]
+
+
+def test_the_result_does_not_depend_on_the_number_of_threads() -> None:
+    pair = orchard()
+    before = cv2.getNumThreads()
+    made = []
+    try:
+        for threads in (1, 3):
+            cv2.setNumThreads(threads)
+            made.append(depth.from_stereo(pair.left, pair.right, pair.camera).depth_m)
+    finally:
+        cv2.setNumThreads(before)
+    assert np.array_equal(made[0], made[1])
+
+
+def test_a_shifted_principal_point_is_taken_into_account() -> None:
+    pair = orchard()
+    shifted = np.roll(pair.right, 6, axis=1)  # the right camera's principal point is 6 pixels further right
+    plain = depth.from_stereo(pair.left, pair.right, pair.camera)
+    moved = depth.from_stereo(pair.left, shifted, pair.camera, offset_px=6.0)
+    assert moved.measured.mean() < plain.measured.mean()  # what is farther than 6 pixels is not found
+    both = plain.measured & moved.measured & (plain.depth_m < 8)
+    assert both.mean() > 0.1
+    assert np.median(np.abs(moved.depth_m[both] / plain.depth_m[both] - 1)) < 0.01
+
+
+def test_the_hood_is_near_and_what_has_no_picture_is_far() -> None:
+    pair = orchard()
+    hood = np.zeros(pair.depth_m.shape, np.uint8)
+    hood[-20:], hood[:, :8] = HOOD, ARTEFACT
+    dense = depth.from_stereo(pair.left, pair.right, pair.camera, hood=hood)
+    assert (dense.depth_m[hood == HOOD] == HOOD_M).all()
+    assert np.isinf(dense.depth_m[hood == ARTEFACT]).all()
+    assert not dense.measured[hood > 0].any()
+    assert not dense.confidence[hood > 0].any()
+
+
+def _spoilt(**changes: Any) -> dict[str, Any]:
+    pair = orchard()
+    return {"left": pair.left, "right": pair.right, "camera": pair.camera, **changes}
+
+
+def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
+    """Return what is wrong with a pair, and what the error says."""
+    pair = orchard()
+    sky = np.full_like(pair.left, (150, 180, 220))
+    other = np.random.default_rng(0).integers(0, 255, pair.left.shape).astype(np.uint8)
+    hood = np.zeros(pair.depth_m.shape, np.uint8)
+    later = orchard(seconds_later=0.1).right
+    return {
+        "other size": (_spoilt(right=pair.right[:-1]), "different size"),
+        "no baseline": (_spoilt(camera=replace(pair.camera, baseline_m=None)), "no baseline"),
+        "millimetres": (_spoilt(camera=replace(pair.camera, baseline_m=240.0)), "baseline cannot be right"),
+        "absurd": (_spoilt(camera=replace(pair.camera, fx=0.004)), "calibration cannot be right"),
+        "NaN": (_spoilt(camera=replace(pair.camera, cx=float("nan"))), "calibration cannot be right"),
+        "calibrated elsewhere": (_spoilt(camera=replace(pair.camera, width=640)), "another image size"),
+        "swapped": (_spoilt(left=pair.right, right=pair.left), "swapped"),
+        "no pair": (_spoilt(right=other), "do not match"),
+        "other moment": (_spoilt(right=later), "do not match"),
+        "rows off": (_spoilt(right=np.roll(pair.right, 2, axis=0)), "do not match"),
+        "all sky": (_spoilt(left=sky, right=sky), "nothing but sky"),
+        "too near": (_spoilt(nearest_m=0.01), "nearest_m does not fit"),
+        "small hood": (_spoilt(hood=hood[1:]), "not of the image's size"),
+        "smooth hood": (_spoilt(hood=hood + 77), "other values"),
+    }
+
+
+@pytest.mark.parametrize("case", bad_inputs())
+def test_bad_input_is_one_clear_error(case: str) -> None:
+    given, what = bad_inputs()[case]
+    with pytest.raises(DataError, match=what) as caught:
+        depth.from_stereo(**given, where="frame 'row3/000123'")
+    assert caught.value.where == "frame 'row3/000123'"
+    assert caught.value.fix
+
+
+def test_a_gap_is_filled_from_the_farther_side() -> None:
+    values = np.array([[0, 0, 0, 0], [0, 5, 0, 2], [0, 0, 0, 0]], np.float32)
+    assert filled_from_farther(values, values > 0).tolist() == [[5, 5, 2, 2]] * 3
+
+
+def test_a_plane_that_is_not_the_ground_takes_nothing_away() -> None:
+    wall = np.full((80, 50), 9, np.float32)
+    ground = np.repeat(np.linspace(-20, 20, 80, dtype=np.float32)[:, None].clip(0), 50, axis=1)
+    ground[60:, 10:20] = 1  # a ditch: too much of it to be mistakes
+    for disparity in (wall, ground):
+        assert not below_ground(disparity, np.ones((80, 50), np.bool_)).any()
+
+
+def test_a_wall_of_the_colour_of_the_sky_is_no_sky_where_it_was_measured() -> None:
+    image = np.full((60, 90, 3), (90, 120, 40), np.uint8)
+    image[:30, :40], image[:30, 50:] = (150, 180, 220), (152, 182, 222)
+    near = np.zeros((60, 90), np.bool_)
+    near[5:28, 52:88] = True
+    sky = sky_mask(image, near=near)
+    assert sky[:30, :40].all()
+    assert not sky[:, 40:].any()
+
+
+def test_sky_may_begin_below_an_empty_border() -> None:
+    image = np.full((60, 90, 3), (90, 120, 40), np.uint8)
+    image[:6], image[6:30] = 0, (150, 180, 220)
+    assert not sky_mask(image).any()
+    assert sky_mask(image, empty=image.max(axis=2) == 0)[7:30].all()
+
+
+def test_noise_in_the_sky_is_sky_and_a_leaf_before_it_is_not() -> None:
+    image = np.full((60, 90, 3), (200, 205, 208), np.uint8)
+    image[30:], image[10, 20], image[10, 60] = (90, 120, 40), (216, 205, 200), (90, 120, 40)
+    sky = sky_mask(image)
+    assert sky[10, 20]
+    assert not sky[10, 60]
+    assert sky[:30].sum() == 30 * 90 - 1

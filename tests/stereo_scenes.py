@@ -1,0 +1,47 @@
+"""A rendered stereo pair with exact depth, small enough for tests."""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.data.worlds.rendering import render, right_of
+from adverse.data.worlds.scripts import stereo_camera
+from adverse.data.worlds.writing import SCRIPTS
+from adverse.seeds import generator
+from adverse.types import Camera, Depth, Image
+
+BETA = 3.912 / 100
+"""Haze of 100 m visibility."""
+
+
+class Pair(NamedTuple):
+    """Left and right image, and the depth of the left one."""
+
+    left: Image
+    right: Image
+    depth_m: Depth
+    camera: Camera
+
+
+@functools.cache
+def orchard(number: int = 3, width: int = 320, height: int = 240, seconds_later: float = 0.0) -> Pair:
+    """Render a pair of the orchard, or the same pair some time later."""
+    camera = stereo_camera(width, height)
+    script = SCRIPTS["orchard"](3, f"depth/{number}", "positive")
+    scene, time_s = script.scene(), list(script.drive.times_s())[5] + seconds_later
+    pose = script.drive.pose(time_s)
+    left, right = (
+        render(scene, camera, view, time_s, generator(3, "depth", str(number), eye))
+        for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0)))
+    )
+    return Pair(left.image, right.image, left.depth_m, camera)
+
+
+def haze_error(depth_m: Depth, truth_m: Depth) -> NDArray[np.floating]:
+    """Return the error of the haze's transmission at each pixel."""
+    error: NDArray[np.floating] = np.abs(np.exp(-BETA * depth_m) - np.exp(-BETA * truth_m))
+    return error

@@ -1,0 +1,201 @@
+"""Depth that a study computes: once, kept by content, part of the key, in the manifest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import adverse
+from adverse.cli.app import app
+from adverse.data.folder import folder
+from adverse.data.images import write_image
+from adverse.errors import AdverseError, DataError, StudyError
+from adverse.store.folder import RunFolder
+from adverse.study import depth_maps
+from adverse.study.depth_maps import ComputedDepth, with_depth
+from adverse.study.plan import make_plan
+from adverse.study.spec import DepthSection, read_study
+from stereo_scenes import orchard
+
+SIZE = (160, 120)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a log of two stereo pairs with sparse depth, and keep the cache to this test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    root = tmp_path / "data"
+    for number in (3, 4):
+        pair = orchard(number, *SIZE)
+        for kind, image in (("images", pair.left), ("right", pair.right)):
+            (root / "row" / kind).mkdir(parents=True, exist_ok=True)
+            write_image(root / "row" / kind / f"{number}.png", image)
+        sparse = np.where(np.isinf(pair.depth_m), np.nan, pair.depth_m).astype(np.float32)
+        sparse[np.arange(SIZE[1]) % 4 > 0] = np.nan
+        (root / "row" / "depth").mkdir(exist_ok=True)
+        np.save(root / "row" / "depth" / f"{number}.npy", sparse)
+    (root / "camera.json").write_text(json.dumps(asdict(orchard(3, *SIZE).camera)))
+    return root
+
+
+def section(origin: str = "stereo", **options: Any) -> DepthSection:
+    return DepthSection.model_validate({"from": origin, **options})
+
+
+def sources(root: Path, given: DepthSection) -> list[ComputedDepth]:
+    dataset = with_depth(folder(root), given, folder=root, where="study.yaml, line 3")
+    found = [frame.depth_m for log in dataset.logs for frame in log.frames]
+    assert all(isinstance(source, ComputedDepth) for source in found)
+    return [source for source in found if isinstance(source, ComputedDepth)]
+
+
+def study_of(root: Path, **more: Any) -> Path:
+    path = root.parent / "study.yaml"
+    study = {
+        "name": "depth",
+        "data": {"format": "folder", "root": str(root)},
+        "depth": {"from": "stereo"},
+        "suts": [{"name": "blobs", "adapter": "contrast-blobs"}],
+        "mutations": ["haze(visibility_m=50)"],
+        **more,
+    }
+    path.write_text(yaml.safe_dump({key: value for key, value in study.items() if value is not None}))
+    return path
+
+
+@pytest.mark.parametrize("origin", ["stereo", "laser"])
+def test_a_map_is_computed_once_and_a_damaged_one_again(
+    data: Path, monkeypatch: pytest.MonkeyPatch, origin: str
+) -> None:
+    first = sources(data, section(origin))[0]
+    made = first.map()
+    assert sum(made.shares.values()) == pytest.approx(1)
+    assert np.array_equal(made.origin == depth_maps.SKY, np.isinf(made.depth_m))
+    (kept,) = (data.parent / "cache" / "adverse" / "depth").rglob("*.npz")
+    (other,) = [source for source in sources(data, section(origin)) if source == first]
+
+    def fail(_: object) -> None:
+        raise DataError("computed again")
+
+    monkeypatch.setattr(ComputedDepth, "_computed", fail)
+    assert np.array_equal(other(), made.depth_m)
+    content = bytearray(kept.read_bytes())
+    content[len(content) // 3] ^= 1
+    kept.write_bytes(content)
+    with pytest.raises(DataError, match="computed again"):
+        other()
+
+
+def test_what_decides_a_map_is_in_its_key(data: Path) -> None:
+    hood = data / "hood.png"
+    write_image(hood, np.zeros(SIZE[::-1], np.uint8))
+    options: list[dict[str, Any]] = [
+        {},
+        {"refine": "solver"},
+        {"sky": False},
+        {"nearest_m": 2.0},
+        {"offset_px": 1.0},
+        {"hood": "hood.png"},
+    ]
+    keys = [sources(data, section(**one))[0].key("a", "b") for one in options]
+    keys += [sources(data, section())[0].key(*pair) for pair in (("a", "c"), ("c", "b"))]
+    assert len(set(keys)) == len(keys)
+    assert sources(data, section())[0].key("a", "b") == keys[0]
+    camera = asdict(orchard(3, *SIZE).camera)
+    (data / "camera.json").write_text(json.dumps({**camera, "baseline_m": 0.2}))
+    assert sources(data, section())[0].key("a", "b") not in keys
+
+
+def test_cells_by_depth_depend_on_where_depth_comes_from_and_others_do_not(data: Path) -> None:
+    def keys(**depth: Any) -> list[str]:
+        return make_plan(read_study(study_of(data, depth=depth))).keys
+
+    (plain, hazed), (plain_laser, hazed_laser) = keys(**{"from": "stereo"}), keys(**{"from": "laser"})
+    assert plain == plain_laser
+    assert hazed != hazed_laser
+    write_image(data / "row" / "right" / "4.png", orchard(3, *SIZE).right)
+    assert keys(**{"from": "stereo"})[1] != hazed
+    assert keys(**{"from": "laser"})[1] == hazed_laser
+
+
+def test_a_run_says_how_much_depth_was_invented_and_is_not_repeated(data: Path) -> None:
+    study, out = study_of(data), data.parent / "run"
+    adverse.run(study, out, workers=0)
+    manifest = RunFolder(out).read_manifest()
+    facts = manifest["depth"]
+    assert manifest["status"] == "complete"
+    assert (facts["from"], facts["frames"], facts["frames_known"]) == ("stereo", 2, 2)
+    assert sum(facts[name] for name in depth_maps.ORIGINS) == pytest.approx(1)
+    assert 0 < facts["invented"] <= facts["most_invented"] < 0.5
+    assert yaml.safe_load((out / "study.yaml").read_text())["depth"]["from"] == "stereo"
+    assert not make_plan(read_study(study), {}).blocked
+
+
+def test_the_command_writes_maps_that_a_study_can_be_given(data: Path) -> None:
+    out = data.parent / "out"
+    said = CliRunner().invoke(app, ["depth", str(data), str(out), "--workers", "1"])
+    assert said.exit_code == 0, said.output
+    assert "2 depth maps from stereo" in said.output
+    made = np.load(out / "row" / "depth" / "3.npy")
+    assert np.array_equal(made, sources(data, section())[0]())
+    origin = cv2.imread(str(out / "row" / "origin" / "3.png"), cv2.IMREAD_GRAYSCALE)
+    assert origin is not None
+    assert np.array_equal(origin == depth_maps.SKY, np.isinf(made))
+    assert len((out / "depth.csv").read_text().splitlines()) == 3
+
+
+def test_the_command_says_which_frames_have_no_depth(data: Path) -> None:
+    write_image(data / "row" / "right" / "4.png", np.zeros((*SIZE[::-1], 3), np.uint8))
+    said = CliRunner().invoke(app, ["depth", str(data), str(data.parent / "out"), "--workers", "1"])
+    assert said.exit_code == 3
+    assert "row/4: left and right image do not match" in " ".join(said.output.split())
+
+
+def _without(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).rename(root.parent / Path(name).name)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "given", "what"),
+    [
+        (lambda root: _without(root, "row/right"), {}, "needs a right image"),
+        (lambda root: _without(root, "camera.json"), {}, "needs a calibration"),
+        (lambda root: _without(root, "row/depth"), {"from": "laser"}, "needs laser returns"),
+        (lambda root: _camera(root, baseline_m=None), {}, "no baseline"),
+        (lambda root: _camera(root, baseline_m=240.0), {}, "baseline cannot be right"),
+        (lambda root: _camera(root, fx=1e9), {}, "calibration cannot be right"),
+        (lambda _: None, {"hood": "no.png"}, "no such hood mask"),
+        (lambda _: None, {"rig": "no.json"}, "stereo calibration file is missing"),
+        (lambda _: None, {"from": "laser", "nearest_m": 2.0}, "depth has a value"),
+        (lambda _: None, {"from": "stereoo"}, "from has a value"),
+        (lambda _: None, {"refin": "none"}, "unknown key 'refin'"),
+    ],
+)
+def test_what_cannot_be_is_said_before_the_run(data: Path, spoil: Any, given: Any, what: str) -> None:
+    spoil(data)
+    with pytest.raises(AdverseError, match=what) as caught:
+        make_plan(read_study(study_of(data, depth={"from": "stereo", **given})))
+    assert isinstance(caught.value, DataError | StudyError)
+
+
+def _camera(root: Path, **changes: Any) -> None:
+    camera = {**asdict(orchard(3, *SIZE).camera), **changes}
+    (root / "camera.json").write_text(json.dumps({k: v for k, v in camera.items() if v is not None}))
+
+
+def test_a_changed_hood_is_noticed(data: Path) -> None:
+    write_image(data / "row" / "hood.png", np.zeros(SIZE[::-1], np.uint8))
+    source = sources(data, section(hood="{log}/hood.png"))[0]
+    write_image(data / "row" / "hood.png", np.full(SIZE[::-1], 255, np.uint8))
+    with pytest.raises(DataError, match="changed after the run was planned"):
+        source()
+    assert replace(source, hood=None, hood_sha256="")().shape == SIZE[::-1]
