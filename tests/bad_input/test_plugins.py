@@ -68,6 +68,13 @@ FAULTY = (
 
 @table(
     case(
+        "a name that is too long",
+        lambda s: s.study["plugins"].append("x" * 5000),
+        CANNOT_RUN,
+        "a name is too long for a file",
+        "5",
+    ),
+    case(
         "not there",
         lambda s: s.study["plugins"].append("no.py"),
         CANNOT_RUN,

@@ -122,6 +122,7 @@ def test_a_box_without_size_costs_its_image(tmp_path: Path) -> None:
         ("val: images/val\n", "field names", "nothing"),
         ("names: [a]\n", "", "no train, val or test"),
         ("a: &a [x, x]\nb: &b [*a, *a]\nnames: *b\nval: images/val\n", "line 2", "alias *a"),
+        ("[" * 9000 + "]" * 9000, "data.yaml", "more than 50 levels of nesting"),
         ("names: [a]\nnc: 2\nval: images/val\n", "field nc", "2 for 1 names"),
         ("names: [a, a]\nval: images/val\n", "field names", "one name twice"),
         ("names: {0: a, x: b}\nval: images/val\n", "field names", "'x'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -9,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdverseError
+from adverse.text import shown
 
 DEBUG = "ADVERSE_DEBUG"
 
@@ -32,6 +34,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - the last line of defence
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:  # as a user gave it
+            show_error(
+                AdverseError(
+                    "a name is too long for a file",
+                    got=f"{len(str(error.filename))} characters, {shown(str(error.filename))}",
+                    fix="Check the paths and names on the command line, in the study and in the data.",
+                )
+            )
+            sys.exit(EXIT_CANNOT_RUN)
         if os.environ.get(DEBUG):
             traceback.print_exc()
         show_error(

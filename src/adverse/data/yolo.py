@@ -33,6 +33,8 @@ from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log, Split
 
 ENTRIES = ("train", "val", "test")
+MAX_DEPTH = 50
+"""Levels of nesting in data.yaml; far above any real one."""
 
 
 def _by_number(value: Any) -> Any:
@@ -67,7 +69,7 @@ def read_yolo_yaml(path: Path) -> YoloFile:
     """Read and check the file; errors name its line or field."""
     content = read_text(path, what="YAML")
     try:
-        _refuse_aliases(path, content)
+        _refuse_bombs(path, content)
         _refuse_twice(path, yaml.compose(content, yaml.SafeLoader))
         data = yaml.safe_load(content)
         file = YoloFile.model_validate(data, strict=True)
@@ -91,9 +93,13 @@ def read_yolo_yaml(path: Path) -> YoloFile:
     return file
 
 
-def _refuse_aliases(path: Path, content: str) -> None:
-    """Refuse values that stand for others: a few of them can stand for millions."""
+def _refuse_bombs(path: Path, content: str) -> None:
+    """Refuse values that stand for others, as a few of them can stand for millions, and endless nesting."""
+    depth = 0
     for event in yaml.parse(content, yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _wrong_yaml(str(path), f"more than {MAX_DEPTH} levels of nesting", "plain values")
         if isinstance(event, yaml.AliasEvent):
             line = event.start_mark.line + 1 if event.start_mark else 1
             raise _wrong_yaml(f"{path}, line {line}", f"the alias *{event.anchor}", "plain values")
