@@ -5,6 +5,7 @@ A server that cannot be reached is another thing: nothing is known of the model 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,14 @@ def test_a_server_that_goes_away_leaves_the_run_incomplete(
         assert model.asked.count("binary") - asked == 8 + TRIAL + 4  # of 8 that are left 4 are un-mutated
         again = tmp_path / "again"
         adverse_here("run", coco.file, "--out", again, "--workers", "0").expect(PASS)
-    for name in ("summary.json", "curves.parquet", "outcomes.parquet"):
+    for name in ("curves.parquet", "outcomes.parquet"):
         assert (coco.run / "results" / name).read_bytes() == (again / "results" / name).read_bytes()
+    ended, undisturbed = (
+        json.loads((folder / "results" / "summary.json").read_text()) for folder in (coco.run, again)
+    )
+    attempts = [summary["counts"]["probe"].pop("attempts") for summary in (ended, undisturbed)]
+    assert attempts[0] > attempts[1]  # what was answered before the server went away was asked again
+    assert ended == undisturbed
 
 
 def test_outages_that_pass_are_counted_beside_the_faults(coco: GoodStudy) -> None:

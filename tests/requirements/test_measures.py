@@ -194,6 +194,7 @@ def test_a_segmenter_is_counted_pixel_by_pixel() -> None:
     }
     maps[CHANGED]["2"] = None  # it failed there
     store: Any = SimpleNamespace(
+        statuses=lambda _sut: {},
         pixel_counts=lambda _sut: counts,
         label_maps=lambda _sut: maps,
         run=UNCHANGED,

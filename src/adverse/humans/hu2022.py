@@ -198,7 +198,7 @@ def knots(points: int) -> int:
     """
     if points < ALL_KNOTS:
         return points
-    return int(2 ** (math.log2(50) + (points - 50) / 150))
+    return int(50 * 2 ** ((points - 50) / 150) + 1e-9)
 
 
 def _penalty(all_knots: Array) -> Array:
