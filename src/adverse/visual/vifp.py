@@ -172,6 +172,43 @@ def information(variance: Plane, noise: float) -> float:
     return total
 
 
+@kernel("(f8[:, ::1], f8[:, ::1], f8[::1], i8, f8[:, ::1], f8[::1], f8[::1], f8[::1])")
+def row_moments(
+    reference: Plane,
+    changed: Plane,
+    taps: Plane,
+    row: int,
+    down: Plane,
+    mean_row: Plane,
+    second_row: Plane,
+    cross_row: Plane,
+) -> None:
+    """Fill in the windowed means of change, its square, and its product with the reference along one row.
+
+    `down` (3, wide) is room for the sums over the columns of the windows.
+    """
+    reach, wide = len(taps) - 1, reference.shape[1]
+    first, second, cross = down[0], down[1], down[2]
+    middle = row + reach
+    for column in range(wide):
+        value = changed[middle, column]
+        first[column] = taps[0] * value
+        second[column] = taps[0] * value * value
+        cross[column] = taps[0] * value * reference[middle, column]
+    for k in range(1, reach + 1):
+        weight = taps[k]
+        for column in range(wide):
+            above, below = changed[middle - k, column], changed[middle + k, column]
+            first[column] += weight * (above + below)
+            second[column] += weight * (above * above + below * below)
+            cross[column] += weight * (
+                above * reference[middle - k, column] + below * reference[middle + k, column]
+            )
+    across(first, taps, mean_row)
+    across(second, taps, second_row)
+    across(cross, taps, cross_row)
+
+
 @kernel("f8(f8[:, ::1], f8[:, ::1], f8[::1], f8[:, ::1], f8[:, ::1], f8)")
 def preserved_information(
     reference: Plane, changed: Plane, taps: Plane, mean: Plane, variance: Plane, noise: float
@@ -180,32 +217,13 @@ def preserved_information(
 
     Within each window the change is modelled as g times the reference plus noise of variance sv^2.
     """
-    reach = len(taps) - 1
     rows, columns = mean.shape
-    wide = reference.shape[1]
-    first, second, cross = np.empty(wide), np.empty(wide), np.empty(wide)
+    down = np.empty((3, reference.shape[1]))
     mean_row, second_row, cross_row = np.empty(columns), np.empty(columns), np.empty(columns)
     terms = np.ones(columns // TERMS * TERMS + TERMS)
     total = 0.0
     for row in range(rows):
-        middle = row + reach
-        for column in range(wide):
-            value = changed[middle, column]
-            first[column] = taps[0] * value
-            second[column] = taps[0] * value * value
-            cross[column] = taps[0] * value * reference[middle, column]
-        for k in range(1, reach + 1):
-            weight = taps[k]
-            for column in range(wide):
-                above, below = changed[middle - k, column], changed[middle + k, column]
-                first[column] += weight * (above + below)
-                second[column] += weight * (above * above + below * below)
-                cross[column] += weight * (
-                    above * reference[middle - k, column] + below * reference[middle + k, column]
-                )
-        across(first, taps, mean_row)
-        across(second, taps, second_row)
-        across(cross, taps, cross_row)
+        row_moments(reference, changed, taps, row, down, mean_row, second_row, cross_row)
         for column in range(columns):
             centre = mean_row[column]
             spread = second_row[column] - centre * centre
@@ -235,31 +253,12 @@ def structural_similarity(
     steady_contrast: float,
 ) -> float:
     """Return the sum of SSIM over all windows; `mean` and `variance` are those of the reference."""
-    reach = len(taps) - 1
     rows, columns = mean.shape
-    wide = reference.shape[1]
-    first, second, cross = np.empty(wide), np.empty(wide), np.empty(wide)
+    down = np.empty((3, reference.shape[1]))
     mean_row, second_row, cross_row = np.empty(columns), np.empty(columns), np.empty(columns)
     total = 0.0
     for row in range(rows):
-        middle = row + reach
-        for column in range(wide):
-            value = changed[middle, column]
-            first[column] = taps[0] * value
-            second[column] = taps[0] * value * value
-            cross[column] = taps[0] * value * reference[middle, column]
-        for k in range(1, reach + 1):
-            weight = taps[k]
-            for column in range(wide):
-                above, below = changed[middle - k, column], changed[middle + k, column]
-                first[column] += weight * (above + below)
-                second[column] += weight * (above * above + below * below)
-                cross[column] += weight * (
-                    above * reference[middle - k, column] + below * reference[middle + k, column]
-                )
-        across(first, taps, mean_row)
-        across(second, taps, second_row)
-        across(cross, taps, cross_row)
+        row_moments(reference, changed, taps, row, down, mean_row, second_row, cross_row)
         for column in range(columns):
             centre, other = mean_row[column], mean[row, column]
             spread = second_row[column] - centre * centre
