@@ -308,4 +308,4 @@ def test_a_page_of_an_older_state_says_so(signed: GoodStudy, run: Path) -> None:
     adverse_here("run", signed.file, "--out", run, "--workers", "0").expect(PASS)
     assert b"This page is of an older state" not in page.read_bytes()
     fresh = adverse_here("run", signed.file, "--out", run, "--workers", "0", "--fresh")
-    fresh.expect(PASS, "signature.dsse.json was deleted with the run that somebody had signed")
+    fresh.expect(PASS, "deleted signature.dsse.json: the run it signed is gone")

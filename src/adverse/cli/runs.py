@@ -228,7 +228,7 @@ def _analyze_and_show(
     known = current_summary(store) if kept else None
     page = current_report(store) if known is not None else None
     if known is not None:
-        console.say(f"- nothing was to do: these are the results of before (anew: adverse analyze {folder})")
+        console.say(f"- already complete: these are the saved results (again: adverse analyze {folder})")
     summary = known or analyze_store(store, registry=registry)
     tables = page_tables(looker, summary, computed=known is None)
     if every_table:

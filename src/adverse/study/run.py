@@ -87,7 +87,7 @@ def run_study(
     signed = (out / SIGNATURE).exists()
     with folder.in_use(fresh=fresh, note=watch.note):
         if signed and not (out / SIGNATURE).exists():
-            watch.note(f"{SIGNATURE} was deleted with the run that somebody had signed")
+            watch.note(f"deleted {SIGNATURE}: the run it signed is gone")
         ended_before = _ended(folder)
         plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
         units = plan.to_do
