@@ -60,7 +60,11 @@ def spoil(path: Path, chance: random.Random) -> str:
     kinds: list[Spoil] = [flip, cut, drop, repeat, insert, blank, replace_whole, rename_away]
     own = _own(path)
     way = chance.choice(own if own and chance.random() < 0.7 else kinds)
-    way(path, chance)
+    try:
+        way(path, chance)
+    except (ValueError, yaml.YAMLError):  # two names of one file: the other one has spoilt it before
+        way = flip
+        way(path, chance)
     return way.__name__
 
 

@@ -44,7 +44,7 @@ def requests(name):
 
 
 class Witness:
-    """Fails every third request, dies at a picture, or kills its process once; writes every request down."""
+    """Fails every third request, dies at a picture or once, or is killed; writes every request down."""
 
     classes = ("person",)
 
@@ -59,6 +59,15 @@ class Witness:
         if self.way == "dies" and 5 in pictures:
             write(self.name, "failed")
             ctypes.string_at(0)
+        if self.way == "dies from 5 on" and max(pictures) >= 5:
+            write(self.name, "failed")
+            ctypes.string_at(0)
+        if self.way == "dies once" and 6 in pictures and "failed" not in requests(self.name):
+            write(self.name, "failed")
+            ctypes.string_at(0)
+        if self.way == "interrupts" and 6 in pictures and "failed" not in requests(self.name):
+            write(self.name, "failed")
+            raise KeyboardInterrupt
         if self.way == "killed" and 3 in pictures and "cut" not in requests(self.name):
             write(self.name, "cut")
             os.kill(os.getpid(), signal.SIGKILL)
@@ -139,6 +148,48 @@ def test_attempts_are_the_requests_that_the_sut_got(study: GoodStudy, workers: i
     assert (gate.code, verdict["measured"]) == (1, failed / attempts)
 
 
+def gate(study: GoodStudy) -> list[tuple[str, float]]:
+    """Return the outcome for each SUT, none of which must fail once, and its fault rate."""
+    rules = study.folder / "rules.yaml"
+    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0}]}))
+    adverse_here("check", study.run, rules, "--json", study.folder / "verdicts.json")
+    verdicts = json.loads((study.folder / "verdicts.json").read_text())
+    return [(verdict["outcome"], verdict["measured"]) for verdict in verdicts]
+
+
+@pytest.mark.fault(35)
+@pytest.mark.parametrize(
+    "beside", [{"way": "good"}, {"way": "dies from 5 on"}, {"way": "dies", "memory_limit_mb": 4000}]
+)
+def test_a_death_that_does_not_repeat_is_counted(study: GoodStudy, beside: dict[str, Any]) -> None:
+    """Where others shared the worker, nobody can tell whose it was, and it counts for each of them.
+
+    Who was in a process of its own did not do it, and takes no blame although it dies later.
+    """
+    study.study |= {"suts": [witness("once", "dies once"), witness("beside", **beside)], "unit_frames": 2}
+    said = study.adverse(workers=1)
+    counts = study.summary()["counts"]
+    attempts, failed = own_counts(study, "once")
+    assert (counts["once"]["attempts"], counts["once"]["failed_attempts"], failed) == (attempts, 1, 1)
+    kind = "unattributed" if beside["way"] == "good" else "crash"
+    said.expect(PASS, f"once: flaky: 1 of {attempts} attempts", f"Kinds: 1 {kind}", "signal SIGSEGV")
+    unattributed = int(beside["way"] == "good")
+    attempts, failed = own_counts(study, "beside")
+    beside_counts = counts["beside"]["attempts"], counts["beside"]["failed_attempts"]
+    assert beside_counts == (attempts + unattributed, failed + unattributed)
+    assert [outcome for outcome, _ in gate(study)] == ["FAIL", "FAIL"]
+    adverse_here("verify", study.run).expect(PASS)
+
+
+@pytest.mark.parametrize("more", [{}, {"memory_limit_mb": 4000}])
+def test_an_interrupt_that_a_sut_raises_is_its_fault(study: GoodStudy, more: dict[str, Any]) -> None:
+    study.study["suts"] = [witness("interrupts", "interrupts", **more)]
+    said = study.adverse(workers=1)
+    attempts, failed = own_counts(study, "interrupts")
+    said.expect(PASS, f"flaky: 1 of {attempts} attempts", "Kinds: 1 exception", "KeyboardInterrupt")
+    assert gate(study) == [("FAIL", failed / attempts)]
+
+
 def test_a_mutation_that_does_not_end_costs_its_frame(study: GoodStudy) -> None:
     """Until the limit is raised: then it is tried again."""
     study.study |= {"suts": [witness("good", "good")], "mutations": ["stuck"], "mutation_timeout_s": 2}
@@ -186,9 +237,11 @@ def test_faults_are_asked_again_on_request_only_and_no_attempt_is_forgotten(stud
     adverse_here("verify", study.run).expect(PASS)
 
 
-def test_what_was_asked_before_an_outage_counts(study: GoodStudy) -> None:
+@pytest.mark.parametrize(("batch", "unit_frames"), [(1, 4), (3, 8)])
+def test_what_was_asked_before_an_outage_counts(study: GoodStudy, batch: int, unit_frames: int) -> None:
     """Cells that it cut short are asked anew when it is over, also after two of them; each request counts."""
-    study.study["suts"] = [witness("flaky", "outage"), witness("good", "")]
+    study.study |= {"suts": [witness("flaky", "outage", batch=batch), witness("good", "", batch=batch)]}
+    study.study["unit_frames"] = unit_frames
     for _ in range(2):
         assert study.adverse().code == INCOMPLETE
     (study.folder / "go").touch()

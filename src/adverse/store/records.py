@@ -78,7 +78,8 @@ NOTHING = Detections.none()
 class Failure:
     """A request that failed: what kind of fault, how many images it held, whether they were answered later.
 
-    Kinds: exception, bad answer, crash, time-out; connection and machine (no memory) say nothing of the SUT.
+    Kinds: exception, bad answer, crash, time-out, unattributed (the death of a worker that held others too);
+    connection and machine (no memory) say nothing of the SUT.
     """
 
     kind: str

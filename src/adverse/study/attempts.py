@@ -3,6 +3,9 @@
 When a worker dies, or is ended for another SUT or a slow mutation, its unit is done again from the start.
 What its SUTs had been asked before is then not asked again: the attempts are replayed, so that each is
 counted once, as the SUT itself would count it, and none is lost.
+
+Which SUT took a worker down that held several cannot always be told. Then the death counts as a failed
+attempt of each of them, of the kind "unattributed": no SUT looks faultless because another may have done it.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ class Attempt:
 
     `frame` and `setting` are those of the first image. `requests` reached the SUT, one unless it sends
     several for a batch; `outages` tells why others did not. `unsure` is an attempt during which a worker died
-    that held other SUTs too.
+    that held other SUTs too: a `WorkerDeath` stands for it.
     """
 
     sut: int
@@ -68,15 +71,35 @@ def kind_of_fault(error: SutError) -> str:
     return next((word for kind, word in KINDS if isinstance(error, kind)), "exception")
 
 
+@dataclass(frozen=True)
+class WorkerDeath:
+    """A worker that died at a unit, by itself; `frame` and `setting` are those of its last step.
+
+    `sut` was asked or loaded in that step, if one was. `isolated` had a process of their own then, so they
+    cannot have done it.
+    """
+
+    sut: int | None
+    frame: str | None
+    setting: str | None
+    how: str
+    isolated: frozenset[int]
+
+
 class AttemptLog:
-    """The attempts of the unit under way; without a file they are not kept."""
+    """The attempts of the unit under way; without a file they are not kept.
+
+    `deaths` are those of workers that had the unit before, as far as nothing explains them yet.
+    """
 
     def __init__(self, descriptor: int | None = None) -> None:
+        self.deaths: tuple[WorkerDeath, ...] = ()
         self._descriptor = descriptor
         self._earlier: dict[int, deque[Attempt]] = defaultdict(deque)
 
-    def begin(self, unit: int, earlier: Iterable[Attempt] = ()) -> None:
+    def begin(self, unit: int, earlier: Iterable[Attempt] = (), deaths: Iterable[WorkerDeath] = ()) -> None:
         """Begin a unit, known by its number; `earlier` are the attempts of workers that did not finish it."""
+        self.deaths = tuple(deaths)
         self._earlier.clear()
         if self._descriptor is not None:
             os.ftruncate(self._descriptor, 0)

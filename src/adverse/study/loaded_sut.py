@@ -64,8 +64,8 @@ class LoadedSut:
         """Forget what happened in the unit before."""
         self.outage: InfrastructureError | None = None
         """Why the SUT cannot be reached at the moment; it is tried again with the next unit."""
-        self.unsure: list[tuple[Stage, Attempt]] = []
-        """Attempts that ended with the death of a worker which held other SUTs too."""
+        self.own_deaths: set[tuple[str | None, str | None]] = set()
+        """Frame and setting of attempts that ended with the death of a process, and count as the SUT's."""
         self.faults: list[SutFault] = []
         self.crashed = False
         """Whether it took a process of its own down."""

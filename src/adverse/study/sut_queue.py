@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from adverse.errors import InfrastructureError, OutOfMemoryError, SutError
+from adverse.errors import CrashError, InfrastructureError, OutOfMemoryError, SutError
 from adverse.store.records import OUTAGES, Failure, Record
 from adverse.study.attempts import Attempt, kind_of_fault
 from adverse.study.frame_versions import FrameVersion
@@ -48,6 +48,9 @@ class SutReply:
             failures=earlier.failures + self.failures,
             retried=earlier.retried or self.retried,
         )
+
+
+NOT_ASKED = SutReply(InfrastructureError("not asked"))
 
 
 class SutQueue:
@@ -100,15 +103,18 @@ class SutQueue:
             ]
             replies = [replace(twice.after(once), answer=once.answer) for once, twice, _ in pairs]
         if self.loaded.outage is not None:
-            self._skip(waiting)
+            self._skip(waiting, replies)
             return
         for version, reply, repeated in zip(waiting, replies, repeats, strict=True):
             self._keep(version, reply, repeated)
         self.tell(Stage(f"done with SUT {self.loaded.task.name!r}", *first, answered=len(waiting)))
 
-    def _skip(self, versions: Sequence[FrameVersion]) -> None:
-        """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished."""
-        for version in versions:
+    def _skip(self, versions: Sequence[FrameVersion], replies: Sequence[SutReply] = ()) -> None:
+        """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished.
+
+        What it took until then counts all the same.
+        """
+        for version, reply in zip(versions, replies or [NOT_ASKED] * len(versions), strict=True):
             self.keep(
                 Record(
                     frame=version.frame.id,
@@ -116,6 +122,9 @@ class SutQueue:
                     sut=self.loaded.task.name,
                     status="unreachable",
                     reason=str(self.loaded.outage),
+                    attempts=reply.attempts,
+                    failed_attempts=reply.failed,
+                    failures=reply.failures,
                 )
             )
 
@@ -180,13 +189,15 @@ def ask_batch(
         attempt = _attempt(loaded, stage, tell, [image])
         if isinstance(attempt.error, InfrastructureError):
             loaded.outage = attempt.error
-            return [SutReply(attempt.error)] * len(images)
+            made = [_reply_of(whole, images=len(images)), *alone, _reply_of(attempt)]
+            return [_cut_short(made, attempt.error), *[SutReply(attempt.error)] * (len(images) - 1)]
         alone.append(_reply_of(attempt))
     bad = [place for place, reply in enumerate(alone) if isinstance(reply.answer, SutError)]
     at = bad[0] if bad else 0
     if whole.unsure and not bad:  # others were in the process that died, and alone it answers
-        loaded.unsure.append((stage, whole))
         return alone
+    if isinstance(whole.error, CrashError):
+        loaded.own_deaths.add((stage.frame, stage.setting))
     earlier = _reply_of(whole, images=len(images), answered=not bad)
     alone[at] = alone[at].after(earlier)
     if bad:
@@ -194,9 +205,15 @@ def ask_batch(
     return [replace(reply, retried=reply.retried or earlier.retried) for reply in alone]
 
 
-def confirmed(record: Record, unsure: Attempt) -> Record:
-    """Count an attempt during which a worker died that held others too: alone, the SUT has died since."""
-    failure = replace(failure_of(unsure.error or SutError("a worker died")), answered=record.status == "ok")
+def _cut_short(made: Sequence[SutReply], outage: InfrastructureError) -> SutReply:
+    """Return what an outage ended: the requests that the SUT got before it, and those of them that failed."""
+    failures = [failure for reply in made for failure in reply.failures if failure.kind not in OUTAGES]
+    return SutReply(outage, sum(reply.attempts for reply in made), tuple(failures))
+
+
+def with_death(record: Record, how: str, kind: str) -> Record:
+    """Count the death of a worker as a failed attempt."""
+    failure = Failure(kind, how, answered=record.status == "ok")
     return replace(
         record,
         attempts=record.attempts + 1,

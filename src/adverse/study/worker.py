@@ -20,14 +20,14 @@ from adverse.file_access.processes import files_of_program
 from adverse.mutations.settings import BASELINE
 from adverse.plugins import Plugin, Registry
 from adverse.store.records import MUTATION_ENDED, Record, to_parquet
-from adverse.study.attempts import AttemptLog
+from adverse.study.attempts import AttemptLog, WorkerDeath
 from adverse.study.basis import MUTATIONS, PLUGINS, sut_owner
 from adverse.study.environment import environment
 from adverse.study.frame_versions import FrameVersions
 from adverse.study.job import StudyJob, SutTask, UnitRecords, WorkUnit
 from adverse.study.loaded_sut import LoadedSut
 from adverse.study.stages import LOAD_LIMIT_S, NOTHING_TO_AVOID, Avoid, Stage
-from adverse.study.sut_queue import SutQueue, confirmed
+from adverse.study.sut_queue import SutQueue, with_death
 from adverse.suts.build import build, is_recorded, watches_itself
 from adverse.suts.child import isolated
 from adverse.suts.fingerprint import described, hashes_of
@@ -176,10 +176,8 @@ class Worker:
             for frame in unit.frames
             for cell in unit.cells
         ]
-        for sut in suts.values():
-            for stage, attempt in sut.unsure if sut.crashed or self._only(sut) else ():
-                key = str(stage.frame), str(stage.setting), sut.task.name
-                records[key] = confirmed(records[key], attempt)
+        for death in self.attempts.deaths:
+            self._count_death(death, suts, records)
         late = {
             (setting.id, self.job.suts[cell.sut].name): avoid.late[frame.id, setting.id]
             for cell in unit.cells
@@ -195,19 +193,39 @@ class Worker:
             faults=tuple(fault for sut in suts.values() for fault in sut.faults),
         )
 
-    def _only(self, sut: LoadedSut) -> bool:
-        """Return whether a SUT is the only one of the study whose code runs in workers."""
-        plugins_of = {
-            index: self.registry.get("sut", task.adapter) for index, task in enumerate(self.job.suts)
-        }
-        inside = {
-            index
-            for index, plugin in plugins_of.items()
-            if self.job.suts[index].memory_limit_mb is None
-            and not watches_itself(plugin)
-            and not is_recorded(plugin)
-        }
-        return inside <= {sut.index}
+    def _count_death(
+        self,
+        death: WorkerDeath,
+        suts: Mapping[int, LoadedSut],
+        records: dict[tuple[str, str, str], Record],
+    ) -> None:
+        """Count the death of a worker for the SUT that did it; where that cannot be told, for each it held.
+
+        Whoever dies in a process of its own too has done it, and has faults of its own by then. Of a SUT that
+        was asked when the worker died, the attempt counts in any case.
+        """
+        asked = [sut for index, sut in suts.items() if index == death.sut]
+        if any((death.frame, death.setting) in sut.own_deaths for sut in asked):
+            return
+        held = [
+            sut for index, sut in suts.items() if self._runs_inside(index) and index not in death.isolated
+        ]
+        guilty = [sut for sut in held if sut.crashed] or (asked if held == asked else [])
+        kind, how, blamed = "unattributed", death.how, asked
+        if not guilty:
+            blamed = held
+            how += "; no SUT died alone, so it counts for each SUT that the worker held"
+        elif set(asked) <= set(guilty):
+            kind = "crash"
+        else:
+            how += f"; {' and '.join(repr(sut.task.name) for sut in guilty)}, which it held too, died alone"
+        for sut in blamed:
+            _count_for(sut, death, kind, how, records)
+
+    def _runs_inside(self, index: int) -> bool:
+        """Return whether the code of a SUT runs in workers unless it is isolated."""
+        plugin = self.registry.get("sut", self.job.suts[index].adapter)
+        return not watches_itself(plugin) and not is_recorded(plugin)
 
     def close(self) -> None:
         """Let go of the SUTs that hold something."""
@@ -304,6 +322,17 @@ class Worker:
             share_mb=self.memory_limit_mb,
             default_class=default_class,
         )
+
+
+def _count_for(
+    sut: LoadedSut, death: WorkerDeath, kind: str, how: str, records: dict[tuple[str, str, str], Record]
+) -> None:
+    """Count the death of a worker as an attempt about the frame of its last step, or the first one."""
+    name = sut.task.name
+    mine = [key for key, record in records.items() if key[2] == name and record.attempts]
+    key = next((key for key in mine if key[:2] == (death.frame, death.setting)), mine[0] if mine else None)
+    if key is not None:
+        records[key] = with_death(records[key], how, kind)
 
 
 def _is_mutated(job: StudyJob, unit: WorkUnit) -> bool:

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import re
+import signal
 import socket
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,7 +79,9 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
             answers = list(getattr(system, METHODS[task])(images))
     except SutError as error:
         raise named(error, name) from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and callable(signal.getsignal(signal.SIGINT)):
+            raise  # Ctrl-C; in workers nothing handles that signal, so there it is the SUT's own
         raise _failed(error, name) from error
     if len(answers) != len(images):
         raise BadAnswerError(

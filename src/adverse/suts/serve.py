@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,6 +40,7 @@ def main() -> NoReturn:
     description = json.loads(sys.argv[1])
     file_access.hook.install()
     faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that a KeyboardInterrupt is always the adapter's own
     die_with_parent(by_signal=False)  # on Linux, the signal was asked for when we were started
     with _pipes() as (requests, replies):
         try:

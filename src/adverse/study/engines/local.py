@@ -3,10 +3,11 @@
 A SUT runs inside its worker, where asking it costs nothing extra. If a worker hangs or eats the memory while
 a SUT is asked, the worker is replaced, that SUT runs in a process of its own from then on, and the unit is
 done again; there, the suspect frame is tried once more alone and then recorded as the SUT's fault. What took
-the worker down counts as the first attempt, unless it was the machine (a kill from outside, no memory).
+the worker down counts as the first attempt, with its kind; a kill from outside leaves no trace.
 
 A worker that dies does not tell who did it: one SUT may have spoilt the memory of another. So every SUT of
-the unit is tried in a process of its own before one is blamed, and those that die there stay there. A
+the unit is tried in a process of its own before one is blamed, and those that die there stay there. If none
+does, the death counts for each SUT that the worker held. A
 mutation that takes too long or too much memory is ended too, and costs its frame. Everything else goes on.
 """
 
@@ -27,10 +28,10 @@ from typing import Any
 
 import psutil
 
-from adverse.errors import AdverseError, CrashError, LateError
+from adverse.errors import AdverseError, CrashError, LateError, OutOfMemoryError, SutError
 from adverse.processes import ONE_THREAD, end_tied, our_environment, our_module, tied
 from adverse.store.records import MUTATION_ENDED
-from adverse.study.attempts import Attempt, read_attempts
+from adverse.study.attempts import Attempt, WorkerDeath, read_attempts
 from adverse.study.engines import Result, Stop, U, Watcher, Work
 from adverse.study.stages import MUTATING, NOTHING_TO_AVOID, SIZE_BYTES, Avoid, Board, Stage
 
@@ -133,13 +134,18 @@ class _Process:
         self._send(work)
 
     def give(
-        self, unit: object, isolate: frozenset[int], avoid: Avoid, earlier: Sequence[Attempt] = ()
+        self,
+        unit: object,
+        isolate: frozenset[int],
+        avoid: Avoid,
+        earlier: Sequence[Attempt],
+        deaths: Sequence[WorkerDeath],
     ) -> None:
         if not self.units:
             self.busy_since = time.monotonic()
         self.given += 1
         self.units.append((self.given, unit))
-        self._send((self.given, unit, isolate, avoid, earlier))
+        self._send((self.given, unit, isolate, avoid, earlier, deaths))
 
     def unfinished(self) -> tuple[Any, list[Attempt]]:
         """Return the unit it was at when it ended, if any, with the attempts that it had made by then."""
@@ -212,11 +218,12 @@ class _Process:
 class _Trial:
     """A unit that is done with every SUT in a process of its own, after a death that nothing explains.
 
-    `suspect` is the SUT that was asked when it happened, if one was; `step` is set once the death is
-    explained by the preparation of a frame.
+    `suspect` is the SUT that was asked when it happened, if one was; `isolated` had a process of their own
+    already. `step` is set once the death is explained by the preparation of a frame.
     """
 
     suspect: int | None
+    isolated: frozenset[int]
     step: bool = False
 
 
@@ -237,6 +244,8 @@ class _Crew:
         self.trials: dict[int, _Trial] = {}
         self.earlier: dict[int, list[Attempt]] = {}
         """The attempts of workers that did not finish a unit, by the unit's id()."""
+        self.unexplained: dict[int, list[WorkerDeath]] = {}
+        """The deaths of workers that had a unit, by the unit's id()."""
         self.deaths: Counter[tuple[str, str | None]] = Counter()
         self.starts_lost = 0
         self.started = 0
@@ -269,7 +278,8 @@ class _Crew:
                 if self.waiting and len(process.units) <= ahead:
                     unit = self.waiting.popleft()
                     isolate = self.everyone if id(unit) in self.trials else self.isolate
-                    process.give(unit, isolate, self.avoid, self.earlier.get(id(unit), ()))
+                    earlier, deaths = self.earlier.get(id(unit), ()), self.unexplained.get(id(unit), ())
+                    process.give(unit, isolate, self.avoid, earlier, deaths)
 
     def _listen(self) -> Iterator[tuple[Any, Result]]:
         by_connection = {process.connection: process for process in self.processes}
@@ -333,12 +343,17 @@ class _Crew:
                 )
             return
         text = f"a worker {how} while {stage}"
+        died = reason is None and -ended not in FROM_OUTSIDE
+        if died and unit is not None:
+            held = self.everyone if id(unit) in self.trials else self.isolate
+            death = WorkerDeath(stage.sut, stage.frame, stage.setting, f"a worker {how}", held)
+            self.unexplained.setdefault(id(unit), []).append(death)
         if stage.sut is not None:
-            died = reason is None and -ended not in FROM_OUTSIDE
-            if stage.frame is not None and (died or late is not None):
-                attempts.append(self._fatal(stage, how, process.output(), died=died))
+            if stage.frame is not None and (died or reason is not None):
+                kind = CrashError if died else LateError if late is not None else OutOfMemoryError
+                attempts.append(self._fatal(stage, kind(f"a worker {how}"), process.output()))
             if died and stage.frame is not None and len(self.work.suts) > 1 and unit is not None:
-                self.trials[id(unit)] = _Trial(stage.sut)
+                self.trials[id(unit)] = _Trial(stage.sut, self.isolate)
                 text += "; every SUT is tried in a process of its own on these frames"
             else:
                 self.isolate |= {stage.sut}
@@ -347,17 +362,10 @@ class _Crew:
             text += self._suspect(stage, unit, how, late=late, memory=memory)
         self.watch.note(text)
 
-    def _fatal(self, stage: Stage, how: str, output: str, *, died: bool) -> Attempt:
+    def _fatal(self, stage: Stage, error: SutError, output: str) -> Attempt:
         """Return the attempt that took a worker down."""
-        kind = CrashError if died else LateError
-        return Attempt(
-            stage.sut or 0,
-            stage.frame,
-            stage.setting,
-            error=kind(f"a worker {how}"),
-            output=output,
-            unsure=died and len(self.work.suts) > 1,
-        )
+        unsure = isinstance(error, CrashError) and len(self.work.suts) > 1
+        return Attempt(stage.sut or 0, stage.frame, stage.setting, error=error, output=output, unsure=unsure)
 
     def _suspect(self, stage: Stage, unit: object, how: str, *, late: float | None, memory: bool) -> str:
         """Find out who ended a worker while no SUT was asked; return what is done about it."""
@@ -366,12 +374,16 @@ class _Crew:
         alone = unit is None or id(unit) in self.trials or self.isolate == self.everyone
         blamed = late is not None or (memory and alone) or self.deaths[step] >= DEATHS_BEFORE_AVOIDING
         if not blamed and not alone:
-            self.trials[id(unit)] = _Trial(None)
+            self.trials[id(unit)] = _Trial(None, self.isolate)
             return "; every SUT is tried in a process of its own on these frames"
         if not blamed:
             return ""
         if id(unit) in self.trials:
             self.trials[id(unit)] = replace(self.trials[id(unit)], step=True)
+        unexplained = self.unexplained.get(id(unit), [])
+        unexplained[:] = [
+            death for death in unexplained if death.sut is not None or (death.frame, death.setting) != step
+        ]
         how = f"took longer than {late:g} s" if late is not None else how
         mutating = stage.text == MUTATING
         why = f"{MUTATION_ENDED}it {how}" if mutating else f"{stage.text} ended a worker: it {how}"
@@ -388,13 +400,15 @@ class _Crew:
         If none did, the death is still not explained, and they are not put together again.
         """
         self.earlier.pop(id(unit), None)
+        self.unexplained.pop(id(unit), None)
         trial = self.trials.pop(id(unit), None)
         if trial is None:
             return
-        crashed = getattr(result, "crashed", frozenset() if trial.suspect is None else {trial.suspect})
+        died = getattr(result, "crashed", frozenset() if trial.suspect is None else {trial.suspect})
+        crashed = frozenset(died) - trial.isolated  # who was elsewhere has not done it
         if crashed:
-            new = sorted(set(crashed) - self.isolate)
-            self.isolate |= set(crashed)
+            new = sorted(crashed - self.isolate)
+            self.isolate |= crashed
             for index in new:
                 name = self.work.suts[index].name
                 self.watch.note(f"SUT {name!r} died alone too; it runs in a process of its own from now on")

@@ -1,7 +1,7 @@
 """A worker process: receives units over a connection, does them, and says what it is doing.
 
 Messages to it: plug-in files, the work, then (number, unit, SUTs to isolate, steps to avoid, attempts that
-workers made at the unit before) again and again.
+workers made at the unit before, those of them that died) again and again.
 Messages from it: ("done", result), ("failed", error that no retry can mend), ("bug", text). What it is about
 to do it writes on a board, what SUTs were asked in a log of attempts.
 """
@@ -12,6 +12,7 @@ import contextlib
 import faulthandler
 import os
 import queue
+import signal
 import sys
 import threading
 import traceback
@@ -36,6 +37,7 @@ def main() -> None:
     board = Board(int(sys.argv[2]))
     attempts = AttemptLog(int(sys.argv[4]))
     faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that a KeyboardInterrupt is always a SUT's own
     try:
         for path in connection.recv():
             plugins.load_file(path)
@@ -43,9 +45,9 @@ def main() -> None:
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(connection, messages), daemon=True).start()
         while (message := messages.get()) is not None:
-            number, unit, isolate, avoid, earlier = message
+            number, unit, isolate, avoid, earlier, deaths = message
             board.begin()
-            attempts.begin(number, earlier)
+            attempts.begin(number, earlier, deaths)
             connection.send(("done", worker.do(unit, isolate=isolate, avoid=avoid)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # whoever gave the work is gone or has no more
