@@ -39,7 +39,7 @@ from progress import Progress
 from spoiling import spoil
 
 HANG_S = 60.0
-"""A whole good case takes a hundredth of this."""
+"""A whole good case takes a hundredth of this, where it has a core for itself."""
 MOST_GROWTH_MB = 400
 RULES = {
     "rules": [{"measure": "area", "level": "image", "setting": "baseline", "at_least": 0.9, "bound": "point"}]
@@ -187,10 +187,10 @@ def fork_case(good: Good, at: Path, chance: random.Random) -> tuple[int, tuple[s
 
 def wait_for(process: int) -> tuple[int | None, float]:
     """Return how it ended (None: not in time) and the memory it took, in MB."""
-    limit = time.monotonic() + HANG_S
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     handle = os.pidfd_open(process)
     try:
-        ready, _, _ = select.select([handle], [], [], limit - time.monotonic())
+        ready, _, _ = select.select([handle], [], [], HANG_S * busy)
     finally:
         os.close(handle)
     if not ready:

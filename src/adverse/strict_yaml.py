@@ -8,6 +8,7 @@ From the data of a YAML file to a checked value, with errors that point at the l
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -204,6 +205,12 @@ def fields_by_section(
     return fields_at
 
 
+def _follows(place: Where, errors: ValidationError) -> bool:
+    """Return whether an error about a list is there because an entry of it is wrong."""
+    places = [error["loc"] for error in errors.errors()]
+    return any(len(other) > len(place) and other[: len(place)] == place for other in places)
+
+
 def _error(
     source: YamlFile,
     errors: ValidationError,
@@ -211,16 +218,26 @@ def _error(
     page: str,
     kind: str,
 ) -> StudyError:
-    found = errors.errors()
+    found = [error for error in errors.errors() if not _follows(error["loc"], errors)]
     first = next((one for one in found if one["type"] in UNKNOWN), found[0])
     place: Where = first["loc"]
     key = str(place[-1])
     where = source.where(place)
-    more = f" ({errors.error_count() - 1} more after this one)" if errors.error_count() > 1 else ""
+    more = f" ({len(found) - 1} more after this one)" if len(found) > 1 else ""
     if first["type"] in UNKNOWN:
         known = fields_at(place[:-1])
         return StudyError(f"unknown key {key!r}{more}", where=where, fix=suggestion(key, known))
+    what, _, known_ones = str(first.get("ctx", {}).get("error", "")).partition(". ")
+    if what.startswith("there is no "):
+        return StudyError(f"{what}{more}", where=where, fix=known_ones or f"Change it as {page} says.")
     if first["type"] == "missing":
+        given = first["input"] if isinstance(first["input"], Mapping) else {}
+        others = [str(name) for name in given if name not in fields_at(place[:-1])]
+        close = difflib.get_close_matches(key, others, n=1)
+        if close:
+            where = source.where((*place[:-1], close[0]))
+            fix = f"Did you mean {key!r}? Write {key}: in place of {close[0]}:."
+            return StudyError(f"unknown key {close[0]!r}{more}", where=where, fix=fix)
         return StudyError(f"the key {key!r} is missing{more}", where=where, fix=f"Add {key}: to the {kind}.")
     given = first["input"]
     got = repr(list(given) if isinstance(given, tuple) else given)

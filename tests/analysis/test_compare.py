@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from typer.testing import CliRunner
 
 import adverse
@@ -24,6 +25,7 @@ from adverse.curves.quantities import Area, Difference, Ratios
 from adverse.curves.studentized import interval, p_value
 from adverse.data.images import write_image
 from adverse.errors import AdverseError, DataError, StudyError
+from adverse.report.comparison import headline
 from adverse.types import Image
 
 LOGS = tuple(f"log{number:02}" for number in range(16))
@@ -138,8 +140,9 @@ def test_figures_are_those_of_the_runs(made: Runner) -> None:
     summaries = [json.loads((run / "results" / "summary.json").read_text()) for run in (first, second)]
     before, after = ({(r["level"], r["setting"]): r for r in one["rows"]} for one in summaries)
     found = compare(first, second)
-    assert {(c.level, c.setting) for c in found.changes} == set(before)
-    for change in found.changes:
+    areas = [change for change in found.changes if change.figure == "robust_area"]
+    assert {(c.level, c.setting) for c in areas} == set(before)
+    for change in areas:
         key = (change.level, change.setting)
         assert (change.before, change.after) == (before[key]["area"], after[key]["area"])
         assert change.robustness_after == pytest.approx(after[key]["robustness"])
@@ -291,3 +294,69 @@ def test_results_changed_by_hand_are_refused(made: Runner) -> None:
     summary.write_text(summary.read_text().replace("0.", "0.9"))
     with pytest.raises(AdverseError, match="a file was changed"):
         compare(made("plain"), run)
+
+
+def test_plain_metrics_are_compared_by_log(made: Runner) -> None:
+    """Their values are those of the two summaries; fewer false positives are an improvement."""
+    first, second = made("plain"), made("blind", {"keen": Spots(255, "blind")})
+    summaries = [json.loads((run / "results" / "summary.json").read_text()) for run in (first, second)]
+    before, after = ({row["setting"]: row for row in one["plain_metrics"]} for one in summaries)
+    changes = {(c.figure, c.setting): c for c in compare(first, second).changes}
+    for metric in ("recall", "precision", "false_positives_per_image"):
+        for setting in before:
+            change = changes[metric, setting]
+            assert (change.before, change.after) == (before[setting][metric], after[setting][metric])
+    assert changes["recall", "identity"].outcome == "regression"
+    false = changes["false_positives_per_image", "identity"]
+    assert false.outcome in ("unchanged", "improvement")
+    assert (changes["fault_rate", "all settings"].before, changes["fault_rate", "all settings"].after) == (
+        0,
+        0,
+    )
+
+
+def test_few_logs_do_not_reassure(tmp_path: Path, made: Runner) -> None:
+    write_data(tmp_path / "data", LOGS[:2])
+    runs = [
+        made(f"few {name}", {"keen": Spots(least, name)}, tmp_path / "data")
+        for name, least in (("keen", 70), ("blind", 255))
+    ]
+    found = compare(*runs)
+    assert {change.outcome for change in found.changes} <= {"not told", "unchanged"}
+    words = headline(found)
+    assert words.startswith("Whether anything got worse for certain cannot be told: too few logs (2)")
+    assert "1.000 -> 0.000" in words
+    assert headline(compare(runs[0], runs[0])).startswith("Nothing got worse for certain")
+
+
+def test_an_interval_of_a_difference_is_the_jackknife_over_logs(made: Runner) -> None:
+    """Against a slow one: each log with a person left out in turn, for recall under half the light."""
+    first, second = made("plain"), made("dull", {"keen": Spots(120, "dull")})
+    setting = "brightness(scale=0.5)"
+    hits = [_found_by_log(run, setting) for run in (first, second)]
+    logs = sorted(hits[0])
+    without = [
+        [sum(side[log] for log in logs if log != out) / (3 * (len(logs) - 1)) for side in hits]
+        for out in logs
+    ]
+    falls = np.array([after - before for before, after in without])
+    error = np.sqrt((len(logs) - 1) / len(logs) * ((falls - falls.mean()) ** 2).sum())
+    changes = compare(first, second).changes
+    (change,) = (c for c in changes if (c.figure, c.setting) == ("recall", setting))
+    assert change.difference is not None
+    assert change.difference.value == pytest.approx(sum(hits[1].values()) / 24 - sum(hits[0].values()) / 24)
+    reach = stats.t.ppf(0.975, len(logs) - 1) * error
+    assert change.difference.low == pytest.approx(change.difference.value - reach)
+
+
+def _found_by_log(run: Path, setting: str) -> dict[str, int]:
+    """Count the frames with a detection at the operating point by log, those with a person only."""
+    rows = [row for path in (run / "detections").iterdir() for row in pq.read_table(path).to_pylist()]
+    summary = json.loads((run / "results" / "summary.json").read_text())
+    (score,) = (row["score_threshold"] for row in summary["plain_metrics"] if row["setting"] == setting)
+    found = dict.fromkeys(LOGS[::2], 0)
+    for row in rows:
+        log = row["frame"].partition("/")[0]
+        if row["setting"] == setting and log in found:
+            found[log] += any(value >= (-np.inf if score is None else score) for value in row["scores"])
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,11 @@ def test_a_model_that_cannot_be_loaded_stops_the_run(
 ) -> None:
     (coco.folder / "model.bin").write_text(content)
     coco.adverse(workers=1).expect(CANNOT_RUN, "probe", *words)
+
+
+def test_a_program_that_ends_at_its_start_is_quoted(coco: GoodStudy) -> None:
+    words = "import sys; print('no weights\\nin here', file=sys.stderr); sys.exit(7)"
+    coco.study["suts"] = [{"name": "mine", "adapter": "command", "argv": [sys.executable, "-c", words]}]
+    said = coco.adverse()
+    said.expect(CANNOT_RUN, "ended before it was ready", "SUT 'mine'", "exit code 7", "by hand")
+    assert "its stderr ends: no weights\n          in here\n" in said.text

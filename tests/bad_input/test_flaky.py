@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
+
+from adverse.suts import free_memory
 
 from .cases import CANNOT_RUN, INCOMPLETE, PASS
 from .command import Said, adverse_here
@@ -105,17 +110,18 @@ def test_a_sut_that_never_answers_is_no_result(coco: GoodStudy) -> None:
     held_to(coco, area).expect(INCOMPLETE, "1 PASS", "1 INCONCLUSIVE", "failed on every image")
 
 
-@pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize(
-    ("mood", "words"),
+    ("mood", "workers", "words"),
     [
-        ("refused", ("has no connection", "the backend did not answer", "Start the server")),
-        ("no memory", ("ran out of memory", "Unable to allocate 7 PiB", "memory_limit_mb")),
+        ("refused", 0, ("has no connection", "the backend did not answer", "Start the server")),
+        ("refused", 1, ("has no connection", "the backend did not answer", "Start the server")),
+        ("no memory", 0, ("ran out of memory", "Unable to allocate 7 PiB", "memory_limit_mb")),
     ],
 )
 def test_what_the_machine_lacks_is_not_kept_as_an_answer(
-    coco: GoodStudy, mood: str, words: tuple[str, ...], workers: int
+    coco: GoodStudy, mood: str, words: tuple[str, ...], workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(free_memory, "SHORT_SHARE", 1.0)
     coco.sut(mood=mood, at=2)
     coco.study["suts"].append({"name": "good", "adapter": "probe"})
     said = coco.adverse(workers=workers)
@@ -139,9 +145,48 @@ def test_a_system_that_is_killed_from_outside_has_not_failed(coco: GoodStudy) ->
     coco.adverse(workers=1).expect(INCOMPLETE, *words)
 
 
-def test_no_memory_is_the_fault_of_a_system_with_a_limit(coco: GoodStudy) -> None:
-    coco.sut(mood="no memory", at=2, memory_limit_mb=4000)
-    coco.adverse(workers=1).expect(PASS, "probe: failed on 2 of 16 images", "Raise memory_limit_mb")
+@pytest.mark.parametrize("more", [{}, {"memory_limit_mb": 4000}])
+def test_want_of_memory_is_the_fault_of_a_system_where_much_is_free(
+    coco: GoodStudy, more: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever raises MemoryError in a good hour has failed, and the gate hears of it."""
+    monkeypatch.setattr(free_memory, "SHORT_SHARE", 0.0)
+    monkeypatch.setattr(free_memory, "SHORT_BYTES", 0)
+    coco.sut(mood="no memory", at=2, **more)
+    said = coco.adverse(workers=1 if more else 0)
+    said.expect(PASS, "probe: failed on 2 of 16 images", "Unable to allocate 7 PiB", "memory")
+    assert more or "of which much was free" in said.text
+    assert held_to(coco, {"measure": "fault_rate", "at_most": 0}).code == 1
+
+
+def test_memory_is_short_by_machine_container_and_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def machine(free_gb: float) -> None:
+        facts = SimpleNamespace(available=free_gb * 2**30, total=16 * 2**30)
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: facts)
+
+    unlimited = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (unlimited, unlimited))
+    monkeypatch.setattr(free_memory, "CGROUPS", tmp_path)
+    machine(1.5)
+    assert free_memory.memory_is_short()  # a tenth of 16 GB is 1.6
+    machine(1.7)
+    assert not free_memory.memory_is_short()
+    monkeypatch.setattr(Path, "read_text", lambda path: GROUP[path.name])
+    assert free_memory.memory_is_short()  # 4 GB, of which 3.5 are used besides the cache
+    monkeypatch.setitem(GROUP, "memory.max", "max")
+    assert not free_memory.memory_is_short()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 40, 1 << 40))
+    assert free_memory.memory_is_short()
+
+
+GROUP = {
+    "cgroup": "0::/job\n",
+    "memory.max": str(4 << 30),
+    "memory.current": str(9 << 29),
+    "memory.stat": f"anon 1\nfile {1 << 30}\n",
+}
 
 
 def test_a_rate_is_from_0_to_1(coco: GoodStudy) -> None:

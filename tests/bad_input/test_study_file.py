@@ -58,6 +58,7 @@ ALIAS_BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
     cases=[
         "misspelt key",
         "misspelt key of a SUT",
+        "adaptor",
         "misspelt option of a SUT",
         "misspelt key of the data",
         "misspelt mutation",
@@ -77,6 +78,13 @@ ALIAS_BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
         "Did you mean 'mutations'?",
     ),
     case("misspelt key of a SUT", sut(timeout=3), CANNOT_RUN, "suts[0].timeout", "Did you mean 'timeout_s'?"),
+    case(
+        "adaptor",
+        lambda s: s.study["suts"][0].update(adaptor=s.study["suts"][0].pop("adapter")),
+        CANNOT_RUN,
+        "suts[0].adaptor",
+        "Did you mean 'adapter'?",
+    ),
     case(
         "misspelt option of a SUT",
         sut(weigths="model.bin"),

@@ -103,3 +103,16 @@ def test_analyze_an_unfinished_run(done: GoodStudy) -> None:
     done.rewrite()
     done.adverse().expect(130, "Run the same command to resume")
     done.adverse("analyze").expect(INCOMPLETE, str(done.run), "not finished", "fix")
+
+
+def test_a_file_of_others_among_the_detections_is_refused_by_every_command(done: GoodStudy) -> None:
+    """Also by a new run, which leaves it where it is: it is not ours to delete. Moved away, all is well."""
+    other = done.run / "detections" / "notes.txt"
+    other.write_text("mine")
+    for command in (("run", "--fresh"), ("run",), ("verify",), ("analyze",), ("report",)):
+        said = done.adverse(*command)
+        said.expect(CANNOT_RUN, "the file was not written by adverse", str(other), "Move it elsewhere")
+    assert other.read_text() == "mine"
+    other.unlink()
+    for command in ("analyze", "verify"):
+        done.adverse(command).expect(PASS)

@@ -48,7 +48,7 @@ def test_rules_are_read(tmp_path: Path) -> None:
         ("rules:\n  - {mesure: area}", "unknown key 'mesure'", "line 2", "Did you mean 'measure'?"),
         ("rules:\n  - {measure: faults, at_mots: 0}", "unknown key 'at_mots'", "line 2", "'at_most'?"),
         ("rules:\n  - {level: path}", "the key 'measure' is missing", "line 2", "Add measure:"),
-        ("rules:\n  - {measure: aera}", "measure has a value", "line 2", "docs/gate.md"),
+        ("rules:\n  - {measure: aera}", "there is no measure 'aera'", "line 2", "Did you mean 'area'?"),
         ("rules:\n\n  - measure: area\n    level: pth", "there is no level", "line 4", "Did you mean 'path'"),
         ("rules:\n  - {measure: area, level: path}", "area needs setting:", "line 2", "AnyMild"),
         (
@@ -93,7 +93,12 @@ def test_rules_are_read(tmp_path: Path) -> None:
             "at_most: 0.1",
         ),
         ("rules:\n  - {measure: ap, setting: Any, at_least: 40}", "at_least is not", "line 2", "0 to 1"),
-        ("rules:\n  - {measure: recal}", "measure has a value", "line 2", "docs/gate.md"),
+        (
+            "rules:\n  - {measure: faults, at_most: 0, sut: []}",
+            "sut has a value it cannot take",
+            "line 2",
+            "docs/gate.md",
+        ),
         ("rules:\n  - {measure: requirements, at_least: 1}", "requirements has no at_least", "line 2", "out"),
         ("rules:\n  - {measure: rPC, measure: mPC}", "the same key stands twice", "line 2", "Delete"),
         ("rules: !!python/object:os.system []", "the rules file holds plain data", "line 1", "plain"),

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from adverse.analysis.compare_metrics import metric_changes
 from adverse.analysis.compare_scores import benchmark_changes, score_changes
 from adverse.analysis.pairing import Change, Pairing, pair
 from adverse.analysis.results import no_results, read_summary
@@ -60,6 +61,7 @@ def compare(
         resamples = _resamples(pairing)
         for before, after in pairing.suts:
             found += _sut_changes(pairing, before, after, resamples)
+            found += metric_changes(pairing, before, after)
     else:
         found += score_changes(pairing)
     benchmark, notes = benchmark_changes(pairing)

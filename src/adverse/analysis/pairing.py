@@ -237,6 +237,8 @@ def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> l
 
 
 Said = Literal["regression", "not told", "improvement", "unchanged"]
+MATTERS = 0.05
+"""A loss of more than this is not passed over in silence because it cannot be told from chance."""
 CHANCE = "alone it would count as {}, but among {} comparisons some do by chance"
 
 
@@ -262,14 +264,29 @@ class Change:
     robustness_before: float | None = None
     robustness_after: float | None = None
     robustness: Interval | None = None
+    lower_is_better: bool = False
     outcome: Said = "not told"
     why: str = ""
 
     @property
     def size(self) -> float:
-        """The difference, for sorting: the worst fall first, what is not known last."""
+        """The gain, for sorting: the worst loss first, what is not known last."""
         known = self.difference.value if self.difference else None
-        return math.inf if known is None else known
+        if known is None:
+            return math.inf
+        return -known if self.lower_is_better else known
+
+    @property
+    def may_have_fallen(self) -> bool:
+        """Whether a loss that matters can be neither shown nor ruled out."""
+        found = self.difference
+        if self.outcome != "not told" or found is None or found.value is None:
+            return False
+        worst = found.high if self.lower_is_better else found.low
+        if worst is None:
+            return self.size < 0
+        loss = worst if self.lower_is_better else -worst
+        return loss > MATTERS * (100 if self.figure in ("P", "mPC", "rPC") else 1)
 
     def decided(self, *, sure: bool, among: int) -> Change:
         """Say what this is, knowing whether it stands among so many comparisons."""
@@ -280,12 +297,12 @@ class Change:
             return replace(self, outcome="not told", why="insufficient: not defined on these logs")
         if found.low is None or found.high is None:
             return replace(self, outcome="not told", why=f"no interval: {found.why}")
-        direction: Said = "regression" if found.value < 0 else "improvement"
+        direction: Said = "regression" if self.size < 0 else "improvement"
         if sure:
             return replace(self, outcome=direction)
         if self.p is not None and (found.low > 0 or found.high < 0):
             return replace(
-                self, outcome="not told", why=CHANCE.format(f"a{'n' * (found.value > 0)} {direction}", among)
+                self, outcome="not told", why=CHANCE.format(f"a{'n' * (self.size > 0)} {direction}", among)
             )
         return replace(self, outcome="not told")
 

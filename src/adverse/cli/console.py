@@ -34,10 +34,11 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def show_error(error: AdverseError) -> None:
-    """Print an error: what, then where, got, wanted and fix, one line each."""
+    """Print an error: what, then where, got, wanted and fix, each below the other."""
     say(f"error: {error.what}", err=True)
     for label, text in error.details():
-        say(f"  {label:7} {text}", err=True)
+        lines = text.replace("\n", "\n" + " " * 10)  # such as the end of a program's stderr
+        say(f"  {label:7} {lines}", err=True)
 
 
 class Console(RichConsole):

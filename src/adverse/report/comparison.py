@@ -63,13 +63,29 @@ def headline(comparison: Comparison) -> str:
     """Return the answer in one sentence."""
     counts = {outcome: len(comparison.of(outcome)) for outcome in HEADS}
     worse, better = counts["regression"], counts["improvement"]
-    first = (
-        f"{worse} {_plural(worse, 'figure')} got worse for certain"
-        if worse
-        else "Nothing got worse for certain"
-    )
+    if worse:
+        first = f"{worse} {_plural(worse, 'figure')} got worse for certain"
+    else:
+        first = _nothing_certain(comparison)
     rest = f"{better} better, {counts['unchanged']} unchanged, {counts['not told']} inconclusive"
     return f"{first}; {rest}."
+
+
+def _nothing_certain(comparison: Comparison) -> str:
+    """Say that nothing got worse for certain, or that this cannot be told, and what looks worst."""
+    open_ones = [change for change in comparison.changes if change.may_have_fallen]
+    if not open_ones:
+        return "Nothing got worse for certain"
+    logs = len(comparison.pairing.logs)
+    first = (
+        f"Whether anything got worse for certain cannot be told: too few logs ({logs}) for {len(open_ones)} "
+    )
+    first += _plural(len(open_ones), "figure")
+    worst = min(open_ones, key=lambda change: change.size)
+    if worst.size >= 0:
+        return first
+    place = f"{worst.level} of {sut_words(worst)} under {shown(worst.setting)}"
+    return f"{first}, first of all {place}: {_number(worst.before)} -> {_number(worst.after)}"
 
 
 def method(comparison: Comparison) -> str:
@@ -152,9 +168,9 @@ def _plural(count: int, noun: str) -> str:
 
 
 WORDS = {
-    "regression": "The whole interval of the difference lies below 0.",
+    "regression": "The whole interval of the difference lies on the worse side of 0.",
     "not told": "The interval holds 0, or there is none, or among so many it may be chance.",
-    "improvement": "The whole interval of the difference lies above 0.",
+    "improvement": "The whole interval of the difference lies on the better side of 0.",
     "unchanged": "Every log came to exactly the same in both runs.",
 }
 

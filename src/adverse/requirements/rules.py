@@ -80,6 +80,8 @@ class Rule(BaseModel):
     @field_validator("sut", mode="before")
     @classmethod
     def _suts(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple) and not value:
+            raise ValueError("at least one SUT; leave sut: out to mean all of them")
         if isinstance(value, str):
             return (value,)
         return tuple(value) if isinstance(value, list) else value

@@ -347,6 +347,11 @@ class Store:
         )
         return [] if table is None else list(table.to_pylist())
 
+    def attempts(self, sut: str) -> pa.Table:
+        """Return how many requests a SUT got, and how many failed, by frame and setting."""
+        columns = "d.frame, d.setting, d.attempts, d.failed_attempts"
+        return self._detections.select(columns, self._detections.cells_of(sut=sut)) or pa.table({})
+
     def pixel_hashes(self, frames: Sequence[str]) -> dict[str, str]:
         """Return the hash of the pixels before mutation of those of some frames that were looked at."""
         cells = self._detections.cells_of(settings=[self.run.baseline.id], frames=frames)
@@ -399,12 +404,8 @@ class Store:
 
         Its kind and message, how many images it held, and whether they were answered when sent again.
         """
-        columns = {
-            "sut": pa.string(),
-            "setting": pa.string(),
-            "frame": pa.string(),
-            **{field.name: field.type for field in FAILURE},
-        }
+        columns = dict.fromkeys(("sut", "setting", "frame"), pa.string())
+        columns |= {field.name: field.type for field in FAILURE}
         table = self._detections.select(
             "d.sut, d.setting, d.frame, unnest(d.failures, recursive := true)",
             tail="WHERE d.failures IS NOT NULL ORDER BY ALL",

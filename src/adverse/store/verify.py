@@ -79,7 +79,7 @@ def _verify(
         if whole:
             problems.append(error if isinstance(error, StoreError) else changed_journal(folder.journal))
     problems += wrong_inside(folder, detections)
-    if finished and whole and not rewrites:
+    if finished and whole:
         known = {*sealed, *detections}
         problems += added((folder.detections, folder.logs), known)
     outside = _inputs(folder, manifest) if inputs and whole else {}

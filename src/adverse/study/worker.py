@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from adverse import plugins
 from adverse.content import Changed, ChangedError, HeldFiles, PlannedFiles, content_hash
-from adverse.errors import AdverseError, IncompleteError
+from adverse.errors import AdverseError, IncompleteError, SutError
 from adverse.file_access import FileAccess, access_of_plugin
 from adverse.file_access.identity import is_code
 from adverse.file_access.processes import files_of_program
@@ -300,11 +300,16 @@ class Worker:
         planned = hashes_of(task.made_of)
         self._held[index, alone] = HeldFiles(planned, lambda: _files_now(plugin, task, planned))
         access = self._access[index, alone] = FileAccess(self._access.get((index, alone)))
-        with access.noted():
-            sut = self._built(task, plugin, alone=alone)
-            loaded = LoadedSut(
-                index, sut, self.job, isolated=alone or guarded, access=access, attempts=self.attempts
-            )
+        try:
+            with access.noted():
+                sut = self._built(task, plugin, alone=alone)
+                loaded = LoadedSut(
+                    index, sut, self.job, isolated=alone or guarded, access=access, attempts=self.attempts
+                )
+        except SutError as error:
+            if task.name in (error.where or ""):
+                raise
+            raise error.placed(f"SUT {task.name!r}") from error
         self._suts[index, alone] = loaded
         return loaded
 

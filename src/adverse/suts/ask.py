@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from adverse.errors import BadAnswerError, InfrastructureError, OutOfMemoryError, SutError, one_line
+from adverse.suts.free_memory import memory_is_short
 from adverse.types import (
     Answer,
     Classifier,
@@ -209,7 +210,9 @@ def kind_of(error: BaseException) -> type[SutError]:
             return type(cause)
         if isinstance(cause, SutError):
             continue  # its words are ours
-        if isinstance(cause, MemoryError) or NO_MEMORY.search(str(cause)):
+        if isinstance(cause, MemoryError):
+            return OutOfMemoryError if memory_is_short() else SutError
+        if NO_MEMORY.search(str(cause)):  # perhaps that of a graphics card, of which nothing is known here
             return OutOfMemoryError
         if isinstance(cause, NO_NETWORK) or (isinstance(cause, OSError) and cause.errno in NO_NETWORK_CODES):
             return InfrastructureError
@@ -231,6 +234,9 @@ def _failed(error: BaseException, name: str) -> SutError:
     elif kind is InfrastructureError:
         what = "the system under test has no connection"
         fix = f"Start the server that the system talks to, or mend the network. {AGAIN}"
+    elif any(isinstance(cause, MemoryError) for cause in _causes(error)):
+        what = "the system under test failed for want of memory, of which much was free"
+        fix = "Fix the system, or run it where more can be had at once, with --retry-faults."
     else:
         what = "the system under test failed on an image"
         fix = "Fix the system and run again: only a changed system is run again."

@@ -40,6 +40,9 @@ MAX_PARTS = 64
 """Pieces given to one writev."""
 
 
+START_BY_HAND = (
+    "Start the program by hand, with the same arguments in the same folder, and mend what it says."
+)
 ASK_ALONE = "Ask the system about this frame outside of a study, to see why it ends."
 
 
@@ -177,8 +180,11 @@ class Running:
     def _read_stdout(self) -> None:
         data = _read(self._out)
         if data == b"":
-            what = "the program died" if self.requests else "the program ended before it was ready"
-            raise LostError(what, fix=ASK_ALONE, dying=True, kind=CrashError)
+            if not self.requests:
+                raise LostError(
+                    "the program ended before it was ready", fix=START_BY_HAND, dying=True, kind=CrashError
+                )
+            raise LostError("the program died", fix=ASK_ALONE, dying=True, kind=CrashError)
         try:
             self._replies += self._lines.feed(data or b"")
         except LineTooLongError:
