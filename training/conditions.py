@@ -1,11 +1,13 @@
 """Adverse conditions to train under: blur, defocus, haze by depth, noise, a lost channel, spots on the lens.
 
-Plain and quick versions of what the mutations do, with strengths drawn anew for every picture.
+Plain and quick versions of what the mutations do, with strengths drawn anew for every picture. Mild ones are
+a little blur, haze and noise, and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -18,8 +20,15 @@ HAZY = 0.22
 """Share of the conditions that are haze."""
 
 
-def spoilt(image: Floats, depth_m: Floats, rng: np.random.Generator) -> Floats:
-    """Return an image (H, W, 3) in 0..1 under one drawn condition, at times under two."""
+def spoilt(
+    image: Floats, depth_m: Floats, rng: np.random.Generator, strength: Literal["mild", "any"]
+) -> Floats:
+    """Return an image (H, W, 3) in 0..1 under one drawn condition, at times under two if not mild."""
+    if strength == "mild":
+        kind = int(rng.integers(3))
+        if kind == 0:
+            return _hazy(image, depth_m, rng, least_m=80)
+        return np.clip(_blurred(image, rng, most=1.5) if kind == 1 else _noisy(image, rng, most=0.05), 0, 1)
     for _ in range(1 + int(rng.random() < SECOND)):
         if rng.random() < HAZY:
             image = _hazy(image, depth_m, rng)
@@ -28,8 +37,8 @@ def spoilt(image: Floats, depth_m: Floats, rng: np.random.Generator) -> Floats:
     return np.clip(image, 0, 1)
 
 
-def _blurred(image: Floats, rng: np.random.Generator) -> Floats:
-    return cv2.GaussianBlur(image, (0, 0), rng.uniform(0.6, 3.2))
+def _blurred(image: Floats, rng: np.random.Generator, most: float = 3.2) -> Floats:
+    return cv2.GaussianBlur(image, (0, 0), rng.uniform(0.6, most))
 
 
 def _defocused(image: Floats, rng: np.random.Generator) -> Floats:
@@ -40,15 +49,15 @@ def _defocused(image: Floats, rng: np.random.Generator) -> Floats:
     return cv2.filter2D(image, -1, disc / disc.sum())
 
 
-def _hazy(image: Floats, depth_m: Floats, rng: np.random.Generator) -> Floats:
-    visibility_m = np.exp(rng.uniform(np.log(20), np.log(200)))
+def _hazy(image: Floats, depth_m: Floats, rng: np.random.Generator, least_m: float = 20) -> Floats:
+    visibility_m = np.exp(rng.uniform(np.log(least_m), np.log(200)))
     clear = np.exp(-3.0 / visibility_m * depth_m)[..., None]
     air = rng.uniform(0.65, 0.95) * rng.uniform(0.95, 1.05, 3)
     return (image * clear + air * (1 - clear)).astype(np.float32)
 
 
-def _noisy(image: Floats, rng: np.random.Generator) -> Floats:
-    return image + rng.normal(0, rng.uniform(0.02, 0.12), image.shape).astype(np.float32)
+def _noisy(image: Floats, rng: np.random.Generator, most: float = 0.12) -> Floats:
+    return image + rng.normal(0, rng.uniform(0.02, most), image.shape).astype(np.float32)
 
 
 def _speckled(image: Floats, rng: np.random.Generator) -> Floats:

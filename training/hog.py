@@ -20,7 +20,7 @@ from adverse.data.worlds import classes
 from adverse.suts.hog_views import HogViews, ViewFinder, colour_table
 from hog_fit import background, box_regression, svm
 from hog_windows import SCALE, SHAPES, Floats, Halves, People, Shape, anywhere, mirror, people
-from recipe import LOGS, LOOKED, PER_LOG, ROUNDS, SEED
+from recipe import HOG_LOGS, HOG_PER_LOG, LOOKED, ROUNDS, SEED
 from scenes import Frames, frames
 
 BUNDLED = Path(__file__).parents[1] / "src" / "adverse" / "suts" / "bundled"
@@ -77,7 +77,7 @@ def main() -> None:
     told = parser.parse_args()
     cv2.setNumThreads(1)
     started = time.monotonic()
-    data = frames("orchard", "train", LOGS, PER_LOG)
+    data = frames("orchard", "train", HOG_LOGS, HOG_PER_LOG)
     rng = np.random.default_rng(SEED)
     colours = _colours(data, rng)
     table = colour_table(colours)

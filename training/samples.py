@@ -6,7 +6,7 @@ a quarter of a frame and is as good a lesson, so most of the training is done on
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import cv2
 import numpy as np
@@ -42,8 +42,15 @@ class Batch(NamedTuple):
 class Sampler:
     """Draws batches from frames, by one generator; `adverse` is the share under adverse conditions."""
 
-    def __init__(self, data: Frames, rng: np.random.Generator, adverse: float) -> None:
+    def __init__(
+        self,
+        data: Frames,
+        rng: np.random.Generator,
+        adverse: float,
+        strength: Literal["mild", "any"] = "any",
+    ) -> None:
         self._data, self.rng, self._adverse = data, rng, adverse
+        self._strength = strength
         self._people = np.argwhere((data.boxes[:, :, 2] > 0) & ~data.ignore)
         self.empty = np.flatnonzero(~(data.boxes[:, :, 2] > 0).any(axis=1))
         self.peopled = np.unique(self._people[:, 0])
@@ -135,7 +142,7 @@ class Sampler:
         table = (np.arange(256)[:, None] / 255 - middle) * (contrast * tint) + (middle + light)
         picture = cv2.LUT(image, np.clip(table, 0, 1).astype(np.float32)[None])
         if rng.random() < self._adverse:
-            picture = spoilt(picture, depth_m(depth), rng)
+            picture = spoilt(picture, depth_m(depth), rng, self._strength)
         return picture, boxes, ignore
 
 

@@ -25,6 +25,7 @@ from adverse.data.worlds.writing import cache_folder
 from anchor import Anchor
 from centre import Centre
 from export import export
+from exported import take_weights
 from recipe import ADVERSE, CROPS_BATCH, CYCLES, LOGS, PER_LOG, RATES, SEED, START, WHOLE_BATCH
 from samples import Batch, Sampler
 from scenes import frames
@@ -37,6 +38,8 @@ LOOKED, HARD, MINE_EVERY = 1200, 5, 1000
 again after so many steps."""
 AVERAGED = 0.998
 """What the moving average keeps of itself at each step."""
+CALIBRATED = 64
+"""Crops that set the statistics of the batch norms of a network that is trained on."""
 SAVE_S = 120.0
 THREADS = 1
 """One thread sums in one order: the same seed gives the same weights."""
@@ -50,19 +53,23 @@ class Training:
         self.net = NETS[name]().to(memory_format=torch.channels_last)  # a third faster on a CPU
         self.average = copy.deepcopy(self.net)
         rng = np.random.default_rng(SEED)
-        self.sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), rng, ADVERSE[name])
+        self.sampler = Sampler(frames("orchard", "train", LOGS, PER_LOG), rng, *ADVERSE[name])
         self.cycles = [(round(crops * length), round(whole * length)) for crops, whole in CYCLES[name]]
+        self.rates = RATES[name]
         self.steps = sum(crops + whole for crops, whole in self.cycles)
         self._new_cycle()
         self._means, self._values = _values(self.average), _values(self.net)
         self.hard = self.sampler.empty
         self.step = 0
 
-    def start_from(self, other: Path) -> None:
-        """Take the backbone of another network from its last checkpoint."""
-        backbone = {name: value for name, value in torch.load(other)["average"].items() if "backbone" in name}
+    def start_from(self, exported: Path, name: str) -> None:
+        """Take the weights of an exported network; of one of another kind, those of its backbone."""
+        other = NETS[name]()
+        take_weights(other, exported, self.sampler.crops(CALIBRATED).images)
+        same = type(other) is type(self.net)
+        taken = {key: value for key, value in other.state_dict().items() if same or "backbone" in key}
         for net in (self.net, self.average):
-            net.load_state_dict({**net.state_dict(), **backbone})
+            net.load_state_dict({**net.state_dict(), **taken})
 
     def run(self, checkpoint: Path) -> None:
         """Train to the end, from a checkpoint if there is one."""
@@ -89,7 +96,7 @@ class Training:
             self._new_cycle()
         crops, whole = self.cycles[cycle]
         for group in self.optimizer.param_groups:
-            group["lr"] = RATES[cycle] * _rate(at / (crops + whole))
+            group["lr"] = self.rates[cycle] * _rate(at / (crops + whole))
         loss = self.net.loss(*self._batch(at - crops))
         self.optimizer.zero_grad()
         loss.backward()
@@ -161,22 +168,31 @@ def main() -> None:
     parser.add_argument("--length", type=float, default=1.0, help="of the training, as a part of the usual")
     parser.add_argument("--out", type=Path, default=BUNDLED)
     parser.add_argument("--checkpoints", type=Path, default=cache_folder() / "training")
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="the ONNX file of the same network, to train on; of a network with START, that of the other one",
+    )
     told = parser.parse_args()
     torch.set_num_threads(THREADS)
     torch.use_deterministic_algorithms(mode=True)
     training = Training(told.net, told.length)
-    if told.net in START:
-        training.start_from(_checkpoint(told.checkpoints, START[told.net], told.length))
-    training.run(_checkpoint(told.checkpoints, told.net, told.length))
+    start = told.start
+    if start is None and told.net in START:
+        start = told.out / f"orchard-{START[told.net]}.onnx"
+    if start is not None:
+        training.start_from(start, START.get(told.net, told.net))
+    training.run(_checkpoint(told.checkpoints, told.net, told.length, start))
     export(training.average, told.out / f"orchard-{told.net}.onnx")
 
 
-def _checkpoint(folder: Path, name: str, length: float) -> Path:
+def _checkpoint(folder: Path, name: str, length: float, start: Path | None) -> Path:
     """Return where a training is kept, by a hash of the code that decides it: no other one is resumed."""
     modules = (
         "anchor",
         "centre",
         "conditions",
+        "exported",
         "nets",
         "pasting",
         "recipe",
@@ -185,7 +201,8 @@ def _checkpoint(folder: Path, name: str, length: float) -> Path:
         "train",
         "twostage",
     )
-    code = digest(*((Path(__file__).parent / f"{module}.py").read_bytes() for module in modules), size=4)
+    files = [*(Path(__file__).parent / f"{module}.py" for module in modules), *([start] if start else [])]
+    code = digest(*(file.read_bytes() for file in files), size=4)
     return folder / f"{name}-{length:g}-{code}.pt"
 
 

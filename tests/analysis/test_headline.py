@@ -106,6 +106,35 @@ def test_a_level_at_which_the_best_are_equal_gives_way_to_the_one_before(run: Pa
     assert "the worst case of all mutations: leaves no SUT of any use" in choices(Summary(data), store.run)
 
 
+def test_a_level_that_cannot_tell_gives_way_to_the_last_that_can_and_is_named(run: Path) -> None:
+    store = finished(run)
+    data = deepcopy(read_summary(store).data)
+    levels = list(dict.fromkeys(row["level"] for row in data["rows"]))
+    first, last = levels[0], levels[-1]
+    suts = [sut.name for sut in store.run.suts]
+    clean = store.run.baseline.id
+
+    def ranked(chances: dict[str, float]) -> str:
+        for row in data["rows"]:
+            row["area"], row["area_interval"] = 0.9 - 0.1 * suts.index(row["sut"]), None
+        data["rankings"] = [
+            {
+                "level": level,
+                "condition": clean,
+                "why": "",
+                "places": [{"sut": suts[0], "value": 0.9, "best": chance, "ahead": chance}],
+            }
+            for level, chance in chances.items()
+        ]
+        return choices(Summary(data), store.run)[0]
+
+    unsure = dict.fromkeys(levels, 0.6)
+    told = f"best on clean frames: {suts[0]}, probability 97% (area 0.900 at {first})"
+    assert ranked({**unsure, first: 0.97}) == f"{told}; at {last} it cannot be told ({suts[0]} leads, 60%)"
+    assert ranked({**unsure, first: 0.97, last: 0.96}).endswith(f"probability 96% (area 0.900 at {last})")
+    assert ranked(unsure).endswith(f"cannot be told; {suts[0]} leads, probability 60% (area 0.900 at {last})")
+
+
 def test_the_terminal_ends_in_thirty_lines(driven: Path) -> None:
     store = finished(driven)
     summary = read_summary(store)

@@ -32,7 +32,7 @@ def choices(summary: Summary, run: Run) -> list[str]:
     """Return who is best on clean frames and who when it matters, each at the level with most context.
 
     What matters is the worst case of all mutations; of the mild ones, where all of them leave no SUT of use.
-    A level at which the best are equal tells nothing, so the one before it is taken where that tells more.
+    A level that cannot tell gives way to the last one before it that can, and the line says so.
     """
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
     if not levels or len(run.suts) < 2:
@@ -53,21 +53,44 @@ def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], co
     known = [(level, best) for level in reversed(levels) if (best := best_sut(summary, level, condition))]
     if not known:
         return ""
-    level, best = next(((level, best) for level, best in known if len(best.equals) == 1), known[0])
+    unequal = [one for one in known if len(one[1].equals) == 1]
+    told = next((one for one in unequal if (one[1].chance or 0.0) >= LIKELY), None)
+    level, best = told or next(iter(unequal), known[0])
+    line = f"{label}: {_who(best, figure, _area(summary, level, best.sut, condition), level)}"
+    top, first = known[0]
+    if level == top or told is None:
+        return line
+    return f"{line}; at {top} {_undecided(first)}"
+
+
+def _area(summary: Summary, level: str, sut: str, condition: str) -> float:
     (area,) = (
         row["area"]
         for row in summary.rows
-        if (row["level"], row["sut"], row["setting"]) == (level, best.sut, condition)
+        if (row["level"], row["sut"], row["setting"]) == (level, sut, condition)
     )
+    return float(area)
+
+
+def _who(best: Best, figure: str, area: float, level: str) -> str:
     sut, measured = shown(best.sut), f"{figure} {area:.3f} at {level}"
     if len(best.equals) > 1:
-        return f"{label}: {NO_ORDER}, {' and '.join(map(shown, best.equals))} are equal ({measured})"
+        return f"{NO_ORDER}, {' and '.join(map(shown, best.equals))} are equal ({measured})"
     if best.chance is None:
-        return f"{label}: {sut} ({measured}; {NO_ORDER})"
+        return f"{sut} ({measured}; {NO_ORDER})"
     chance = f"probability {percent(best.chance)}{best.few}"
     if best.chance < LIKELY:
-        return f"{label}: cannot be told; {sut} leads, {chance} ({measured})"
-    return f"{label}: {sut}, {chance} ({measured})"
+        return f"cannot be told; {sut} leads, {chance} ({measured})"
+    return f"{sut}, {chance} ({measured})"
+
+
+def _undecided(best: Best) -> str:
+    """Say why a level was passed over."""
+    if len(best.equals) > 1:
+        return f"{' and '.join(map(shown, best.equals))} are equal"
+    if best.chance is None:
+        return NO_ORDER
+    return f"it cannot be told ({shown(best.sut)} leads, {percent(best.chance)})"
 
 
 def untested(summary: Summary, run: Run) -> list[str]:
