@@ -27,8 +27,29 @@ def test_shares_are_those_of_the_rows_the_most_harmful_first(driven: Path) -> No
     for condition in (*head.conditions, *head.worst):
         for sut, one in condition.by_sut.items():
             assert one.share == rows[sut, condition.name]["robustness"]
-    least = [condition.least for condition in head.conditions]
-    assert least == sorted(least)
+    kept = [
+        np.mean([one.share for one in condition.by_sut.values() if one.share is not None])
+        for condition in head.conditions
+    ]
+    assert kept == sorted(kept)
+
+
+def test_no_worst_case_is_said_to_exceed_the_clean_figure(run: Path, driven: Path) -> None:
+    for folder in (run, driven):
+        rows = read_summary(finished(folder)).rows
+        clean = {(row["sut"], row["level"]): row for row in rows if row["group"] == "baseline"}
+        ends = 0
+        for row in rows:
+            for name, whole in (("robust_area", "area"), ("area_at_0", "area_at_0")):
+                part = row.get(f"{name}_interval")
+                if name == "area_at_0" and row["setting"] not in (ANY, "AnyMild"):
+                    continue
+                most = clean[row["sut"], row["level"]].get(f"{whole}_interval")
+                if part and most and part["low"] is not None:
+                    assert part["low"] <= most["low"]
+                    assert row[name] <= part["high"] <= most["high"]
+                    ends += 1
+        assert ends > 5
 
 
 def test_stops_are_counted_from_the_logs(driven: Path) -> None:
