@@ -34,24 +34,6 @@ def test_shares_are_those_of_the_rows_the_most_harmful_first(driven: Path) -> No
     assert kept == sorted(kept)
 
 
-def test_no_worst_case_is_said_to_exceed_the_clean_figure(run: Path, driven: Path) -> None:
-    for folder in (run, driven):
-        rows = read_summary(finished(folder)).rows
-        clean = {(row["sut"], row["level"]): row for row in rows if row["group"] == "baseline"}
-        ends = 0
-        for row in rows:
-            for name, whole in (("robust_area", "area"), ("area_at_0", "area_at_0")):
-                part = row.get(f"{name}_interval")
-                if name == "area_at_0" and row["setting"] not in (ANY, "AnyMild"):
-                    continue
-                most = clean[row["sut"], row["level"]].get(f"{whole}_interval")
-                if part and most and part["low"] is not None:
-                    assert part["low"] <= most["low"]
-                    assert row[name] <= part["high"] <= most["high"]
-                    ends += 1
-        assert ends > 5
-
-
 def test_stops_are_counted_from_the_logs(driven: Path) -> None:
     store = finished(driven)
     stops = stopping(read_summary(store), store.run)
