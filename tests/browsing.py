@@ -50,6 +50,16 @@ def barriers(page: Page) -> list[str]:
     return found
 
 
+def barriers_of(browser: Browser, path: Path) -> list[str]:
+    """Return the same of a page on disk, opened as narrow as a phone, and whether it is wider than that."""
+    page = browser.new_page(viewport={"width": 400, "height": 800})
+    page.goto(path.as_uri())
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    found = [*barriers(page), *([f"{wide} px wide"] if wide > 400 else [])]
+    page.close()
+    return found
+
+
 class Bright:
     """Finds the bright box; surer the brighter it is. A jumpy one also sees something in the corner."""
 

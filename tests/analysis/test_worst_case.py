@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import adverse
+from adverse.analysis.confidence import confidence
 from adverse.analysis.thresholds import SLACK, chosen_thresholds
 from adverse.curves import Area, Ratios, Share, draw, intervals
 from analysis.test_context import ROBOT, write_drives
@@ -103,3 +104,44 @@ def test_the_order_of_settings_does_not_choose_thresholds(seed: int) -> None:
     for order in ([6, 1, 0, 3, 7, 4, 2, 5], [7, 6, 5, 4, 3, 2, 1, 0]):
         again = chosen_thresholds(250, [compared[n] for n in order], 0.1, keep=np.array([7]), slack=0.005)
         np.testing.assert_array_equal(again, chosen)
+
+
+def by_strength(rng: np.random.Generator, shift: float) -> Ratios:
+    """Make up eight logs with people and eight without, by strengths above nine thresholds."""
+    thresholds = np.linspace(3, -1, 9)
+    hits = (rng.normal(1.5 - shift, 1, (16, 6, 1)) > thresholds).sum(axis=1)
+    alarms = (rng.normal(-1, 1, (16, 20, 1)) > thresholds).sum(axis=1)
+    people = np.arange(16) < 8
+    return Ratios(
+        np.where(people[:, None], hits, 0),
+        np.where(people, 6, 0),
+        np.where(people[:, None], 0, alarms),
+        np.where(people, 0, 20),
+        fpr_max=1.0,
+    )
+
+
+def test_the_interval_of_a_worst_case_never_reaches_above_that_of_the_clean_area() -> None:
+    kinds = [number < 8 for number in range(16)]
+    unordered = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        clean, foggy = by_strength(rng, 0.0), by_strength(rng, 0.1)
+        draws = draw([f"log{number:02}" for number in range(16)], kinds, seed=seed, count=100)
+        curves = {("image", "identity"): clean, ("image", "fog"): foggy}
+        worst = (clean, foggy)
+        compared = {("image", "identity"): (clean, clean), ("image", "fog"): worst, ("image", "Any"): worst}
+        strict = {("image", "identity"): (clean,), ("image", "Any"): worst}
+        sure = confidence(curves, compared, "identity", draws, weights={}, conditions={}, at_0=strict)
+        whole = sure.area["image", "identity"]
+        for part in (
+            sure.robust_area["image", "fog"],
+            sure.area["image", "Any"],
+            sure.at_0["image", "Any"],
+        ):
+            assert None not in (part.value, part.low, part.high, whole.low, whole.high)
+            assert part.low <= whole.low  # type: ignore[operator]
+            assert part.value <= part.high <= whole.high  # type: ignore[operator]
+        alone = intervals({"worst": Area(worst)}, draws)["worst"]
+        unordered += alone.high > whole.high or alone.low > whole.low  # type: ignore[operator]
+    assert unordered, "by themselves they may contradict each other"

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 from typer.testing import CliRunner
 
 from adverse.cli.app import app
 from adverse.errors import StudyError
 from adverse.humans.answers import read_judgments
 from adverse.humans.thresholds import threshold
+from browsing import barriers_of
 from human_studies import experiment_of, quick_batch, write_study
 
 
@@ -21,7 +23,7 @@ def run(*arguments: object) -> str:
     return result.output
 
 
-def test_answers_are_made_up_estimated_and_used(tmp_path: Path) -> None:
+def test_answers_are_made_up_estimated_and_used(tmp_path: Path, browser: Browser) -> None:
     answers, out, page = (tmp_path / name for name in ("answers.csv", "estimates.json", "page.html"))
     run("simulate", answers, "--drop", "0.5", "--answers", "2000", "--transformation", "t.frost")
     assert len(read_judgments(answers)) == 4000  # half of them on originals
@@ -33,6 +35,7 @@ def test_answers_are_made_up_estimated_and_used(tmp_path: Path) -> None:
     assert found.value is not None
     assert f"t_c of t.frost = {found.value:g} by vif: from that visual change on" in told
     assert page.read_text().count("<svg") == 2
+    assert barriers_of(browser, page) == []
     assert (
         json.loads(run("estimate", answers, "--json", "--no-reuse", "--resamples", "100"))["answers"] == 2000
     )

@@ -15,6 +15,7 @@ from rich.console import Console
 from adverse.curves.interval import Interval, given, refused
 from adverse.report.requirements import render, requirement_lines, requirement_tables, results_table
 from adverse.store.run import Run, RunSut
+from browsing import barriers
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 RUN = cast(
@@ -167,4 +168,5 @@ def test_the_page_opens_without_a_complaint(browser: Browser, tmp_path: Path, wi
     assert page.get_by_text("people: share right").count() == 4  # drawn, and in the table of the data
     assert page.get_by_text("people.json").count() == 2
     assert page.get_by_text("less reliable than it seems").count() == 1  # and nobody "more", by chance alone
+    assert barriers(page) == []
     page.close()

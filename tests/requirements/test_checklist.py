@@ -16,6 +16,7 @@ from adverse.errors import StudyError
 from adverse.marks import GUIDE_WORDS, LOCATIONS
 from adverse.report.checklist import checklist_lines, checklist_page
 from adverse.requirements.checklist import PARAMETERS, NotApplicable, checklist, read_marks
+from browsing import barriers_of
 
 REGISTRY = plugins.load()
 PLUGIN = """
@@ -116,4 +117,5 @@ def test_the_command_and_the_page(tmp_path: Path, browser: Browser) -> None:
     assert tab.get_by_text("<i>it stands still").count() == 8
     assert tab.locator("b, i").count() == 0
     tab.close()
+    assert barriers_of(browser, page) == []
     assert checklist_page(checklist(REGISTRY)) == checklist_page(checklist(REGISTRY))

@@ -18,6 +18,7 @@ from adverse.mutations.settings import apply_setting, expand
 from adverse.report.coverage import coverage_lines
 from adverse.requirements.coverage import coverage, histogram, thresholds_of
 from adverse.visual import visual_change
+from browsing import barriers_of
 from visual.photos import drawn
 
 REGISTRY = plugins.load()
@@ -101,6 +102,7 @@ def test_the_command_and_the_page(tmp_path: Path, browser: Browser) -> None:
     assert tab.locator("figure img").count() in (1, 2)
     assert tab.get_by_text("tolerated up to 0.77").count() >= 1
     tab.close()
+    assert barriers_of(browser, page) == []
     assert len(images_below(tmp_path / "photos", 9)) == 3
     with pytest.raises(DataError, match="no images"):
         images_below(tmp_path / "nothing", 2)

@@ -8,14 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from playwright.sync_api import Browser
 from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
 from adverse.errors import StudyError
+from adverse.report.history import history_lines, history_table
 from adverse.requirements.history import history
 from adverse.study import provenance
 from analysis.test_compare import MUTATIONS, Spots, write_data
+from browsing import barriers_of
 from html_reading import read
 
 
@@ -78,9 +81,13 @@ def test_a_sut_that_a_run_lacks_is_insufficient(runs: list[Path]) -> None:
     points = history(runs, suts=["nobody"]).points
     assert {point.value for point in points} == {None}
     assert all("no such SUT" in point.doubt for point in points)
+    found = history(runs, suts=["nobody"])
+    assert [line[:14] for line in history_lines(found) if line.startswith("?")] == ["? v1, v2, v3: "]
+    assert {row[-1].text for row in history_table(found).rows} == {"insufficient"}
+    assert {row[-1].marks for row in history_table(found).rows} == {"?"}
 
 
-def test_terminal_page_and_json_say_the_same(runs: list[Path], tmp_path: Path) -> None:
+def test_terminal_page_and_json_say_the_same(runs: list[Path], tmp_path: Path, browser: Browser) -> None:
     page = tmp_path / "history.html"
     words = ["history", *map(str, runs)]
     shown = CliRunner().invoke(app, [*words, "--html", str(page)], env={"COLUMNS": "80"})
@@ -93,6 +100,8 @@ def test_terminal_page_and_json_say_the_same(runs: list[Path], tmp_path: Path) -
         assert number in shown.stdout
         assert row[-1].startswith(number)
     assert "v1*" in shown.stdout
+    assert "v1*" in page.read_text().partition("<table")[0], "the chart marks it, too"
+    assert barriers_of(browser, page) == []
     assert "not comparable with the newest: other data" in " ".join(shown.stdout.split())
     assert all(len(line) <= 80 for line in shown.stdout.splitlines() if "written" not in line)
 

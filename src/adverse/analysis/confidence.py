@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from adverse.curves.bootstrap import Resamples, draw, estimate
+from adverse.curves.bootstrap import Resamples, Sample, draw, estimate
 from adverse.curves.interval import Interval
 from adverse.curves.quantities import Area, Array, Difference, Expected, Mean, Quantity, Ratios, Share
 from adverse.curves.studentized import interval, intervals
@@ -88,7 +88,8 @@ def confidence(
     others: dict[Key, Interval] = {}
     for level in dict.fromkeys(level for level, _ in curves):
         names = [name for one, name in compared if one == level]
-        wanted = _figures(level, names, curves, compared, at_0)
+        firsts = list(dict.fromkeys(compared[level, name][0] for name in names))
+        wanted = _figures(level, names, curves, compared, at_0, {first: Area((first,)) for first in firsts})
         if weights and all((level, setting) in curves for setting in weights):
             for name in ("area", "share"):
                 parts = tuple(_mean_part(wanted[f"{name} {setting}"]) for setting in weights)
@@ -97,10 +98,13 @@ def confidence(
             mixed = tuple(curves[level, setting] for setting in conditions)
             wanted["expected"] = Expected(mixed, tuple(conditions.values()))
         found = estimate(wanted, resamples)
+        clean = {first: interval(found[f"clean {number}"]) for number, first in enumerate(firsts)}
         for name in names:
-            sample = found[f"area {name}"]
+            sample, whole = found[f"area {name}"], clean[compared[level, name][0]]
             areas[level, name] = interval(sample)
-            robust_areas[level, name] = interval(found[f"worst {name}"])
+            robust_areas[level, name] = interval(found[f"worst {name}"]).at_most(whole)
+            if (level, name) not in curves:  # a worst case
+                areas[level, name] = robust_areas[level, name]
             shares[level, name] = interval(found[f"share {name}"])
             doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
             draws[level, name] = Draws(sample.value, sample.values, doubt)
@@ -110,9 +114,21 @@ def confidence(
                 means[level, told] = interval(found[f"mean {name}"])
         if "expected" in found:
             expected[level] = interval(found["expected"])
-        others |= {key: interval(found[f"at 0 {key[1]}"]) for key in at_0 if key[0] == level}
+        others |= _strict_intervals(level, found, at_0, baseline)
     plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
     return Confidence(areas, robust_areas, shares, draws, means, expected, others, plain_curves)
+
+
+def _strict_intervals(
+    level: str, found: Mapping[str, Sample], at_0: Mapping[Key, tuple[Ratios, ...]], baseline: str
+) -> dict[Key, Interval]:
+    """Return the intervals at tolerance 0; no worst case of the baseline's frames is above the baseline."""
+    told = {(level, name): interval(found[f"at 0 {name}"]) for one, name in at_0 if one == level}
+    whole = (level, baseline)
+    if whole not in told:
+        return told
+    first = at_0[whole][0]
+    return {key: one.at_most(told[whole]) if at_0[key][0] is first else one for key, one in told.items()}
 
 
 def _figures(
@@ -121,15 +137,15 @@ def _figures(
     curves: Mapping[Key, Ratios],
     compared: Mapping[Key, tuple[Ratios, ...]],
     at_0: Mapping[Key, tuple[Ratios, ...]],
+    wholes: Mapping[Ratios, Area],
 ) -> dict[str, Quantity]:
     """Return what a level has of every setting and worst case; what they share is the same object."""
-    wholes: dict[Ratios, Area] = {}
-    wanted: dict[str, Quantity] = {}
+    wanted: dict[str, Quantity] = {f"clean {number}": area for number, area in enumerate(wholes.values())}
     for name in names:
         every, first = Area(compared[level, name]), compared[level, name][0]
         wanted[f"area {name}"] = Area((curves[level, name],)) if (level, name) in curves else every
         wanted[f"worst {name}"] = every
-        wanted[f"share {name}"] = Share(every, wholes.setdefault(first, Area((first,))))
+        wanted[f"share {name}"] = Share(every, wholes[first])
         if (level, name) in at_0:
             wanted[f"at 0 {name}"] = Area(at_0[level, name])
     return wanted

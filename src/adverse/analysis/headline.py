@@ -21,6 +21,8 @@ from adverse.types import Setting
 MOST_SETTINGS = 10
 """Up to so many settings stand for themselves; of more, only the worst case of each mutation."""
 MOST_STOPS = 4
+WIDEST = 0.8
+"""A share whose interval is wider than this is not known: the logs are too few to tell."""
 UNITS = {
     "mm_h": "mm/h",
     "stops": "stops",
@@ -46,6 +48,20 @@ class Survival(NamedTuple):
     worst_setting: str | None
 
     @property
+    def tells(self) -> bool:
+        """Tell whether the share is known at all: 0 % between 0 and 100 % says nothing of what is kept."""
+        if self.share is None or self.interval is None:
+            return self.share is not None
+        low, high = self.interval["low"], self.interval["high"]
+        return low is not None and high is not None and high - low <= WIDEST
+
+    @property
+    def most(self) -> float:
+        """The largest share that is kept, but for the doubt of the interval; 1 where it is not known."""
+        high = None if self.interval is None else self.interval["high"]
+        return (1.0 if self.share is None else self.share) if high is None else float(high)
+
+    @property
     def undefined(self) -> str:
         """Why there is no share, in a word or three."""
         return "clean is 0" if self.status == "ok" else self.status
@@ -61,9 +77,10 @@ class Condition:
     by_sut: Mapping[str, Survival]
 
     @property
-    def least(self) -> float:
-        """The smallest share that any SUT keeps; infinite where none is defined."""
-        return min((one.share for one in self.by_sut.values() if one.share is not None), default=math.inf)
+    def mean(self) -> float:
+        """The mean of what the SUTs keep; infinite where no share is defined."""
+        known = [one.share for one in self.by_sut.values() if one.share is not None]
+        return sum(known) / len(known) if known else math.inf
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ class Headline:
     level: str
     clean: Mapping[str, float | None]
     conditions: tuple[Condition, ...]
-    """The most harmful first."""
+    """The most harmful first, by the mean over the SUTs."""
     worst: tuple[Condition, ...]
     """AnyMild and Any, where there are such."""
 
@@ -134,7 +151,7 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         if row["group"] == "baseline"
     }
     clean |= dict.fromkeys(summary.failed_everywhere)
-    return Headline(level, clean, tuple(sorted(conditions, key=lambda one: one.least)), tuple(worst))
+    return Headline(level, clean, tuple(sorted(conditions, key=lambda one: one.mean)), tuple(worst))
 
 
 def _of(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[Mapping[str, Any]]:

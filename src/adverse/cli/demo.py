@@ -83,5 +83,5 @@ def _real(out: Path, workers: int | None) -> int:
 
 
 def _say_next(study: Path, run: Path) -> None:
-    say(f"explore: adverse view {run}    every table: adverse analyze {run} --tables")
+    say(f"every table: adverse analyze {run} --tables")
     say(f"change {study}, then: adverse run {study} --out {run}")

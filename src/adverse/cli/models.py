@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from adverse.cli.options import Json
 
 Target = Annotated[Path, typer.Argument(metavar="OUT", help="The folder to copy them into.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from adverse models list.")]
@@ -42,17 +45,31 @@ def copy(out: Target) -> None:
 
 
 @models.command("list")
-def list_models() -> None:
+def list_models(as_json: Json = False) -> None:  # noqa: FBT002
     """List real models: task, download size, licence.
 
     `here` instead of a size: already downloaded.
 
     \b
-    Example:
+    Examples:
         adverse models list
+        adverse models list --json
     """
     from adverse.suts.fetched import is_here, real_models
 
+    if as_json:
+        rows = [
+            {
+                "name": name,
+                "task": model.task,
+                "bytes": model.package.bytes,
+                "licence": model.licence,
+                "here": is_here(name),
+            }
+            for name, model in real_models().items()
+        ]
+        typer.echo(json.dumps(rows, indent=1))
+        return
     for name, model in real_models().items():
         here = "here" if is_here(name) else f"{model.package.bytes / 1e6:.0f} MB"
         typer.echo(f"{name:22} {model.task:15} {here:>6}  {model.licence}")

@@ -241,6 +241,7 @@ def _analyze_and_show(
     page = page or write_report_of(looker, summary, tables)
     console.say(f"results: {folder / 'results' / 'summary.json'}")
     console.say(f"report:  {page}")
+    console.say(f"explore: adverse view {folder}")
     say_stale(folder)
     left = still_broken(store.folder, store.state)
     for problem in left:

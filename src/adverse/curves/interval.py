@@ -65,6 +65,19 @@ class Interval:
         )
         return replace(self, value=value, low=low, high=high)
 
+    def at_most(self, whole: Interval) -> Self:
+        """Return the interval of a part that can never exceed a whole, given that of the whole.
+
+        Neither end lies above that of the whole: "between 0.7 and 0.98 of at most 0.96" contradicts itself.
+
+        >>> part = given(0.9, 0.7, 0.98, confidence=0.95, method="jackknife", logs=30)
+        >>> part.at_most(given(0.9, 0.8, 0.96, confidence=0.95, method="jackknife", logs=30)).text()
+        '0.7 to 0.96'
+        """
+        if self.low is None or self.high is None or whole.low is None or whole.high is None:
+            return self
+        return replace(self, low=min(self.low, whole.low), high=min(self.high, whole.high))
+
     def text(self, form: str = ".4g", between: str = " to ") -> str:
         """Return both ends in few characters; empty where the interval was refused.
 

@@ -23,6 +23,7 @@ NO_INPUT = re.compile(
     | /etc/(passwd|group|nsswitch\.conf|host|hosts|host\.conf|gai\.conf|resolv\.conf|services|protocols)$
     | /etc/(ssl|pki|ca-certificates)/ | /run/(systemd|nscd|resolvconf)/      # names of users and machines
     | (/etc|/usr/lib)/(os|lsb)-release$ | /etc/mime\.types$
+    | .*/\.onnxruntime/(deviceid|onnxruntime\.db[^/]*)$    # its usage records: every process writes to them
     """,
     re.VERBOSE,
 )
@@ -72,6 +73,8 @@ def identity_of(path: str) -> tuple[str, ...]:
     ('/home/me/__pycache__/model.cpython-311.pyc',)
     >>> identity_of("/proc/cpuinfo"), identity_of("/dev/shm/weights")
     ((), ('/dev/shm/weights',))
+    >>> identity_of("/home/me/.cache/Microsoft/DeveloperTools/.onnxruntime/onnxruntime.db-shm")
+    ()
     >>> identity_of("$HOME"), identity_of("$SCALE")
     ((), ('$SCALE',))
     """

@@ -25,7 +25,7 @@ MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
 MOST_DRIVEN = 6
 """Conditions where a robot drives: what they cost in stops stands below."""
-AROUND = 8
+AROUND = 9
 """Lines for the frame of the table, its heading, and where to look next."""
 LEAST_TROUBLES = 8
 """So many lines on what went wrong are shown however long the rest is."""

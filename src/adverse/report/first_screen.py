@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from adverse.analysis.headline import Condition, Headline, Stopping, headline, headline_levels, stopping
+from adverse.analysis.headline import (
+    Condition,
+    Headline,
+    Stopping,
+    Survival,
+    headline,
+    headline_levels,
+    stopping,
+)
 from adverse.analysis.results import Summary
 from adverse.mutations.hazards import HazardCoverage
-from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Panel, PanelSize
+from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Mark, Panel, PanelSize
 from adverse.report.galleries import Failure
 from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.requirements import MARKS, TONES, worst_first
 from adverse.report.table import Cell, Column, Table
+from adverse.requirements.gate import BOUNDS
+from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Verdict
 from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, counted, shown
@@ -31,6 +41,9 @@ NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification":
 UNTESTED_NAMED = 3
 """Mutations that were not run and are named as examples."""
 UNCHECKED = "NO RULES"
+SHARES, MOST_LIMITS = ("robustness", "share"), 2
+"""Measures of what survives, and how many limits of theirs are drawn."""
+LONGEST_RULE = 96
 
 
 @dataclass(frozen=True)
@@ -87,8 +100,9 @@ def first_screen(
     verdicts: Mapping[str, Sequence[Verdict]],
     failure: Failure | None,
     coverage: HazardCoverage,
+    rules: Sequence[Rule] = (),
 ) -> FirstScreen:
-    """Return the first screen of a run."""
+    """Return the first screen of a run; `rules` are those that the verdicts are about."""
     levels = headline_levels(summary) or [""]
     heads = [headline(summary, run, level) for level in levels]
     stops = stopping(summary, run)
@@ -96,8 +110,10 @@ def first_screen(
     return FirstScreen(
         _question(summary, run, driven=stops is not None),
         _tested(run),
-        _verdict_banner(judged) if judged else _cost_banner(heads[0]),
-        tuple(survival_figure(head, summary) for head in heads if head.conditions),
+        _verdict_banner(judged) if judged else _cost_banner(heads[0], run.data.logs),
+        tuple(
+            survival_figure(head, summary, _limits(rules, head.level)) for head in heads if head.conditions
+        ),
         stops,
         _stop_words(stops) if stops else "",
         failure,
@@ -127,34 +143,74 @@ def _verdict_banner(judged: Sequence[Verdict]) -> Banner:
     order = worst_first(judged)
     outcome = order[0].outcome
     chips = tuple(
-        Chip(MARKS[one.outcome], shown(one.name, longest=60), _measured(one), TONES[one.outcome])
+        Chip(MARKS[one.outcome], _rule_words(one), _measured(one), TONES[one.outcome])
         for one in order[:CHIPS]
     )
     return Banner(str(outcome), TONES[outcome], chips, max(0, len(order) - CHIPS))
 
 
+def _rule_words(verdict: Verdict) -> str:
+    """Return the name of a rule; of one without a name what it is about, as its limit stands below."""
+    words = verdict.name
+    if words == verdict.requirement:
+        for bound in BOUNDS.values():
+            words = words.removeprefix(bound)
+        words = words.rpartition(" is at ")[0] or words
+    return shown(words, longest=LONGEST_RULE)
+
+
 def _measured(verdict: Verdict) -> str:
     if verdict.measured is None:
-        return shown(verdict.reason, longest=60)
+        return shown(verdict.reason, longest=LONGEST_RULE)
     text = f"{verdict.measured:.3g}"
     if verdict.interval is not None and (inner := verdict.interval.text()):
         text += f" ({inner})"
     return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}"
 
 
-def _cost_banner(head: Headline) -> Banner:
-    known = [condition for condition in head.conditions if math.isfinite(condition.least)]
-    chips = []
-    for condition in known[:CHIPS]:
-        sut = min(
-            (name for name, one in condition.by_sut.items() if one.share is not None),
-            key=lambda name: condition.by_sut[name].share or 0.0,
-        )
-        chips.append(Chip("", condition.words, f"{shown(sut)} keeps {condition.least:.0%}", ""))
+def _cost_banner(head: Headline, logs: int) -> Banner:
+    """Return what costs most for certain: of each condition, the SUT whose interval ends lowest."""
+    known = [
+        (condition, min(mine, key=lambda pair: (pair[1].most, pair[1].share)))
+        for condition in head.conditions
+        if (mine := [(sut, one) for sut, one in condition.by_sut.items() if one.share is not None])
+    ]
+    telling = sorted(
+        ((condition, sut, one) for condition, (sut, one) in known if one.tells),
+        key=lambda cost: (cost[2].most, cost[2].share),
+    )
+    chips = [
+        Chip("", condition.words, f"{shown(sut)} keeps {_kept(one)}", "")
+        for condition, sut, one in telling[:CHIPS]
+    ]
+    if known and not telling:
+        condition, (sut, one) = known[0]
+        words = f"Too few logs to tell: {counted(logs, 'log')}"
+        example = f"{condition.words}: {shown(sut)} keeps {_kept(one)}"
+        chips = [Chip("?", words, f"{example}, which says nothing; add logs", "doubt")]
     return Banner(UNCHECKED, "", tuple(chips), 0)
 
 
-def survival_figure(head: Headline, summary: Summary) -> SurvivalFigure:
+def _kept(one: Survival) -> str:
+    text = f"{one.share:.0%}"
+    if one.interval is None:
+        return text
+    if one.interval["low"] is None:
+        return f"{text} (no interval: {shown(one.interval['why'], longest=60)})"
+    return f"{text} ({100 * one.interval['low']:.0f} to {100 * one.interval['high']:.0f})"
+
+
+def _limits(rules: Sequence[Rule], level: str) -> list[float]:
+    """Return the least shares that rules ask for at a level: lines in its chart."""
+    asked = [
+        rule.at_least
+        for rule in rules
+        if rule.measure in SHARES and rule.level in (None, level) and rule.at_least is not None
+    ]
+    return sorted(set(asked))[:MOST_LIMITS]
+
+
+def survival_figure(head: Headline, summary: Summary, limits: Sequence[float] = ()) -> SurvivalFigure:
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
     drawn, rows = suts[:MOST_SUTS], head.conditions[:MOST_ROWS]
@@ -175,7 +231,7 @@ def survival_figure(head: Headline, summary: Summary) -> SurvivalFigure:
         )
         for number, sut in enumerate(drawn)
     )
-    drawings = {kind: _chart(rows, drawn, width, names).svg() for kind, (width, names) in WIDTHS.items()}
+    drawings = {kind: _chart(rows, drawn, *widths, limits).svg() for kind, widths in WIDTHS.items()}
     words = _measure_words(head, summary)
     return SurvivalFigure(head.level, words, drawings, legend, " and ".join(left_out), _numbers(head, suts))
 
@@ -194,9 +250,12 @@ def _measure_words(head: Headline, summary: Summary) -> str:
     return f"Area of safety ({safety}) over efficiency ({efficiency}), as a share of clean."
 
 
-def _chart(rows: Sequence[Condition], suts: Sequence[str], width: int, names_px: int) -> Chart:
+def _chart(
+    rows: Sequence[Condition], suts: Sequence[str], width: int, names_px: int, limits: Sequence[float]
+) -> Chart:
     count = len(rows)
-    size = PanelSize(width, 12 + 24 + count * (ROW_PX + SUT_PX * len(suts)), names_px, 18, 6, 24)
+    top = 20 if limits else 6
+    size = PanelSize(width, 6 + top + 24 + count * (ROW_PX + SUT_PX * len(suts)), names_px, 18, top, 24)
     places = [float(count - 1 - number) for number in range(count)]
     longest = names_px // 8
     y = Axis("", (-0.5, count - 0.5), tuple(places), names=tuple(_row_words(row, longest) for row in rows))
@@ -224,7 +283,8 @@ def _chart(rows: Sequence[Condition], suts: Sequence[str], width: int, names_px:
                 number % 3,
             )
         )
-    panel = Panel("", x, y, lines, (), dots, size=size)
+    marks = [Mark(f"rule: at least {limit:.0%}", limit, "#b3261e", "4 3") for limit in limits]
+    panel = Panel("", x, y, lines, marks, dots, size=size)
     return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
 
 

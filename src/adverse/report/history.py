@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 from adverse.report.chart import Axis, Band, Chart, Line, Panel, PanelSize, round_ticks
@@ -54,8 +53,11 @@ def history_lines(history: History) -> list[str]:
         if point.differs:
             reasons = ", ".join(point.differs)
             lines.append(f"* {shown(folder.name)} is not comparable with the newest: {reasons}")
-    doubts = {point.doubt for point in history.points if point.doubt}
-    lines += [f"- no figure, or one in doubt: {shown(doubt, longest=400)}" for doubt in sorted(doubts)]
+    doubts: dict[str, dict[str, None]] = {}
+    for point in history.points:
+        if point.doubt:
+            doubts.setdefault(point.doubt, {})[shown(point.folder.name)] = None
+    lines += [f"? {', '.join(names)}: {shown(doubt, longest=400)}" for doubt, names in doubts.items()]
     if any(point.interval and point.interval.status == "few logs" for point in history.points):
         lines.append("~ rests on fewer than 20 logs")
     return lines
@@ -88,16 +90,20 @@ def history_chart(history: History) -> Chart:
             bands.append(Band("", places, low, high, colour))
         values += [value for value in (*y, *low, *high) if math.isfinite(value)]
     ticks = round_ticks(min(values), max(values))
-    across = Axis("runs, the oldest first", (0.0, max(len(runs) - 1.0, 1.0)), *_names(runs))
+    across = Axis("runs, the oldest first", (0.0, max(len(runs) - 1.0, 1.0)), *_names(history))
     panel = Panel("", across, Axis("", (ticks[0], ticks[-1]), tuple(ticks)), lines, bands=bands, size=SIZE)
     return Chart(title(history), [panel], legend_left=True)
 
 
-def _names(runs: Sequence[Path]) -> tuple[tuple[float, ...], bool, tuple[str, ...]]:
-    """Return ticks of the axis of runs, that it is linear, and the names at them."""
+def _names(history: History) -> tuple[tuple[float, ...], bool, tuple[str, ...]]:
+    """Return ticks of the axis of runs, that it is linear, and the names at them, marked as in the table."""
+    runs = history.folders
+    other = {point.folder for point in history.points if point.differs}
     step = -(-len(runs) // MOST_TICKS)
     shown_at = list(range(0, len(runs), step))
-    names = tuple(shown(runs[number].name, longest=14) for number in shown_at)
+    names = tuple(
+        shown(runs[number].name, longest=14) + ("*" if runs[number] in other else "") for number in shown_at
+    )
     return tuple(map(float, shown_at)), False, names
 
 
@@ -115,10 +121,12 @@ def _cell(point: HistoryPoint | None) -> Cell:
     if point is None:
         return Cell(None, "-", tone="soft")
     if point.value is None:
-        return Cell(None, "insufficient", note=point.doubt, tone="soft")
+        return Cell(None, "insufficient", marks="?" if point.doubt else "", note=point.doubt, tone="soft")
     interval = point.interval
     ends = interval_text(interval.low, interval.high, ".3g", status=interval.status) if interval else ""
-    return Cell(point.value, f"{point.value:.3g}", details=(ends,) if ends else (), note=point.doubt)
+    marks = "?" if point.doubt else ""
+    details = (ends,) if ends else ()
+    return Cell(point.value, f"{point.value:.3g}", marks=marks, details=details, note=point.doubt)
 
 
 def _end(point: HistoryPoint | None, name: str) -> float:

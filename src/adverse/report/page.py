@@ -41,7 +41,7 @@ from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.strength_figures import strength_figures, strength_metrics
 from adverse.report.table import Table
 from adverse.report.tradeoffs import figures, level_words
-from adverse.requirements.gate import saved_verdicts
+from adverse.requirements.gate import saved_rules, saved_verdicts
 from adverse.requirements.verdicts import Verdict
 from adverse.store.folder import BENCHMARK, sut_log
 from adverse.store.read import Store, finished
@@ -191,7 +191,9 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         "report.html",
         title=shown(summary.data["study"]),
         run=store.run,
-        first=first_screen(summary, store.run, verdicts, telling, tables.coverage),
+        first=first_screen(
+            summary, store.run, verdicts, telling, tables.coverage, saved_rules(store) if verdicts else ()
+        ),
         answers=[
             *(f"{line[0].upper()}{line[1:]}." for line in choices(summary, store.run)),
             *stop_sentences(summary, store.run),

@@ -266,6 +266,12 @@ def saved_verdicts(
     return again
 
 
+def saved_rules(store: Store) -> tuple[Rule, ...]:
+    """Return the rules whose verdicts a run keeps; none where it was not held to any."""
+    path = store.folder.verdicts / f"{RULES}.yaml"
+    return read_rules(path, levels=store.run.levels) if path.exists() else ()
+
+
 def _recomputed_rules(store: Store, claimed: Sequence[Verdict], figures: RunFigures) -> list[Verdict]:
     path = store.folder.verdicts / f"{RULES}.yaml"
     if not path.exists():

@@ -198,7 +198,8 @@ def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:
             raise StudyError(
                 f"the data set has no category {target!r}",
                 where=file.where("targets"),
-                fix=suggestion(target, dataset.categories) + " Set targets: in the study.",
+                fix=suggestion(target, dataset.categories)
+                + " Set targets: in the study, or task: if its SUTs are no detectors.",
             )
     return dataset
 

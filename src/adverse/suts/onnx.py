@@ -95,6 +95,7 @@ class OnnxNetwork:
 def _session(model: Path) -> Any:
     import onnxruntime  # noqa: PLC0415 - heavy, and only needed once a model is built
 
+    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

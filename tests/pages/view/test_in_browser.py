@@ -331,11 +331,20 @@ def test_the_grid_is_walked_by_keys_alone_and_addresses_say_all(browser: Browser
     page.wait_for_url(f"**{wanted}")
     expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"2 of {count}")
     shared = page.url
-    for key, place in (("n", 3), ("p", 2), ("p", 1), ("p", 1)):
+    steps = (("n", 3), ("ArrowLeft", 2), ("ArrowRight", 3), ("p", 2), ("ArrowLeft", 1), ("ArrowLeft", 1))
+    for key, place in steps:
         page.keyboard.press(key)
         expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"{place} of {count}")
     page.goto(shared)
     expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"2 of {count}")
+    page.locator("#next").click()
+    expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"3 of {count}")
+    assert page.locator("#away").is_hidden()
+    page.locator("#scrub").focus()
+    page.keyboard.press("End" if page.locator("#scrub").input_value() == "0" else "Home")
+    page.locator("#away a").click()
+    expect(page.locator(f"{LISTENING} #walk b")).to_have_text(f"3 of {count}")
+    assert page.locator("#away").is_hidden()
     page.locator("text=back to the grid").click()
     page.wait_for_url("**/grid?*sut=dull*show=lost*")
     assert complaints == []

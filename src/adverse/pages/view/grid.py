@@ -71,6 +71,7 @@ def walk(run: ExploredRun, selections: Selections, query: Mapping[str, str]) -> 
     if not len(rows):
         return None
     n = number_in("n", query, len(rows) - 1, lambda: 0)
+    here = _view(run, selections, selection, n, rows.rows(n, 1)[0])
 
     def beside(place: int) -> str | None:
         row = rows.rows(place, 1) if 0 <= place < len(rows) else []
@@ -88,6 +89,8 @@ def walk(run: ExploredRun, selections: Selections, query: Mapping[str, str]) -> 
         else ", ".join(words),
         "previous": beside(n - 1),
         "next": beside(n + 1),
+        "here": {**here, "address": f"/explore?{selection.query(**here)}"},
+        "away": any(query.get(name, "") != str(here[name]) for name in ("log", "frame", "right")),
         "grid": f"/grid?{selection.query(page=n // PER_PAGE)}#tile-{n}",
     }
 
@@ -115,6 +118,13 @@ def _address(
     run: ExploredRun, selections: Selections, selection: Selection, place: int, row: Mapping[str, Any]
 ) -> str:
     """Return the address of the frame page of a row, which knows the selection it came from."""
+    return f"/explore?{selection.query(**_view(run, selections, selection, place, row))}"
+
+
+def _view(
+    run: ExploredRun, selections: Selections, selection: Selection, place: int, row: Mapping[str, Any]
+) -> dict[str, str | int]:
+    """Return what the frame page of a row shows."""
     frames, setting = run.store.frames, selections.settings[row["setting"]]
     view: dict[str, str | int] = {
         "left": run.baseline,
@@ -123,9 +133,7 @@ def _address(
         "frame": int(run.places[row["frame"]]),
         "n": place,
     }
-    if run.detection:
-        view["k"] = run.operating_level(selection.sut)
-    return f"/explore?{selection.query(**view)}"
+    return view | {"k": run.operating_level(selection.sut)} if run.detection else view
 
 
 def _threshold_words(run: ExploredRun, sut: str) -> str | None:

@@ -64,6 +64,8 @@
     all("[data-frame-spots]", (element) => move(element, parsed(element, "frameSpots")[n]));
     all("[data-frame-words]", (element) => { element.textContent = parsed(element, "frameWords")[n]; });
     of("scrub").setAttribute("aria-valuetext", of("place").textContent);
+    const home = of("away") && of("away").dataset, shows = new FormData(form);
+    if (home) of("away").hidden = ["log", "frame", "right"].every((name) => shows.get(name) === home[name]);
   };
   const atDivider = () => {
     const at = `${of("at").value}%`;
@@ -129,8 +131,16 @@
     range.value = Number(before) + by;
     return range.value === before ? null : showFrame();
   };
-  // One frame on or back; at the end of the log into the one beside it.
+  const walk = (rel) => {
+    const link = document.querySelector(`#walk a[rel=${rel}]`);
+    if (link) link.click();
+  };
+  // One on or back in the selection; without one a frame, at the end of the log into the one beside it.
   const turn = (by) => {
+    if (of("walk")) {
+      walk(by < 0 ? "prev" : "next");
+      return;
+    }
     if (scrub(by)) return;
     const { log, frame } = of(by < 0 ? "previous" : "next").dataset;
     if (log === undefined) return;
@@ -139,10 +149,6 @@
     asked.set("frame", frame);
     clearTimeout(saving);
     location.assign(`/explore?${asked}`);
-  };
-  const walk = (rel) => {
-    const link = document.querySelector(`#walk a[rel=${rel}]`);
-    if (link) link.click();
   };
   const sensitivity = (by) => {
     if (!slider) return;

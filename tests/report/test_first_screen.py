@@ -1,0 +1,63 @@
+"""The banner says what is known: certain costs first, and of too few logs that they tell nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from adverse.analysis.headline import Condition, Headline, Survival
+from adverse.report.first_screen import _cost_banner, _limits, _rule_words
+from adverse.requirements.rules import Rule
+from adverse.requirements.verdicts import Outcome, Verdict
+
+
+def kept(share: float, low: float | None, high: float | None) -> Survival:
+    interval = {"low": low, "high": high, "status": "ok", "why": "fewer than 3 logs" if low is None else ""}
+    return Survival(share, share, interval, "ok", None)
+
+
+def head(**conditions: dict[str, Survival]) -> Headline:
+    made = [Condition(name, name, 1, by_sut) for name, by_sut in conditions.items()]
+    return Headline("image/ROC_B", {"a": 0.9, "b": 0.8}, tuple(made), ())
+
+
+def test_the_most_certain_cost_comes_first_and_what_is_unknown_is_left_out() -> None:
+    found = _cost_banner(
+        head(
+            fog={"a": kept(0.0, 0.0, 1.0), "b": kept(0.5, 0.4, 0.6)},
+            mud={"a": kept(0.3, 0.2, 0.4), "b": kept(0.2, 0.0, 0.7)},
+            rain={"a": kept(0.1, 0.0, 0.95), "b": kept(0.2, None, None)},
+        ),
+        40,
+    )
+    assert [(chip.words, chip.detail) for chip in found.chips] == [
+        ("mud", "a keeps 30% (20 to 40)"),
+        ("fog", "b keeps 50% (40 to 60)"),
+    ]
+
+
+def test_too_few_logs_are_said_to_tell_nothing() -> None:
+    nothing = {"a": kept(0.0, 0.0, 1.0), "b": kept(0.1, 0.0, 0.9)}
+    (chip,) = _cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
+    assert chip.words == "Too few logs to tell: 4 logs"
+    assert chip.detail == "fog: b keeps 10% (0 to 90), which says nothing; add logs"
+    assert _cost_banner(head(), 4).chips == ()
+
+
+@pytest.mark.parametrize(
+    ("level", "lines"), [("image/ROC_B", [0.5, 0.8]), ("loop/annotated", [0.5]), ("", [0.5])]
+)
+def test_a_chart_has_the_limits_of_rules_about_its_shares(level: str, lines: list[float]) -> None:
+    rules = [
+        Rule(measure="robustness", level="image/ROC_B", setting="Any", at_least=0.8),
+        Rule(measure="robust_area", level="image/ROC_B", setting="Any", at_least=0.7),
+        Rule(measure="share", setting="Any", at_least=0.5),
+    ]
+    assert _limits(rules, level) == lines
+
+
+def test_a_rule_without_a_name_is_called_what_it_is_about() -> None:
+    words = "the lower bound of robustness of a at image/ROC_B under fog is at least 0.8"
+    named = Verdict("no worse in fog", words, 0.8, 0.7, None, Outcome.FAIL)
+    assert _rule_words(named) == "no worse in fog"
+    plain = Verdict(words, words, 0.8, 0.7, None, Outcome.FAIL)
+    assert _rule_words(plain) == "robustness of a at image/ROC_B under fog"
