@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from adverse.errors import StudyError
 from adverse.humans.answers import COLUMNS, ORIGINAL, Judgments, Row, count_answers, judgments_of
-from adverse.humans.estimate import Estimate, EstimateOptions, estimate, estimate_one
+from adverse.humans.estimate import Estimate, EstimateOptions, _quantiles, estimate, estimate_one
 from adverse.humans.estimates_file import Reuse, reuse
 from adverse.humans.simulate import People, plan_sample_size, rate, simulate
 from adverse.humans.smoothing import DEGREES, Array, smooth
@@ -354,3 +354,11 @@ def test_a_base_rate_from_outside_takes_the_place_of_the_originals() -> None:
     assert estimate_one(changed, "t.gaussian_noise", "correctness", QUICK).status == INSUFFICIENT
     with pytest.raises(StudyError, match="base_rate"):
         EstimateOptions(base_rate=1.5)
+
+
+def test_quantiles_of_all_columns_at_once_are_numpys_to_the_bit() -> None:
+    rng = np.random.default_rng(5)
+    for missing in (0.0, 0.3, 0.6):
+        values = rng.random((101, 30))
+        values[rng.random(values.shape) < missing] = np.nan
+        assert np.array_equal(_quantiles(values, [0.05, 0.95]), np.nanquantile(values, [0.05, 0.95], axis=0))

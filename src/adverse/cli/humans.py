@@ -220,6 +220,9 @@ def estimate(
         adverse humans estimate answers.csv --consecutive 2
         adverse humans estimate answers.csv --compat hu-2022
     """
+    from adverse.processes import use_one_thread
+
+    use_one_thread()
     from adverse.humans.answers import Judgments, read_judgments
     from adverse.humans.estimate import EstimateOptions
     from adverse.humans.estimate import estimate as work_out
@@ -256,10 +259,12 @@ def estimate(
             *(reused.words for reused in agreement),
         ):
             console.say(f"- {line}")
-    for path, content in ((out, text), (page, thresholds_page(judgments, estimates, agreement, options))):
-        if path is not None:
-            write_file(path, content.encode())
-            typer.echo(f"written: {path}", err=True)
+    if out is not None:
+        write_file(out, text.encode())
+        typer.echo(f"written: {out}", err=True)
+    if page is not None:
+        write_file(page, thresholds_page(judgments, estimates, agreement, options).encode())
+        typer.echo(f"written: {page}", err=True)
 
 
 @humans.command("coverage")
@@ -342,6 +347,9 @@ def simulate(
         adverse humans simulate answers.csv --drop 0.4
         adverse humans simulate --participants 30 --answers 1500 --repeat 100
     """
+    from adverse.processes import use_one_thread
+
+    use_one_thread()
     from adverse.errors import StudyError
     from adverse.humans.answers import to_csv
     from adverse.humans.estimate import EstimateOptions

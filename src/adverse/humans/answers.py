@@ -336,7 +336,9 @@ def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) ->
         used = changed.where(changed.truth != "")
         base = originals.where(originals.truth != "")
         return _counted(used, used.answer == used.truth, base, base.answer == base.truth, base_apart=True)
-    most = majorities(originals)
+    shown = set(changed.image.tolist())
+    seen = np.array([image in shown for image in originals.image.tolist()], np.bool_)
+    most = majorities(originals.where(seen))
     on_original = np.array([most.get(image, "") for image in changed.image.tolist()], np.str_)
     unseen = sum(image not in most for image in changed.image.tolist())
     has_majority = on_original != ""

@@ -65,13 +65,21 @@ class VsnrReference:
 
     def __init__(self, values: Luminance) -> None:
         check_reference(values, measure="VSNR", least_px=LEAST_PX)
-        shown = _shown(values)
         self._values = values
         self._mean_level = float(values.mean())
-        self._mean_shown = float(shown.mean())
-        slope = GAMMA * PIXEL_GAIN * (PIXEL_GAIN * self._mean_level) ** (GAMMA - 1)
-        self._per_level = slope / self._mean_shown
-        self._contrasts = np.array(list(self._by_scale(values)))
+
+    @functools.cached_property
+    def _finest(self) -> float:
+        """The spread of the finest scale alone: most changes are seen there."""
+        return next(_spreads(self._values))
+
+    @functools.cached_property
+    def _spreads(self) -> NDArray[np.float64]:
+        return np.array(list(_spreads(self._values)))
+
+    @functools.cached_property
+    def _mean_shown(self) -> float:
+        return float(_shown(self._values).mean())
 
     @functools.cached_property
     def _contrast(self) -> float:
@@ -80,11 +88,13 @@ class VsnrReference:
     def invisible(self, changed: Luminance) -> bool:
         """Return whether VSNR is infinite: nobody would see the change. Stops at the first scale seen."""
         check_sizes(self._values, changed)
-        thresholds = self._contrasts / _best_ratios(0)
-        scales = zip(self._by_scale(self._error(changed)), thresholds, strict=True)
+        ratios = _best_ratios(0)
+        spreads = _spreads(self._error(changed))
+        if next(spreads) > self._finest / ratios[0]:
+            return False
+        coarser = zip(spreads, (self._spreads / ratios)[1:], strict=True)
         return (
-            all(contrast <= threshold for contrast, threshold in scales)
-            and self._shift(changed) < LEAST_SHIFT
+            all(spread <= threshold for spread, threshold in coarser) and self._shift(changed) < LEAST_SHIFT
         )
 
     def compare(self, changed: Luminance) -> float:
@@ -94,12 +104,13 @@ class VsnrReference:
         """
         check_sizes(self._values, changed)
         error = self._error(changed)
-        actual = np.array(list(self._by_scale(error)))
-        if (actual <= self._contrasts / _best_ratios(0)).all():
+        spreads = np.array(list(_spreads(error)))
+        if (spreads <= self._spreads / _best_ratios(0)).all():
             shift = self._shift(changed)
             return math.inf if shift < LEAST_SHIFT else _decibels(self._contrast, CONTRAST_SHARE * shift)
         total = math.sqrt(variance(_shown(error))) / self._mean_shown
-        out_of_proportion = float(np.linalg.norm(self._least_disturbing(total) - actual))
+        least_disturbing = self._least_disturbing(total)
+        out_of_proportion = float(np.linalg.norm(least_disturbing - self._contrasts(spreads)))
         disturbance = CONTRAST_SHARE * total + (1 - CONTRAST_SHARE) * out_of_proportion / math.sqrt(2)
         return _decibels(self._contrast, disturbance)
 
@@ -112,17 +123,18 @@ class VsnrReference:
     def _shift(self, changed: Luminance) -> float:
         return abs(float(_shown(changed).mean()) - self._mean_shown) / self._mean_shown
 
-    def _by_scale(self, values: Luminance) -> Iterator[float]:
-        """Yield the contrast of each scale, fine to coarse, all orientations together."""
-        for scale, bands in enumerate(_bands(values), start=1):
-            spread = math.sqrt(sum(variance(band) for band in bands))
-            yield spread * self._per_level / 2**scale
+    def _contrasts(self, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the contrast of each scale: its spread in levels, as luminance over the mean luminance."""
+        slope = GAMMA * PIXEL_GAIN * (PIXEL_GAIN * self._mean_level) ** (GAMMA - 1)
+        contrasts: NDArray[np.float64] = (
+            spreads * (slope / self._mean_shown) / 2.0 ** np.arange(1, SCALES + 1)
+        )
+        return contrasts
 
     def _least_disturbing(self, total: float) -> NDArray[np.float64]:
         """Return the contrasts by scale, of that total, that keep the image's proportions best."""
-        best: NDArray[np.float64] = self._contrasts / _best_ratios(
-            visibility_of(total, self._contrasts, LOGS)
-        )
+        contrasts = self._contrasts(self._spreads)
+        best: NDArray[np.float64] = contrasts / _best_ratios(visibility_of(total, contrasts, LOGS))
         return best
 
 
@@ -185,6 +197,12 @@ def visibility_of(total: float, contrasts: Taps, logs: Taps) -> float:
         else:
             high = middle
     return low
+
+
+def _spreads(values: Luminance) -> Iterator[float]:
+    """Yield the standard deviation of each scale in levels, fine to coarse, all orientations together."""
+    for bands in _bands(values):
+        yield math.sqrt(sum(variance(band) for band in bands))
 
 
 def _bands(values: Luminance) -> Iterator[list[Luminance]]:
