@@ -53,7 +53,9 @@ class Annotation:
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, without what it does not have."""
-        return {name: value for name, value in asdict(self).items() if value is not None and value is not False}
+        return {
+            name: value for name, value in asdict(self).items() if value is not None and value is not False
+        }
 
     @staticmethod
     def parse(data: Mapping[str, Any]) -> Annotation:
@@ -106,7 +108,9 @@ class Changes(Journal[Change]):
 
     def plain(self, entry: Change) -> dict[str, Any]:
         """Return what a line holds of a change."""
-        edits = [(edit.frame, edit.id, None if edit.after is None else edit.after.plain()) for edit in entry.edits]
+        edits = [
+            (edit.frame, edit.id, None if edit.after is None else edit.after.plain()) for edit in entry.edits
+        ]
         return {
             "log": entry.log,
             "words": entry.words,
@@ -120,7 +124,7 @@ Key = tuple[int, int]
 """Frame and id."""
 
 
-class Stale(AdverseError):
+class StaleError(AdverseError):
     """Somebody else has changed the same since."""
 
 
@@ -169,7 +173,10 @@ class State:
 
     def __init__(self, dataset: Dataset, journal: Changes) -> None:
         self.journal = journal
-        self.logs = {log.id: LogState(log.frames, given_annotations(log.frames, dataset.categories)) for log in dataset.logs}
+        self.logs = {
+            log.id: LogState(log.frames, given_annotations(log.frames, dataset.categories))
+            for log in dataset.logs
+        }
         for version, change in enumerate(journal.entries, start=1):
             self.logs[change.log].take(change, version)
 
@@ -181,13 +188,14 @@ class State:
     def make(self, change: Change, seen: Mapping[Key, int] | None = None) -> int:
         """Keep a change on the disk, follow it, and return the new version.
 
-        `seen` are the versions of what is changed that whoever changes it has seen; Stale where it is newer.
+        `seen` are the versions of what is changed that whoever changes it has seen; StaleError where one is
+        newer.
         """
         log = self.logs[change.log]
         newer = [key for key, version in (seen or {}).items() if log.versions.get(key, 0) != version]
         if newer:
             frame, number = newer[0]
-            raise Stale(
+            raise StaleError(
                 f"object {number} in frame {frame + 1} was changed in another window since",
                 fix="This window now shows what it is; do it again, or take yours.",
             )
@@ -198,14 +206,18 @@ class State:
     def undo(self, log_id: str, top: int, *, again: bool = False) -> int:
         """Take back the last change of a log and all of its group, or make it again; return the version.
 
-        `top` is the version of the change that whoever asks believes to be the last; Stale where it is not.
+        `top` is the version of the change that whoever asks believes to be the last; StaleError where it is
+        not.
         """
         log = self.logs[log_id]
         stack = log.undone if again else log.done
         if not stack or stack[-1][0] != top:
-            raise Stale(
-                "there is nothing to redo" if again and not stack else
-                "there is nothing to undo" if not stack else "another window has changed this log since",
+            raise StaleError(
+                "there is nothing to redo"
+                if again and not stack
+                else "there is nothing to undo"
+                if not stack
+                else "another window has changed this log since",
                 fix="This window now shows what it is.",
             )
         group = stack[-1][1].group
@@ -221,7 +233,9 @@ class State:
 def given_annotations(frames: Iterable[Frame], categories: Sequence[str]) -> dict[Key, Annotation]:
     """Return what a data set says of the frames of a log; a second object of one id gets one of its own."""
     frames = list(frames)
-    fresh = itertools.count(max((int(frame.truth.ids.max()) for frame in frames if len(frame.truth.ids)), default=0) + 1)
+    fresh = itertools.count(
+        max((int(frame.truth.ids.max()) for frame in frames if len(frame.truth.ids)), default=0) + 1
+    )
     given: dict[Key, Annotation] = {}
     for at, frame in enumerate(frames):
         truth = frame.truth

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from adverse.annotation.changes import Changes, State
 from adverse.content import digest
 from adverse.errors import DataError, StoreError
 from adverse.store.durable import write_file
-from adverse.store.owned_folder import claim, is_marked
+from adverse.store.owned_folder import is_marked
 from adverse.types import Dataset
 
 KIND = "annotation folder"
@@ -38,17 +38,23 @@ class AnnotatedData:
     fingerprint: str
 
 
-def open_state(folder: Path, data: AnnotatedData, dataset: Dataset) -> State:
-    """Return the state of a folder, which is made if it is new; whoever calls it holds the folder's lock."""
-    claim(folder, KIND, is_copy=lambda: (folder / MANIFEST).is_file())
-    if (folder / MANIFEST).exists():
-        _refuse_another(folder, read_manifest(folder), data)
-    else:
-        body = {"layout": LAYOUT, **asdict(data)}
-        write_file(folder / MANIFEST, (json.dumps(body, indent=1) + "\n").encode())
+def open_state(folder: Path, data: AnnotatedData, dataset: Dataset) -> tuple[State, tuple[str, ...]]:
+    """Return the state of a folder of ours and its classes; whoever calls it holds the folder's lock.
+
+    A new folder is told its data set; one that is gone on with may be given more classes.
+    """
+    path = folder / MANIFEST
+    before = read_manifest(folder) if path.exists() else None
+    categories = data.categories
+    if before is not None:
+        check_data(folder, before, dataset)
+        categories = tuple(dict.fromkeys((*before.categories, *data.categories)))
+    now = replace(data, categories=categories)
+    if now != before:
+        write_file(path, (json.dumps({"layout": LAYOUT, **asdict(now)}, indent=1) + "\n").encode())
     journal = Changes(folder / JOURNAL)
     journal.mend()
-    return State(dataset, journal)
+    return State(dataset, journal), categories
 
 
 def read_state(folder: Path, dataset: Dataset) -> State:
@@ -68,9 +74,14 @@ def read_manifest(folder: Path) -> AnnotatedData:
         )
     try:
         body: Mapping[str, Any] = json.loads(path.read_bytes())
-        fields = {name: body[name] for name in AnnotatedData.__dataclass_fields__}
-        lists = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-        return AnnotatedData(**lists)
+        return AnnotatedData(
+            body["path"],
+            body["format"],
+            tuple(body["options"]),
+            tuple(body["plugins"]),
+            tuple(body["categories"]),
+            body["fingerprint"],
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
             "the description of the annotations cannot be read",
@@ -89,7 +100,8 @@ def fingerprint(dataset: Dataset) -> str:
             truth = frame.truth
             parts += [frame.id, repr((frame.camera, frame.time_s)), truth.boxes.tobytes()]
             parts += [truth.labels.tobytes(), truth.ignore.tobytes(), truth.ids.tobytes()]
-            parts += [b"" if pose is None else pose.tobytes() for pose in (frame.world_from_camera,)]
+            pose = frame.world_from_camera
+            parts.append(b"" if pose is None else pose.tobytes())
     return digest(*parts)
 
 
@@ -98,12 +110,13 @@ def all_categories(dataset: Dataset, more: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*dataset.categories, *more))) or ("person",)
 
 
-def _refuse_another(folder: Path, before: AnnotatedData, now: AnnotatedData) -> None:
-    if before.fingerprint != now.fingerprint:
+def check_data(folder: Path, annotated: AnnotatedData, dataset: Dataset) -> None:
+    """Raise where a data set is not the one that was annotated."""
+    if annotated.fingerprint != fingerprint(dataset):
         raise DataError(
             "the data set is not the one that was annotated here",
             where=str(folder),
-            got=f"{now.path}, with other frames, boxes, cameras or poses",
-            wanted=f"{before.path}, as it was",
+            got="other frames, boxes, cameras or poses",
+            wanted=f"{annotated.path}, as it was",
             fix="Give the same data set, or another folder with --out.",
         )

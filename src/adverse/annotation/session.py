@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import functools
-import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.annotation.changes import Annotation, Change, Edit, Key, LogState, State
+from adverse.annotation.changes import Annotation, Edit, LogState
 from adverse.annotation.geometry import in_camera_m, in_world_m, seen_at, stereo_depth_m
 from adverse.annotation.matching import gray
-from adverse.annotation.tracking import Located, View, carry, locate, motion_limit_m
+from adverse.annotation.tracking import FRAME_S, Located, View, carry, locate, motion_limit_m
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.errors import AdverseError, DataError
-from adverse.types import Camera, Frame, Image, Log
+from adverse.types import Image, Log
 
 VIEWS = 24
 """Decoded frames that are kept."""
@@ -94,9 +93,16 @@ class AnnotatedLog:
         frame = self.frames[at]
         located = self.known(at, what)
         if located is not None and frame.camera is not None and frame.world_from_camera is not None:
-            return in_world_m(frame.world_from_camera, in_camera_m(frame.camera, located.point, located.depth_m))
+            return in_world_m(
+                frame.world_from_camera, in_camera_m(frame.camera, located.point, located.depth_m)
+            )
         given = frame.truth.positions_m
-        if located is None and what.row is not None and given is not None and np.isfinite(given[what.row]).all():
+        if (
+            located is None
+            and what.row is not None
+            and given is not None
+            and np.isfinite(given[what.row]).all()
+        ):
             return np.array(given[what.row])
         return None
 
@@ -153,7 +159,9 @@ class AnnotatedLog:
             at, known = after, found
         return Tracking(tuple(edits), at, "")
 
-    def _carried(self, at: int, number: int, what: Annotation, known: Located, found: Located) -> list[Edit] | str:
+    def _carried(
+        self, at: int, number: int, what: Annotation, known: Located, found: Located
+    ) -> list[Edit] | str:
         """Return the edits that put a carried object into a frame, or why it cannot be put there."""
         scale = known.depth_m / found.depth_m
         box = carried_box(what.box, known.point, found.point, scale)
@@ -178,7 +186,7 @@ class AnnotatedLog:
         return [*edits, Edit(at, number, located)]
 
     def _same_object(self, at: int, number: int, label: str, box: tuple[float, ...]) -> int | None:
-        """Return the object of the data set, seen in this frame alone, whose box the carried one fits best."""
+        """Return the data set's object, seen in this frame alone, whose box the carried one fits best."""
         best, overlap = None, OVERLAP
         for (frame, other), what in self.state.annotations.items():
             if frame != at or other == number or what.label != label or what.box_by != "data":
@@ -191,16 +199,18 @@ class AnnotatedLog:
         one, other = (self._place(frame, self.state.annotations[frame, number]) for frame in (before, at))
         if one is None or other is None:
             return ""
-        views = [View(np.zeros((1, 1), np.float32), camera=frame.camera, time_s=frame.time_s)
-                 for frame in (self.frames[before], self.frames[at])]
-        limit = motion_limit_m(*views, depth_m) * max(at - before, 1 if views[0].time_s is not None else at - before)
+        first, last = self.frames[before], self.frames[at]
+        seconds = FRAME_S * (at - before)
+        if first.time_s is not None and last.time_s is not None:
+            seconds = last.time_s - first.time_s
+        posed = first.world_from_camera is not None and last.world_from_camera is not None
+        limit = motion_limit_m(last.camera, seconds, depth_m, posed=posed)
         apart = float(np.linalg.norm(one - other))
         return f"{apart:.1f} m from frame {before + 1}, {limit:.1f} m is possible" if apart > limit else ""
 
     def _place(self, at: int, what: Annotation) -> NDArray[np.float64] | None:
-        place = self.position_m(at, what)
-        located = self.known(at, what)
-        camera = self.frames[at].camera
+        """Return where an object is, in the camera's frame where there is no pose."""
+        place, located, camera = self.position_m(at, what), self.known(at, what), self.frames[at].camera
         if place is None and located is not None and camera is not None:
             return in_camera_m(camera, located.point, located.depth_m)
         return place

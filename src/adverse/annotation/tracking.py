@@ -22,13 +22,28 @@ from adverse.annotation.geometry import (
     seen_at,
     stereo_depth_m,
 )
-from adverse.annotation.matching import RETURN_PX, Gray, Match, Point, match_in_row, match_near
+from adverse.annotation.matching import (
+    RETURN_PX,
+    Gray,
+    Half,
+    Match,
+    Point,
+    match_in_row,
+    match_near,
+    piece,
+    refined,
+)
 from adverse.types import Camera, Depth
 
-HALF_M, LEAST_HALF_PX, MOST_HALF_PX = 0.13, 4, 16
-"""Half the width of the piece that is compared: on a person's chest, but within these many pixels."""
-HALF_PX = 7
+TRACKED_M, PARTNER_M = (0.12, 0.25), (0.08, 0.15)
+"""Half the width and height, on a person's trunk, of the piece that is carried to the next frame, and of the
+one that is looked for in the right image: a smaller one holds less of what is beside the person."""
+LEAST_HALF_PX, MOST_HALF_PX = 4, 24
+HALF_PX = 7, 7
 """The same where nothing tells how large a person appears."""
+UNKNOWN_PX_PER_M = 50.0
+PERSON_M = 1.75
+"""Height of a person, for the piece to start with."""
 PERSON_SPEED = 3.0
 """Metres per second: what people do between two frames."""
 CAMERA_REACH = 0.05
@@ -38,10 +53,13 @@ FRAME_S = 0.15
 """Time between frames that do not tell theirs."""
 AGREE_PX = 1.0
 """The partner carried by itself and the one found from the left image may differ by this."""
+UNPOSED = 0.15
+"""How far a camera whose pose is not known may move between two frames, as a share of the depth."""
 DISPARITY_ERROR_PX = 0.3
 """What is allowed for the error of a match where depth is checked for jumps."""
 NEAREST_M = 0.5
-LEAST_SEARCH_PX = 3.0
+LEAST_SEARCH_PX, SEARCH = 3.0, 0.15
+"""How far from the disparity that is expected the partner is looked for: at least so much, or this share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +74,11 @@ class View:
     time_s: float | None = None
 
     @property
-    def stereo(self) -> bool:
-        """Whether depth can be had from two images."""
-        return self.right is not None and self.camera is not None and self.camera.baseline_m is not None
+    def stereo(self) -> tuple[Gray, Camera] | None:
+        """The right image and the camera, where they give depth."""
+        if self.right is None or self.camera is None or self.camera.baseline_m is None:
+            return None
+        return self.right, self.camera
 
 
 class Located(NamedTuple):
@@ -71,7 +91,9 @@ class Located(NamedTuple):
     why: str = ""
 
 
-def locate(view: View, point: Point, *, box_height_px: float | None = None, near_m: float | None = None) -> Located:
+def locate(
+    view: View, point: Point, *, box_height_px: float | None = None, near_m: float | None = None
+) -> Located:
     """Return the depth of a point: from its best partner in the right image, else from the depth map.
 
     `box_height_px` tells how large the person appears, `near_m` the depth that is expected.
@@ -79,20 +101,18 @@ def locate(view: View, point: Point, *, box_height_px: float | None = None, near
     width, height = view.left.shape[1], view.left.shape[0]
     if not (0 <= point[0] < width and 0 <= point[1] < height):
         return Located(point, None, math.nan, 0.0, "the point is outside the image")
-    if not view.stereo:
+    if view.stereo is None:
         return _from_map(view, point)
-    assert view.camera is not None
-    assert view.right is not None
-    half = _half_px(view.camera, near_m) if near_m else box_half_px(box_height_px)
+    _, camera = view.stereo
+    size = camera.fx / near_m if near_m else _px_per_m(box_height_px)
     match = Match(point, 0.0)
     for _ in range(2):  # the second time with a piece of the right size
-        match = _partner(view, point, half, near_m)
-        depth = stereo_depth_m(view.camera, point[0] - match.point[0])
-        again = _half_px(view.camera, depth) if math.isfinite(depth) else half
-        if match.why or again == half:
+        match = _partner(view.left, view.stereo, point, size, near_m)
+        depth = stereo_depth_m(camera, point[0] - match.point[0])
+        if match.why or near_m or not depth > 0:
             break
-        half, near_m = again, depth
-    depth = stereo_depth_m(view.camera, point[0] - match.point[0])
+        size, near_m = camera.fx / depth, depth
+    depth = stereo_depth_m(camera, point[0] - match.point[0])
     why = match.why
     if not why and not depth > 0:
         why = "its partner is not to the left: it is farther than can be measured"
@@ -106,23 +126,25 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     """
     guess, depth, reach = _expected(before, after, known, velocity_px)
     scale = known.depth_m / depth if known.depth_m > 0 and depth > 0 else 1.0
-    half = _half_px(after.camera, depth) if after.camera is not None and depth > 0 else HALF_PX
+    half = HALF_PX
+    if after.camera is not None and depth > 0:
+        half = _half_px(after.camera.fx / depth, TRACKED_M)
     point, score, why = _there_and_back(before.left, after.left, known.point, guess, half, scale, reach)
-    if not why and not _inside(after.left, point, half // 2):
+    if not why and not _inside(after.left, point, half[0] // 2):
         why = "it leaves the image"
     if why:
         return Located(point, None, math.nan, score, why)
-    if known.right_x is None or not (before.stereo and after.stereo):
+    if known.right_x is None or before.stereo is None or after.stereo is None:
         mapped = _from_map(after, point)
         return mapped._replace(score=score, why=mapped.why or _jump(before, after, known, mapped))
     found = locate(after, point, near_m=depth)
     if found.why:
         return found._replace(why=f"right image: {found.why}")
-    assert before.right is not None
-    assert after.right is not None
     partner = known.right_x, known.point[1]
     expected = found.right_x or 0.0, point[1]
-    carried = match_near(before.right, after.right, partner, expected, half_px=half, scale=scale, reach_px=4)
+    carried = match_near(
+        before.stereo[0], after.stereo[0], partner, expected, half_px=half, scale=scale, reach_px=4
+    )
     apart = math.hypot(carried.point[0] - expected[0], carried.point[1] - expected[1])
     worst = min(score, found.score, carried.score)
     if apart > AGREE_PX:
@@ -132,18 +154,15 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     return found._replace(score=worst, why=_jump(before, after, known, found))
 
 
-def motion_limit_m(before: View, after: View, depth_m: float) -> float:
-    """Return how far apart the places of one person in two frames can be, errors of matching included."""
-    camera = after.camera
+def motion_limit_m(camera: Camera | None, seconds: float, depth_m: float, *, posed: bool) -> float:
+    """Return how far apart the places of one person can be after some time, errors of matching included.
+
+    Where the poses of the camera are not known (`posed`), places are in its own frame, and it moves too.
+    """
     error = 0.0
     if camera is not None and camera.baseline_m is not None:
         error = DISPARITY_ERROR_PX * depth_m**2 / (camera.fx * camera.baseline_m)
-    return PERSON_SPEED * _seconds(before, after) + 2 * error
-
-
-def box_half_px(box_height_px: float | None) -> int:
-    """Return half the width of the piece on a person whose box is so high."""
-    return HALF_PX if box_height_px is None else _bounded(box_height_px * HALF_M / 1.75)
+    return PERSON_SPEED * seconds + 2 * error + (0.0 if posed else UNPOSED * depth_m)
 
 
 def place_m(view: View, located: Located) -> NDArray[np.float64] | None:
@@ -174,13 +193,12 @@ def _expected(before: View, after: View, known: Located, velocity_px: Point) -> 
 
 
 def _there_and_back(
-    before: Gray, after: Gray, point: Point, guess: Point, half: int, scale: float, reach: float
+    before: Gray, after: Gray, point: Point, guess: Point, half: Half, scale: float, reach: float
 ) -> Match:
     there = match_near(before, after, point, guess, half_px=half, scale=scale, reach_px=reach)
     if there.why:
         return there
-    back_half = _bounded(half / scale)
-    back = match_near(after, before, there.point, point, half_px=back_half, scale=1 / scale, reach_px=reach)
+    back = match_near(after, before, there.point, point, half_px=half, scale=1 / scale, reach_px=reach)
     apart = math.hypot(back.point[0] - point[0], back.point[1] - point[1])
     if apart > RETURN_PX:
         return there._replace(why=f"the way back ends {apart:.1f} px beside where it began")
@@ -188,37 +206,39 @@ def _there_and_back(
 
 
 def _jump(before: View, after: View, known: Located, found: Located) -> str:
-    """Say where two places are farther apart than anybody moves; without poses, where depth jumps."""
+    """Say where two places are farther apart than anybody moves."""
     one, other = place_m(before, known), place_m(after, found)
     if one is None or other is None:
         return ""
-    limit = motion_limit_m(before, after, found.depth_m)
-    if before.world_from_camera is None or after.world_from_camera is None:
-        limit += 0.15 * known.depth_m  # the camera moves too
+    posed = before.world_from_camera is not None and after.world_from_camera is not None
+    limit = motion_limit_m(after.camera, _seconds(before, after), found.depth_m, posed=posed)
     apart = float(np.linalg.norm(one - other))
     return "" if apart <= limit else f"the place jumps by {apart:.2f} m, {limit:.2f} m is possible"
 
 
-def _partner(view: View, point: Point, half: int, near_m: float | None) -> Match:
-    assert view.camera is not None
-    assert view.right is not None
-    width = view.left.shape[1]
-    least, most = 0.0, min(disparity_px(view.camera, NEAREST_M), width / 2)
+def _partner(
+    left: Gray, stereo: tuple[Gray, Camera], point: Point, px_per_m: float, near_m: float | None
+) -> Match:
+    """Return the partner of a point: found with a large piece, there and back, placed with a small one."""
+    right, camera = stereo
+    width = left.shape[1]
+    least, most = 0.0, min(disparity_px(camera, NEAREST_M), width / 2)
     if near_m:
-        wanted = disparity_px(view.camera, near_m)
-        search = max(LEAST_SEARCH_PX, 0.15 * wanted)
+        wanted = disparity_px(camera, near_m)
+        search = max(LEAST_SEARCH_PX, SEARCH * wanted)
         least, most = max(wanted - search, 0.0), wanted + search
-    there = match_in_row(view.left, view.right, point, half_px=half, disparity_px=(least, most))
+    half = _half_px(px_per_m, TRACKED_M)
+    there = match_in_row(left, right, point, half_px=half, disparity_px=(least, most))
     if there.why:
         return there
-    mirrored = tuple(np.ascontiguousarray(image[:, ::-1]) for image in (view.right, view.left))
-    back = match_in_row(
-        *mirrored, (width - there.point[0], point[1]), half_px=half, disparity_px=(least, most)
-    )
+    mirrored, other = (np.ascontiguousarray(image[:, ::-1]) for image in (right, left))
+    start = width - there.point[0], point[1]
+    back = match_in_row(mirrored, other, start, half_px=half, disparity_px=(least, most))
     apart = abs(width - back.point[0] - point[0])
     if apart > RETURN_PX:
         return there._replace(why=f"the right image leads back to a place {apart:.1f} px beside the point")
-    return there
+    small = piece(left, point, _half_px(px_per_m, PARTNER_M))
+    return there._replace(point=refined(right, small, there.point, across=True))
 
 
 def _from_map(view: View, point: Point) -> Located:
@@ -229,12 +249,14 @@ def _from_map(view: View, point: Point) -> Located:
     return Located(point, None, depth, 1.0, why)
 
 
-def _half_px(camera: Camera, depth_m: float) -> int:
-    return _bounded(camera.fx * HALF_M / depth_m)
+def _px_per_m(box_height_px: float | None) -> float:
+    """Return how large a metre appears, by the height of a person's box."""
+    return UNKNOWN_PX_PER_M if box_height_px is None else box_height_px / PERSON_M
 
 
-def _bounded(half_px: float) -> int:
-    return int(np.clip(round(half_px), LEAST_HALF_PX, MOST_HALF_PX))
+def _half_px(px_per_m: float, half_m: Point) -> Half:
+    across, down = (int(np.clip(round(half * px_per_m), LEAST_HALF_PX, MOST_HALF_PX)) for half in half_m)
+    return across, down
 
 
 def _seconds(before: View, after: View) -> float:
@@ -245,4 +267,4 @@ def _seconds(before: View, after: View) -> float:
 
 def _inside(image: Gray, point: Point, margin: int) -> bool:
     height, width = image.shape
-    return margin <= point[0] < width - margin and margin <= point[1] < height - margin
+    return margin <= point[0] < float(width) - margin and margin <= point[1] < float(height) - margin
