@@ -8,6 +8,7 @@ import typer
 
 import adverse
 from adverse.cli import (
+    annotate,
     checks,
     data,
     demo,
@@ -29,6 +30,7 @@ HELP = """Find out how a perception system fails before the field does.
     adverse demo                          a whole study on rendered scenes
     adverse data check FOLDER             contents and faults of a data set
     adverse depth DATA OUT                depth from stereo or laser
+    adverse annotate DATA --out FOLDER    boxes, ids and 3-D positions
     adverse init DATA MODEL.onnx          a first study, with guesses
     adverse plan study.yaml               what would run
     adverse run study.yaml --out RUN      run it, or resume it
@@ -94,6 +96,7 @@ app.command("check-plugin")(plugins.check_plugin)
 app.command("predict")(results.predict)
 app.command("world")(data.world)
 app.command("depth")(depth.depth)
+app.add_typer(annotate.annotate, name="annotate")
 app.add_typer(fuzz.fuzz, name="fuzz")
 app.add_typer(models.models, name="models")
 app.add_typer(humans.humans, name="humans")
