@@ -207,7 +207,7 @@ def apply_to_right(
             "depth_m": depth_m,
             "details": {},
             "baseline_m": baseline_m,
-            **(left if plugin.draw == "shared" else own),
+            **(copy.deepcopy(left) if plugin.draw == "shared" else own),
         }
         image = apply_step(image, plugin, step.options, given, frame=key)
     return image

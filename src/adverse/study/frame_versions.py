@@ -170,6 +170,7 @@ class FrameVersions:
         try:
             if self._right is None:
                 self._right = _RightImage(self.frame)
+            depth_m = self._right.depth() if "depth_m" in version.setting.needs else None
             with self.access.noted() if self.access else contextlib.nullcontext():
                 right = apply_to_right(
                     self._right.image,
@@ -179,7 +180,7 @@ class FrameVersions:
                     seed=self.job.seed,
                     key=self._key(version.setting),
                     log=self.frame.log_id,
-                    depth_m=self._right.depth() if "depth_m" in version.setting.needs else None,
+                    depth_m=depth_m,
                     baseline_m=self._right.baseline_m,
                 )
         except Exception as error:  # noqa: BLE001

@@ -111,7 +111,8 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     doubts = [*doubtful_boxes(dataset), *same_images(dataset.logs, by_hash(inputs, MISSING))]
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
-    warnings = (*cuts, *recorded.warnings, *map(str, doubts))
+    blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
+    warnings = (*cuts, *recorded.warnings, *(str(doubt) for doubt in doubts if not doubt.certain))
     return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
 
 
