@@ -95,7 +95,7 @@ T = TypeVar("T")
 Stamp = tuple[str, int, int, int, int] | None
 NAMED = 20
 """Files that are named when many changed."""
-SOURCES = ("image", "right", "depth_m", "labels", "instances")
+SOURCES = ("image", "right", "depth_m", "labels", "instances", "right_depth_m")
 """All of a frame that is read when asked for."""
 
 
@@ -219,6 +219,8 @@ class PlannedSource:
         return self._files.read(self.path, self._source)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "of_pair":  # depth of images that are at hand: nothing is read
+            return self._source.of_pair  # type: ignore[attr-defined] # only computed depth has it
         if name != "read_with_notes":
             raise AttributeError(name)
         reader = self._source.read_with_notes  # type: ignore[attr-defined] # only images have it

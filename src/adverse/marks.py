@@ -125,6 +125,11 @@ class SimpleMagnitude:
     highest: float | None = None
 
 
+Draw = Literal["shared", "own"]
+"""How the two cameras of a stereo pair draw what a mutation draws at random: `shared` for what is of the
+world and its light, which both see; `own` for what is of a camera, its sensor and its lens."""
+
+
 LEVEL_NEEDS = {
     "depth": "depth for every frame",
     "pose": "a pose for every frame",

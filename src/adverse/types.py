@@ -27,6 +27,9 @@ Task = Literal["detection", "segmentation", "classification"]
 Localizer = Literal["foreground", "box_median"]
 """How the depth of a box is read (`adverse.depth.boxes`)."""
 
+LocalizeOn = Literal["clean", "mutated"]
+"""Which stereo pair the depth of a box is computed from: the one recorded, or that which the SUT looks at."""
+
 
 class Source(Protocol):
     """A file that is read into an array when called; pickles, so that any worker can read it."""
@@ -126,6 +129,8 @@ class Frame:
     category: int | None = None
     fault: str | None = None
     instances: Source | None = None
+    right_depth_m: Source | None = None
+    """The depth of the right image's pixels, where the study mutates both."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,8 +191,9 @@ class Setting:
 class Detections:
     """What a detector says about one image: boxes (N,4), scores (N,), labels (N,).
 
-    Rounded to float32 where they enter, as models give them. Anything that is not finite or not shaped
-    like a detection raises SutError, so a NaN can never score.
+    A 3-D detector may say where each object stands: `positions_m` (N,3) in the camera frame, in metres, any
+    point above or below where it stands on the ground. Rounded to float32 where they enter, as models give
+    them. What is not finite or not shaped like a detection raises SutError, so a NaN can never score.
 
     >>> Detections([[0, 0, 9, 9]], [0.5]).labels
     array([0])
@@ -196,8 +202,15 @@ class Detections:
     boxes: NDArray[np.float32]
     scores: NDArray[np.float32]
     labels: NDArray[np.int64]
+    positions_m: NDArray[np.float32] | None
 
-    def __init__(self, boxes: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        boxes: ArrayLike,
+        scores: ArrayLike,
+        labels: ArrayLike | None = None,
+        positions_m: ArrayLike | None = None,
+    ) -> None:
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
                 score = np.array(scores, dtype=np.float32)
@@ -238,10 +251,18 @@ class Detections:
                 wanted="x0 <= x1 and y0 <= y1",
                 fix="Give boxes as (x0, y0, x1, y1), not (x, y, width, height).",
             )
-        _freeze(box, score, label)
+        position = None if positions_m is None else _positions(positions_m, n)
+        _freeze(box, score, label, position)
         object.__setattr__(self, "boxes", box)
         object.__setattr__(self, "scores", score)
         object.__setattr__(self, "labels", label)
+        object.__setattr__(self, "positions_m", position)
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Detections:
+        """Return some of the detections, in the order of `rows`."""
+        at = np.asarray(rows, np.int64)
+        positions_m = None if self.positions_m is None else self.positions_m[at]
+        return Detections(self.boxes[at], self.scores[at], self.labels[at], positions_m)
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -252,6 +273,7 @@ class Detections:
             np.array_equal(self.boxes, other.boxes)
             and np.array_equal(self.scores, other.scores)
             and np.array_equal(self.labels, other.labels)
+            and _same_positions(self.positions_m, other.positions_m)
         )
 
     @staticmethod
@@ -368,6 +390,46 @@ class Recorded(Protocol):
 
 
 System = Detector | Segmenter | Classifier
+
+
+def _positions(given: ArrayLike, count: int) -> NDArray[np.float32]:
+    """Check the positions that a detector reports: before the camera, one for each detection."""
+    wanted = "positions_m (N, 3): x right, y down, z forward of the camera, in metres"
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            position = np.array(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SutError(
+            "the positions of detections are not numbers",
+            got=str(error),
+            wanted=wanted,
+            fix="Give plain numbers or a numpy array.",
+        ) from error
+    if position.size == 0 and count == 0:
+        position = position.reshape(0, 3)
+    if position.shape != (count, 3):
+        raise SutError(
+            "the positions of detections have the wrong shape",
+            got=f"positions_m {position.shape} for {count} detections",
+            wanted=wanted,
+            fix="Give one position for each detection, or leave positions_m out.",
+        )
+    lost = ~np.isfinite(position).all(axis=1) | ~(position[:, 2] > 0)
+    if lost.any():
+        row = int(np.flatnonzero(lost)[0])
+        raise SutError(
+            "a detection is placed where the camera cannot see it",
+            got=f"position {row} = {[round(float(v), 3) for v in position[row]]}",
+            wanted=f"{wanted}; finite, and z above 0",
+            fix="Give positions in the frame of the camera, not of the world or the vehicle.",
+        )
+    return position
+
+
+def _same_positions(first: NDArray[np.float32] | None, second: NDArray[np.float32] | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first, second)
 
 
 def _no_label_map(got: str) -> SutError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 from adverse.data.nrec import COUNTS, Subset, looks_like, nrec
@@ -115,3 +117,84 @@ def test_other_names_and_folders_are_refused(tmp_path: Path) -> None:
     assert caught.value.where == str(root / "test/collected/AnnotationsPositiveNegative/000001.xml")
     with pytest.raises(DataError, match="laid out as the NREC"):
         nrec(root, split={"test": "train"})
+
+
+MOMENTS = ("1371967994.426", "1371967994.526")
+CAMERA = {"fx": 50.0, "fy": 50.0, "cx": 31.5, "cy": 23.5, "width": 64, "height": 48, "baseline_m": 0.2}
+METRES_PER_DEGREE = np.radians(1) * 6378137.0
+
+
+def write_recording(root: Path, *, geodetic: bool = False, late_s: float = 0.004) -> dict[str, Any]:
+    """Write what the recordings hold besides: the vehicle drives north at 2 m/s; the pair is 4 ms apart."""
+    write_nrec(root)
+    for moment in (*MOMENTS, "1447077751.328", "1447077751.461"):
+        picture(root / "test/collected/Right" / f"Image_3_0_{float(moment) + late_s:.3f}.png")
+    (root / "camera.json").write_text(json.dumps(CAMERA))
+    start = float(MOMENTS[0]) - 0.1
+    lines = []
+    for tick in range(4):
+        time_s, north = start + 0.1 * tick, 0.2 * tick
+        place = [40 + north / METRES_PER_DEGREE, -80, 7, 0] if geodetic else [0, north, 7, 90]
+        lines.append(",".join(f"{value:.17g}" for value in (time_s, *place)))
+    header = (
+        "time_s,latitude_deg,longitude_deg,altitude_m,heading_deg"
+        if geodetic
+        else "time_s,x_m,y_m,z_m,yaw_deg"
+    )
+    text(root / "track.csv", "\n".join([header, *lines]))
+    text(root / "points.csv", f"image,object,left_x,right_x\nImage_2_0_{MOMENTS[1]},1,20,18")
+    files = {name: root / f"{name}.csv" for name in ("track", "points")}
+    mount = (1.0, 0.0, 2.0, 0.0, 0.0, 0.0)
+    return {"right": "Right", "calibration": root / "camera.json", "mount": mount, **files}
+
+
+@pytest.mark.parametrize("geodetic", [False, True])
+def test_recordings_give_pairs_poses_and_positions(tmp_path: Path, geodetic: bool) -> None:  # noqa: FBT001
+    data = nrec(tmp_path / "nrec", **write_recording(tmp_path / "nrec", geodetic=geodetic))
+    first, second = data.logs[0].frames
+    assert first.right is not None
+    assert first.right.path.name == "Image_3_0_1371967994.430.png"
+    assert first.camera is not None
+    assert first.camera.baseline_m == 0.2
+    for frame, north in ((first, 0.2), (second, 0.4)):
+        assert frame.world_from_camera is not None
+        np.testing.assert_allclose(frame.world_from_camera[:3, 3], [0, north + 1, 9], atol=1e-4)
+        np.testing.assert_allclose(frame.world_from_camera[:3, 2], [0, 1, 0], atol=1e-6)  # it looks north
+    # depth 50 px x 0.2 m / 2 px = 5 m; the box 0..41 has its middle at 20.5 - 0.5 = 20 px: 11.5 px left of cx
+    assert second.truth.positions_m is not None
+    x, y, z = second.truth.positions_m[0]
+    np.testing.assert_allclose([x, y], [-11.5 / 50 * 5, 1.4 + 5], atol=1e-4)
+    assert z == pytest.approx(9 + 3.5 / 50 * 5, abs=1e-4)
+    assert first.truth.positions_m is not None
+    assert np.isnan(first.truth.positions_m).all()
+    assert [frame.world_from_camera for frame in data.logs[1].frames] == [None, None]
+    assert data.notes["images at whose time the track has no fixes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "what"),
+    [
+        ("track.csv", "time_s,x_m,y_m\n1,2,3", "track of the vehicle cannot be read"),
+        ("track.csv", "time_s,x_m,y_m,z_m,yaw_deg\n2,0,0,0,0\n1,0,0,0,0", "times rising"),
+        ("track.csv", "time_s,x_m,y_m,z_m,yaw_deg\n2,0,zero,0,0", "file of track cannot be read"),
+        ("points.csv", "image,left_x\na,1", "points of people cannot be read"),
+        ("points.csv", f"image,object,left_x,right_x\nImage_2_0_{MOMENTS[1]},1,18,20", "give no depth"),
+    ],
+)
+def test_recordings_that_cannot_be_right(tmp_path: Path, file: str, content: str, what: str) -> None:
+    options = write_recording(tmp_path / "nrec")
+    text(tmp_path / "nrec" / file, content)
+    with pytest.raises(DataError, match=what):
+        nrec(tmp_path / "nrec", **options)
+
+
+def test_right_images_of_other_moments_are_no_pairs(tmp_path: Path) -> None:
+    options = write_recording(tmp_path / "nrec", late_s=0.05)
+    with pytest.raises(DataError, match="no right image was taken at the moment of a left one"):
+        nrec(tmp_path / "nrec", **options)
+
+
+def test_points_without_a_track_are_refused(tmp_path: Path) -> None:
+    options = write_recording(tmp_path / "nrec")
+    with pytest.raises(DataError, match="points without track"):
+        nrec(tmp_path / "nrec", **{**options, "track": None})

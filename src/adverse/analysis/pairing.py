@@ -226,6 +226,9 @@ def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> l
     read = {store.run.localizer for store in (first, second)} - {None}
     if len(read) > 1:
         words.append(f"the depth of boxes was read in different ways: {' and '.join(sorted(map(str, read)))}")
+    pairs = {store.run.localize_on for store in (first, second)} - {None}
+    if len(pairs) > 1:
+        words.append("one locates detections on the clean images and the other on the mutated ones")
     if first.run.provenance.version != second.run.provenance.version:
         words.append("the version of adverse changed")
     regrouped = [name for name, group in settings.items() if group is None]

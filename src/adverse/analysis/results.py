@@ -384,9 +384,19 @@ def _summary(store: Store, counts: list[dict[str, Any]], done: Sequence[SutResul
         "sensitivity": {result.sut: result.sensitivity for result in done},
         "counts": {sut: _statuses(sut, counts) for sut in store.suts},
         "scores": store.lowest_scores(),
+        "places": _places(store),
         "notes": {**store.run.data.notes, **store.notes()},
         "warnings": list(store.run.warnings),
     }
+
+
+def _places(store: Store) -> dict[str, dict[str, Any]]:
+    """Return by what the detections of each SUT are placed, where a level asks where they are."""
+    run = store.run
+    if run.localizer is None:
+        return {}
+    by = {"localizer": run.localizer, "localize_on": run.localize_on}
+    return {sut: {**counts, **by} for sut, counts in store.placements().items()}
 
 
 def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from adverse.report.page import PageTables
     from adverse.report.pictures import Looker
     from adverse.study.engines import Stop
+    from adverse.study.plan import StudyPlan
     from adverse.study.spec import StudyFile
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (YAML).")]
@@ -106,8 +107,8 @@ def plan(
     for task in made.job.suts:
         say(f"sut       {task.name}: {task.adapter}, fingerprint {task.fingerprint[:12]}")
     say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
-    for change in made.again:
-        say(f"changed   {change}")
+    for line in (*_depth_work(made), *(f"changed   {change}" for change in made.again)):
+        say(line)
     if time is not None:
         say(f"time      {time}")
     elif estimate and left and not made.blocked:
@@ -291,6 +292,14 @@ def interrupts(stop: Stop) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _depth_work(made: StudyPlan) -> list[str]:
+    """Say how many mutated stereo pairs depth is still to be computed from."""
+    if not made.job.localizes_on_mutated:
+        return []
+    pairs = sum(len({cell.setting for cell in unit.cells} - {0}) * len(unit.frames) for unit in made.to_do)
+    return [f"depth     computed again from {pairs} mutated stereo pairs (localize_on: mutated)"]
 
 
 def _default_folder(study_folder: Path, name: str) -> Path:

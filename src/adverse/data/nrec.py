@@ -7,6 +7,7 @@ root/
 
 Occlusion is given by class: `person` is clear, `person` marked difficult is partly hidden, `person-part` is
 heavily hidden. Which of them count is the benchmark's choice: its 14 subsets, by their published names.
+What its recordings hold besides, stereo, track and points, is read by nrec_recording.py where it is named.
 Facts: Pezzementi et al., "Comparing Apples and Oranges", arXiv 1707.07169, and its evaluation protocol.
 """
 
@@ -14,26 +15,40 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from adverse.data import subsets
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
 from adverse.data.layout import by_stem, natural
+from adverse.data.nrec_recording import (
+    NAME,
+    Mount,
+    PersonPoints,
+    Track,
+    paired,
+    position_m,
+    read_points,
+    read_track,
+)
+from adverse.data.rig import read_camera
 from adverse.data.strict_xml import Element, read_xml
 from adverse.data.truth import AnnotatedObject, Truths
 from adverse.data.voc import is_difficult, object_name, size_of, voc_box
 from adverse.errors import DataError
 from adverse.plugins import dataset
-from adverse.types import Dataset, Frame, Log, Split
+from adverse.types import Camera, Dataset, Frame, Log, Split
 
 COLLECTED = "collected"
 IMAGES, ANNOTATIONS = "ImagesPositiveNegative", "AnnotationsPositiveNegative"
 SPLITS: dict[Split, str] = {"train": "train", "validation": "val", "test": "test"}
 PERSON, PART = "person", "person-part"
-NAME = re.compile(r"Image_(?P<camera>\d+)_\d+_(?P<time>\d+(\.\d+)?)")
 OTHER = "objects that are neither person nor person-part"
 NO_LOG = "images without the name of a log"
 
@@ -119,15 +134,23 @@ def nrec(
     subset: Subset = "Baseline",
     images: str = IMAGES,
     annotations: str = ANNOTATIONS,
+    right: str | None = None,
+    calibration: Path | None = None,
+    track: Path | None = None,
+    mount: Mount = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    points: Path | None = None,
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read the NREC Agricultural Person-Detection Dataset.
 
     `split` names the folders: {validation: val, test: test}; without it `test` alone is read. `subset` says
-    which people count; the others are ignored. A log is what source/image names, one for each camera.
+    which people count; the others are ignored. A log is what source/image names, one for each camera. `right`
+    names the folder of the right images, `calibration` the camera.json of the pair, `track` the vehicle's RTK
+    positions, `mount` where on it the camera is, `points` the points of people in both images.
     """
     notes: Counter[str] = Counter()
-    truths = Truths((PERSON,), notes)
+    truths = Truths((PERSON,), notes, located=points is not None)
+    recording = _Recording.read(calibration, track, mount, points, where=f"data of {root}")
     logs: list[Log] = []
     read: list[Path] = []
     for kind, name, prefix in subsets.named(split or {"test": "test"}):
@@ -138,12 +161,23 @@ def nrec(
         for stem in sorted(files, key=natural):
             member = _taken(files[stem], stem, subset, notes)
             taken[member.log or stem].append(member)
+        rights: dict[str, Path] = {}
+        if right is not None:
+            folder = _folder(collected, right)
+            times = {member.stem: member.time_s for members in taken.values() for member in members}
+            rights = paired(times, by_stem(folder, root, SUFFIXES), folder)
+            notes["images without a right one of the same moment"] += len(times) - len(rights)
         for log_id, members in _by_camera(taken):
             placed = []
             for index, member in enumerate(sorted(members, key=lambda member: member.time_s)):
                 path = pictures.get(member.stem, collected / images / f"{member.stem}.png")
                 image = ImageFile(path, policy, member.size)
-                truth, fault = truths.of(member.people, image)
+                pose = recording.pose(member.time_s)
+                notes["images at whose time the track has no fixes"] += (
+                    recording.track is not None and pose is None
+                )
+                truth, fault = truths.of(recording.located(member, pose), image)
+                second = rights.get(member.stem)
                 missing = absent(path, "image")
                 frame = Frame(
                     id=f"{prefix}{log_id}/{member.stem}",
@@ -153,6 +187,9 @@ def nrec(
                     truth=truth,
                     image_id=member.stem,
                     time_s=member.time_s,
+                    camera=recording.camera,
+                    world_from_camera=pose,
+                    right=None if second is None else ImageFile(second, policy, member.size),
                     fault=fault if missing is None else str(missing),
                 )
                 placed.append(frame)
@@ -161,7 +198,51 @@ def nrec(
         read += files.values()
     if not logs:
         raise _not_there(root, "no annotation files")
+    read += [path for path in (calibration, track, points) if path is not None]
     return Dataset(root.resolve().name, (PERSON,), tuple(logs), tuple(read), dict(+notes))
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """What is known beside the labelled images: the camera, where the vehicle was, points of people."""
+
+    camera: Camera | None
+    track: Track | None
+    mount: Mount
+    points: Mapping[str, Mapping[int, PersonPoints]]
+
+    @classmethod
+    def read(
+        cls, calibration: Path | None, track: Path | None, mount: Mount, points: Path | None, *, where: str
+    ) -> _Recording:
+        if points is not None and (calibration is None or track is None):
+            raise DataError(
+                "points of people need the calibration and the track to become positions",
+                where=where,
+                got=f"points without {'calibration' if calibration is None else 'track'}",
+                fix="Name the files after calibration: and track:.",
+            )
+        return cls(
+            None if calibration is None else read_camera(calibration),
+            None if track is None else read_track(track),
+            mount,
+            {} if points is None else read_points(points),
+        )
+
+    def pose(self, time_s: float) -> NDArray[np.float64] | None:
+        return None if self.track is None else self.track.pose(time_s, self.mount)
+
+    def located(self, member: _Taken, pose: NDArray[np.float64] | None) -> list[AnnotatedObject]:
+        """Return the people of an image, those with points placed in the world."""
+        known = self.points.get(member.stem, {})
+        if self.camera is None or pose is None or not known:
+            return member.people
+        return [
+            replace(person, position_m=position_m(known[number], person.box, self.camera, pose, person.where))
+            if number in known
+            else person
+            for number, person in zip(member.numbers, member.people, strict=True)
+        ]
 
 
 class _Taken(NamedTuple):
@@ -173,6 +254,8 @@ class _Taken(NamedTuple):
     log: str
     size: Size | None
     people: list[AnnotatedObject]
+    numbers: list[int]
+    """Which of the file's objects each of them is, from 1."""
 
 
 def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken:
@@ -190,7 +273,12 @@ def _taken(path: Path, stem: str, subset: Subset, notes: Counter[str]) -> _Taken
     if not log:
         notes[NO_LOG] += 1
     people = _people(top, log, place, subset, notes)
-    return _Taken(stem, name["camera"], float(name["time"]), log, size_of(top), people)
+    seen = [number for number, thing in enumerate(top.all("object"), start=1) if _is_person(thing)]
+    return _Taken(stem, name["camera"], float(name["time"]), log, size_of(top), people, seen)
+
+
+def _is_person(element: Element) -> bool:
+    return object_name(element) in (PERSON, PART)
 
 
 def _text(element: Element | None) -> str:
@@ -211,7 +299,7 @@ def _people(top: Element, log: str, place: str, subset: Subset, notes: Counter[s
     people = []
     for element in top.all("object"):
         name = object_name(element)
-        if name not in (PERSON, PART):
+        if not _is_person(element):
             notes[OTHER] += 1
             continue
         x0, y0, x1, y1 = voc_box(element)

@@ -41,6 +41,8 @@ class Doubt(NamedTuple):
     got: str
     fix: str
     times: int
+    certain: bool = False
+    """Whether nothing that is computed from it could be right."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.got} ({self.where}). {self.fix}"
@@ -96,10 +98,10 @@ def doubtful_depth(dataset: Dataset) -> Iterator[Doubt]:
     got = f"the median of {len(medians)} maps is {middle:.3g} m"
     if middle > FARTHEST_MEDIAN_M:
         fix = "Depth is in metres: divide millimetres by 1000 (depth_scale_m: 0.001 for PNG)."
-        yield Doubt("depth is too large by about a thousand", where, got, fix, len(medians))
+        yield Doubt("depth is too large by about a thousand", where, got, fix, len(medians), certain=True)
     elif middle < NEAREST_MEDIAN_M:
         fix = "Depth is in metres: check the unit, and depth_scale_m where it is PNG."
-        yield Doubt("depth is too small by about a thousand", where, got, fix, len(medians))
+        yield Doubt("depth is too small by about a thousand", where, got, fix, len(medians), certain=True)
     elif nearest[0] < NEAREST_M:
         fix = "Write 0 or NaN where depth is unknown; defocus spreads such pixels by a bounded radius."
         got = f"{nearest[0]:.3g} m"

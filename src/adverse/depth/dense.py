@@ -38,6 +38,15 @@ class DenseDepth:
         sky: Mask = np.isinf(self.depth_m)
         return sky
 
+    def mirrored(self) -> DenseDepth:
+        """Return it with left and right exchanged."""
+        return DenseDepth(
+            np.ascontiguousarray(self.depth_m[:, ::-1]),
+            np.ascontiguousarray(self.confidence[:, ::-1]),
+            np.ascontiguousarray(self.measured[:, ::-1]),
+            np.ascontiguousarray(self.distant[:, ::-1]),
+        )
+
     @property
     def shares(self) -> dict[str, float]:
         """Shares of all pixels: sky, invented depth, and of that what is far from any measurement."""

@@ -23,6 +23,8 @@ Floats = NDArray[np.float32]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Triple = Annotated[tuple[_Finite, _Finite, _Finite], Field(strict=False)]
+MIRRORED_TERMS = (3, 8, 9, 13)
+"""Terms of the distortion that change sign in a mirror: p2, s1, s2 and tau_y."""
 NOT_A_ROTATION = 1e-3
 """How far the rotation may be from orthonormal."""
 
@@ -43,6 +45,14 @@ class Lens(BaseModel):
         """The (3,3) camera matrix."""
         return np.array([[self.fx, 0, self.cx], [0, self.fy, self.cy], [0, 0, 1]])
 
+    def mirrored(self, width: int) -> Lens:
+        """Return the camera whose images are the mirrored ones of this."""
+        bent = list(self.distortion)
+        for place in MIRRORED_TERMS:
+            if place < len(bent):
+                bent[place] = -bent[place]
+        return self.model_copy(update={"cx": width - 1 - self.cx, "distortion": tuple(bent)})
+
     @property
     def coefficients(self) -> NDArray[np.float64]:
         """The distortion, as many as OpenCV takes."""
@@ -62,6 +72,20 @@ class StereoRig(BaseModel):
     rotation: Annotated[tuple[_Triple, _Triple, _Triple], Field(strict=False)]
     translation_m: _Triple
 
+    def mirrored(self) -> StereoRig:
+        """Return the rig as a mirror shows it: the right camera is then the left one of mirrored images."""
+        mirror = np.diag([-1.0, 1.0, 1.0])
+        turn = mirror @ np.array(self.rotation).T @ mirror
+        move = mirror @ -np.array(self.rotation).T @ np.array(self.translation_m)
+        return self.model_copy(
+            update={
+                "left": self.right.mirrored(self.width),
+                "right": self.left.mirrored(self.width),
+                "rotation": tuple(map(tuple, turn.tolist())),
+                "translation_m": tuple(move.tolist()),
+            }
+        )
+
 
 class Rectifier(NamedTuple):
     """Maps that rectify both images, the rectified camera, and how to come back to the left image."""
@@ -80,6 +104,7 @@ def from_recorded_stereo(
     rig: StereoRig,
     *,
     hood: NDArray[np.uint8] | None = None,
+    sky: NDArray[np.bool_] | None = None,
     where: str = "stereo pair",
     **options: Any,
 ) -> DenseDepth:
@@ -101,6 +126,9 @@ def from_recorded_stereo(
         cv2.remap(image, *to, cv2.INTER_LINEAR).astype(np.uint8)
         for image, to in ((left, maps.left), (right, maps.right))
     ]
+    if sky is not None:
+        above = cv2.remap(sky.astype(np.uint8), *maps.left, cv2.INTER_NEAREST, borderValue=0)
+        options["sky"] = above > 0
     dense = from_stereo(pair[0], pair[1], maps.camera, hood=straight, where=where, **options)
 
     def carried(values: NDArray[Any]) -> NDArray[Any]:

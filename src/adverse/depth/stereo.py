@@ -72,6 +72,8 @@ def from_stereo(
     refine: Refine = "smoother",
     with_sky: bool = True,
     hood: NDArray[np.uint8] | None = None,
+    sky: Mask | None = None,
+    doubted: bool = True,
     where: str = "stereo pair",
 ) -> DenseDepth:
     """Return dense depth of the left image of a rectified pair (H,W,3).
@@ -79,7 +81,9 @@ def from_stereo(
     `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth
     down to a metre); `offset_px` is how much further right the principal point of the right camera lies
     than that of the left. Without `with_sky` no sky is looked for (indoors). `hood` is a mask as
-    `adverse.depth.hood` describes. Raises DataError where the pair cannot be one.
+    `adverse.depth.hood` describes. `sky` (H,W) is where the sky is known to be, so that it is not looked for.
+    Raises DataError where the pair cannot be one, unless it is not `doubted`: a pair that fog or noise has
+    changed may match as badly as one that is none. Where nothing matches its depth is NaN.
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
@@ -88,19 +92,22 @@ def from_stereo(
     if hood is not None:
         sure &= hood == 0
     fine, near = _subpixel(left, right, disparity, sure)
-    sky = np.zeros_like(sure)
-    if with_sky:
+    if sky is None and with_sky:
         empty = None if hood is None else hood == ARTEFACT
         sky = sky_mask(left, near=near, matched=sure & (disparity > NEAR_PX), empty=empty)
+    sky = np.zeros_like(sure) if sky is None else sky
     if hood is not None:
-        sky &= hood == 0
-    check_not_all_sky(sky, where)
+        sky = sky & (hood == 0)
     measured = sure & ~sky
-    _check_pair(left, right, disparity, measured, sky, count, where)
+    if doubted:
+        check_not_all_sky(sky, where)
+        _check_pair(left, right, disparity, measured, sky, count, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
     refined, confidence = _refined(fine, measured, left, sky, refine)
     depth = (scale / np.maximum(refined + np.float32(offset_px), LEAST_PX)).astype(np.float32)
+    if not measured.any():
+        depth[:] = np.nan
     depth[sky] = np.inf
     confidence[sky] = 1
     dense = DenseDepth(depth, confidence, measured, np.zeros_like(sky))

@@ -84,9 +84,7 @@ class ScoredSut:
         targets = job.study.targets
         wanted = {label: targets.index(name) for label, name in self.names.items() if name in targets}
         wanted_rows = [row for row, label in enumerate(answer.labels.tolist()) if label in wanted]
-        on_targets = Detections(
-            answer.boxes[wanted_rows], answer.scores[wanted_rows], answer.labels[wanted_rows]
-        )
+        on_targets = answer.take(wanted_rows)
         score = score_boxes(
             scene.truth(targets),
             on_targets,

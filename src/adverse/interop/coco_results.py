@@ -145,13 +145,16 @@ def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) ->
 
 
 def _entries(row: Mapping[str, Any], ids: Ids) -> Iterable[dict[str, Any]]:
-    for (x0, y0, x1, y1), score, label in zip(row["boxes"], row["scores"], row["labels"], strict=True):
-        yield {
+    positions = row["positions_m"] or [None] * len(row["scores"])
+    columns = (row["boxes"], row["scores"], row["labels"], positions)
+    for (x0, y0, x1, y1), score, label, position in zip(*columns, strict=True):
+        entry = {
             "image_id": ids.images[row["frame"]],
             "category_id": ids.categories[label],
             "bbox": [x0, y0, x1 - x0, y1 - y0],
             "score": score,
         }
+        yield entry if position is None else {**entry, "position_m": position}
 
 
 def _truth(

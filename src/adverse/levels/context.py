@@ -21,6 +21,7 @@ from adverse.levels.outcomes import Events, Outcomes, first_level
 from adverse.levels.places import (
     LogPaths,
     Places,
+    by_answer,
     by_depth,
     by_position,
     log_paths,
@@ -76,7 +77,7 @@ class Context:
     def place(self, answers: Answers) -> PlacedDetections:
         """Place the detections of one SUT under one setting."""
         frame = np.repeat(answers.frame, np.diff(answers.offsets))
-        places = by_depth(self.frames, frame, answers.boxes, answers.depths_m)
+        places = by_answer(self.frames, frame, answers)
         radius_m = self.robot.control_radius_m if self.robot else 0.0
         return PlacedDetections(answers, places, self._along(places, radius_m))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adverse.robot.localizer import localize
 from adverse.robot.obstacles import pathified_distance_m
 from adverse.robot.trajectory import NoPathError, Trajectory, trajectory
-from adverse.store.tables import Frames
+from adverse.store.tables import Answers, Frames
 
 ROUNDING_M = 1e-4
 """Depth is kept in float32; places that differ by less than this are the same."""
@@ -38,6 +38,17 @@ def by_depth(
 ) -> Places:
     """Place boxes by the Localizer."""
     world = localize(boxes, depth_m, frames.cameras[frame], frames.poses[frame])
+    return by_position(frames, frame, world)
+
+
+def by_answer(frames: Frames, frame: NDArray[np.int64], answers: Answers) -> Places:
+    """Place detections where their SUT says they are, else by the Localizer."""
+    world = localize(answers.boxes, answers.depths_m, frames.cameras[frame], frames.poses[frame])
+    if answers.positions_m is not None:
+        poses = frames.poses[frame]
+        turned = np.einsum("nij,nj->ni", poses[:, :3, :3], answers.positions_m.astype(np.float64))
+        reported = np.isfinite(answers.positions_m).all(axis=1)
+        world[reported] = (turned + poses[:, :3, 3])[reported]
     return by_position(frames, frame, world)
 
 

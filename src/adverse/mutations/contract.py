@@ -53,6 +53,7 @@ class _Trial:
             "labels": _labels(image),
             "registry": Registry([self.plugin]),
             "details": {},
+            "baseline_m": 0.0,
         }
         return {name: given[name] for name in self.plugin.needs}
 

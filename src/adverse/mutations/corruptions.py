@@ -122,7 +122,7 @@ def glass_blur(image: Image, *, severity: Severity, rng: np.random.Generator) ->
     return blur.glass(image, sigma_px=sigma, reach_px=int(reach), rounds=int(rounds), rng=rng)
 
 
-@mutation(name="c.motion_blur", hazards=(CAMERA_MOVES,))
+@mutation(name="c.motion_blur", hazards=(CAMERA_MOVES,), stereo="shared")
 def motion_blur(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Move the camera sideways while the shutter is open, at an angle within 45 degrees of level."""
     radius, sigma = MOTION_BLUR[severity - 1]
@@ -155,7 +155,7 @@ def frost(image: Image, *, severity: Severity, rng: np.random.Generator) -> Imag
     return ice.frost(image, texture=texture, weight=weight, frost_weight=frost_weight, rng=rng)
 
 
-@mutation(name="c.fog", hazards=(IN_FOG,))
+@mutation(name="c.fog", hazards=(IN_FOG,), stereo="shared")
 def fog(image: Image, *, severity: Severity, rng: np.random.Generator) -> Image:
     """Put clouds of fog before the camera, whatever the depth of the scene."""
     weight, decay = FOG[severity - 1]

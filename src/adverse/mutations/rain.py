@@ -147,13 +147,15 @@ def rain(
     fov_deg: Annotated[float, Field(ge=5, le=170)] = 60.0,
     aperture_mm: Annotated[NonNegative, Field(le=100)] = 1.2,
     rng: np.random.Generator,
+    baseline_m: float = 0.0,
 ) -> Image:
     """Let it rain at `rate_mm_h`: streaks by depth, and the veil of drops too faint to be seen one by one.
 
     5 mm/h is moderate rain, 25 heavy, 100 a cloudburst. Streaks are as long as drops fall, and `wind_m_s`
     blows them to the right, during `exposure_ms`; a longer exposure makes them longer and fainter. `fov_deg`
     is the width of the view, `aperture_mm` blurs drops close to the lens. The light in the drops is the mean
-    of the brightest tenth of the image. Every frame has streaks of its own.
+    of the brightest tenth of the image. Every frame has streaks of its own. A camera `baseline_m` further
+    right sees the same drops, each shifted by its distance.
 
     >>> near = np.full((20, 20), 0.1, np.float32)
     >>> image = np.full((20, 20), 90, np.uint8)
@@ -165,10 +167,10 @@ def rain(
     source = pixels.pixels(image)
     rows, columns, _ = source.shape
     camera = Camera(columns / 2 / math.tan(math.radians(fov_deg) / 2), exposure_ms / 1000, aperture_mm / 1000)
-    falling = rain_before(camera, rate_mm_h, wind_m_s)
+    falling = rain_before(camera, rate_mm_h, wind_m_s, baseline_m)
     depth = np.ascontiguousarray(depth_m, np.float32)
     clear = np.ones((rows, columns), np.float32)
-    _draw(falling.near, camera, wind_m_s, depth, clear, rng)
+    _draw(falling.near, camera, wind_m_s, depth, clear, rng, baseline_m)
     sky = sky_light(source)
     beyond = (LIGHT - sky[:, None]) * np.float32(STEPS)
     out = np.empty_like(source)
@@ -201,8 +203,8 @@ def sky_light(source: Image) -> F32:
 
 
 @functools.lru_cache(maxsize=8)
-def rain_before(camera: Camera, rate_mm_h: float, wind_m_s: float) -> Rain:
-    """Return the rain before a camera; drawn once, for all frames."""
+def rain_before(camera: Camera, rate_mm_h: float, wind_m_s: float, baseline_m: float = 0.0) -> Rain:
+    """Return the rain before a camera, or one that far to its right; drawn once, for all frames."""
     falls = [
         drops_between(camera, rate_mm_h, low, high)
         for low, high in itertools.pairwise((0.0, *camera.slices_m))
@@ -211,7 +213,7 @@ def rain_before(camera: Camera, rate_mm_h: float, wind_m_s: float) -> Rain:
     open_air = np.full(TILE, np.inf, np.float32)
     for number, tile in enumerate(tiles):
         rng = generator(0, "rain", str(number))
-        _draw(falls[1 + number], camera, wind_m_s, open_air, tile, rng)
+        _draw(falls[1 + number], camera, wind_m_s, open_air, tile, rng, baseline_m)
     places = np.array(
         [math.ceil(math.sqrt(far) * PLACES_PER_ROOT_M) for far in camera.slices_m[1:]], np.int32
     )
@@ -277,7 +279,13 @@ def drop_sizes(rate_mm_h: float) -> tuple[NDArray[np.float64], NDArray[np.float6
 
 
 def _draw(
-    fall: Fall, camera: Camera, wind_m_s: float, depth: F32, clear: F32, rng: np.random.Generator
+    fall: Fall,
+    camera: Camera,
+    wind_m_s: float,
+    depth: F32,
+    clear: F32,
+    rng: np.random.Generator,
+    baseline_m: float,
 ) -> None:
     """Draw the streaks of a random number of drops."""
     draw_streaks(
@@ -287,7 +295,7 @@ def _draw(
         fall.speed_m_s,
         fall.cube_m3,
         pixels.normal_quantiles(),
-        np.array([*camera, wind_m_s, depth.min()], np.float32),
+        np.array([*camera, wind_m_s, depth.min(), baseline_m], np.float32),
         depth,
         clear,
     )
@@ -311,12 +319,14 @@ def draw_streaks(
 ) -> None:
     """Multiply `clear` by what the streaks of so many drops let through, where they are before the scene.
 
-    `camera` is focal length (px), exposure (s), aperture (m), wind (m/s), and the scene's least distance (m).
+    `camera` is focal length (px), exposure (s), aperture (m), wind (m/s), the scene's least distance (m), and
+    how far to the right it stands (m).
     A drop's streak covers as many pixels, each weighted by its share, as the drop itself has at any moment. A
     streak that leaves the image comes in again at the other side, so that all places are alike.
     """
     rows, columns = clear.shape
     focal, exposure, aperture, wind, free = camera[0], camera[1], camera[2], camera[3], camera[4]
+    baseline = camera[5]
     cube_0 = cube[cube.size - 1]
     one, half = np.float32(1), np.float32(0.5)
     part = np.float32(1 / 2**32)
@@ -332,6 +342,7 @@ def draw_streaks(
             y = np.float32(quarters[4 * n + 3]) * part * np.float32(rows)
             across = wind + np.float32(GUST_M_S) * normal[eighths[8 * n + 1]]
             scale = focal / z
+            x -= scale * baseline
             wide = scale * (diameter[size] + aperture)
             area = np.float32(math.pi / 4) * (scale * diameter[size]) ** 2
             fall = scale * speed[size] * exposure

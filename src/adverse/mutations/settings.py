@@ -9,12 +9,13 @@ lens or a pattern of noise do not flicker.
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import itertools
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -33,6 +34,10 @@ BASELINE = "identity"
 GROUPS: tuple[Group, ...] = ("mild", "severe")
 LOG = "log"
 """What coherent randomness is kept over, and the purpose of the stream that belongs to a log."""
+RIGHT = "right"
+"""The purpose of streams of the right camera of a pair, for what it draws by itself."""
+Streams = Mapping[str, np.random.Generator]
+"""Random streams by the names under which mutations ask for them."""
 BARE_NAME = re.compile(r"[\w.-]+")
 SEE_LIST = "See: adverse list mutations, adverse list batteries."
 
@@ -153,26 +158,65 @@ def apply_setting(
     depth_m: Depth | None = None,
     labels: Image | None = None,
     details: dict[str, float] | None = None,
+    draws: list[Streams] | None = None,
 ) -> Image:
     """Apply a setting to an image; random ones draw from the stream of (seed, key, setting id).
 
     The key is the id of the frame, or of its log where the setting is coherent. `log` is the id of the log,
     None where the image stands alone: what lies on the lens stays in its place over a log. `details` takes
-    numbers that a mutation reports about what it did.
+    numbers that a mutation reports about what it did; `draws` the streams as each step found them, so that
+    `apply_to_right` can draw the same again.
     """
+    streams = _streams(setting, seed, key, log)
     given: dict[str, Any] = {
         "depth_m": depth_m,
         "labels": labels,
         "registry": registry,
         "details": {} if details is None else details,
+        "baseline_m": 0.0,
+        **streams,
     }
-    if "rng" in setting.needs:
-        given["rng"] = generator(seed, key, setting.id)
-    if "log_rng" in setting.needs:
-        given["log_rng"] = generator(seed, key if log is None else log, setting.id, LOG)
     for step in setting.steps:
+        if draws is not None:
+            draws.append(copy.deepcopy(streams))
         image = apply_step(image, registry.get("mutation", step.mutation), step.options, given, frame=key)
     return image
+
+
+def apply_to_right(
+    image: Image,
+    setting: Setting,
+    registry: Registry,
+    draws: Sequence[Streams],
+    *,
+    seed: int,
+    key: str,
+    log: str | None,
+    depth_m: Depth | None,
+    baseline_m: float,
+) -> Image:
+    """Apply a setting to the right image of a pair whose left one drew from `draws`.
+
+    What is of the world and its light is drawn as for the left camera, and placed by the depth of this image;
+    what is of the camera is drawn anew.
+    """
+    own = _streams(setting, seed, key, log, RIGHT)
+    for step, left in zip(setting.steps, draws, strict=True):
+        plugin = registry.get("mutation", step.mutation)
+        given: dict[str, Any] = {
+            "depth_m": depth_m,
+            "details": {},
+            "baseline_m": baseline_m,
+            **(copy.deepcopy(left) if plugin.draw == "shared" else own),
+        }
+        image = apply_step(image, plugin, step.options, given, frame=key)
+    return image
+
+
+def _streams(setting: Setting, seed: int, key: str, log: str | None, *camera: str) -> Streams:
+    """Return the random streams that a setting needs, of the left camera or of another."""
+    names = {"rng": (key, setting.id), "log_rng": (key if log is None else log, setting.id, LOG)}
+    return {name: generator(seed, *parts, *camera) for name, parts in names.items() if name in setting.needs}
 
 
 def apply_step(

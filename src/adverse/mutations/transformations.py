@@ -54,7 +54,7 @@ NOISE_SIGMA = 1.0
 """Standard deviation at strength 1, of full scale."""
 
 
-@mutation(name="t.rgb_shift", hazards=(COLOURED_LIGHT,))
+@mutation(name="t.rgb_shift", hazards=(COLOURED_LIGHT,), stereo="shared")
 def rgb_shift(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Add a constant to every channel, in a random direction of RGB."""
     source = pixels.pixels(image)
@@ -98,7 +98,7 @@ def frost(image: Image, *, strength: Strength, rng: np.random.Generator) -> Imag
     return ice.frost(image, texture=texture, weight=share, frost_weight=strength, rng=rng)
 
 
-@mutation(name="t.color_jitter", hazards=(COLOURED_LIGHT,))
+@mutation(name="t.color_jitter", hazards=(COLOURED_LIGHT,), stereo="shared")
 def color_jitter(image: Image, *, strength: Strength, rng: np.random.Generator) -> Image:
     """Change brightness, contrast, saturation and hue together, each in a random direction."""
     source = pixels.pixels(image)

@@ -15,17 +15,18 @@ from typing import Any, ParamSpec, TypeVar, overload
 import numpy as np
 
 from adverse.errors import MutationError, PluginError, suggestion
-from adverse.marks import LEVEL_NEEDS, Cost, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
+from adverse.marks import LEVEL_NEEDS, Cost, Draw, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
 from adverse.plugins.options import Option, options_of, valid_option, with_groups
 from adverse.plugins.registry import LooksLike, Plugin
 
 P = ParamSpec("P")
 R = TypeVar("R")
-GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "log_rng", "registry", "details")
+GIVEN_BY_ENGINE = ("depth_m", "labels", "rng", "log_rng", "registry", "details", "baseline_m")
 """Parameters of a mutation that are not options: the engine fills them in, the names say with what.
 
 `rng` is the random stream of the frame, `log_rng` that of its log: the same numbers for all of its frames.
-`registry` is for mutations made of others; `details` is a dict that takes numbers worth a record.
+`registry` is for mutations made of others; `details` is a dict that takes numbers worth a record;
+`baseline_m` is how far right of the left camera the image was taken: 0, but for the right one of a pair.
 """
 PIXEL_LIBRARIES = ("numba", "numpy", "opencv-python-headless", "scipy")
 """Distributions whose version can change what a mutation does to a pixel."""
@@ -40,6 +41,7 @@ def mutation(
     hazards: tuple[Hazard, ...] | None = ...,
     strength: Strength | None = ...,
     simple: SimpleMagnitude | None = ...,
+    stereo: Draw | None = ...,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def mutation(
     function: Callable[P, R] | None = None,
@@ -48,12 +50,14 @@ def mutation(
     hazards: tuple[Hazard, ...] | None = None,
     strength: Strength | None = None,
     simple: SimpleMagnitude | None = None,
+    stereo: Draw | None = None,
 ) -> Any:
     """Mark a pure function `f(image, *, options, depth_m?, labels?, rng?, log_rng?) -> image` as a mutation.
 
     The function that comes back checks its input first, so the body need not. `hazards` are what it stands
     for, () for none; `strength` is the option that makes it stronger and can be searched; `simple` is what a
-    mutation by depth comes to at one depth.
+    mutation by depth comes to at one depth. `stereo` says how the cameras of a pair draw what is random:
+    "shared" (of the world and its light) or "own" (of each camera; the default, but for what goes by depth).
     """
 
     def mark(plain: Callable[P, R]) -> Callable[P, R]:
@@ -88,6 +92,7 @@ def mutation(
                 hazards=hazards,
                 strength=strength,
                 simple=simple,
+                stereo=stereo,
             ),
         )
 

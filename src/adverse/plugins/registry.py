@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 
 from adverse.content import digest
 from adverse.errors import AdverseError, PluginError, StudyError, suggestion
-from adverse.marks import Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
+from adverse.marks import Draw, Hazard, LevelMark, MetricMark, SimpleMagnitude, Strength
 from adverse.plugins.options import Option, from_yaml, relative_to
 from adverse.user_files import USERS_FILE, does_not_load, imported_beside, load_python
 
@@ -55,8 +55,15 @@ class Plugin:
     strength: Strength | None = None
     simple: SimpleMagnitude | None = None
     """What a mutation by depth comes to at one depth."""
+    stereo: Draw | None = None
+    """How a mutation draws for a stereo pair, where it says so."""
     level: LevelMark | None = None
     metric: MetricMark | None = None
+
+    @property
+    def draw(self) -> Draw:
+        """How a mutation draws for a stereo pair; what goes by depth is of the world unless it says so."""
+        return self.stereo or ("shared" if "depth_m" in self.needs else "own")
 
     @property
     def summary(self) -> str:

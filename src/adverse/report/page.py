@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from adverse.analysis.results import Summary, read_summary
@@ -279,9 +280,20 @@ def _facts(store: Store, summary: Summary) -> list[tuple[str, str]]:
             (f"SUT {sut.name}", f"fingerprint {sut.fingerprint[:16]}, {counts[sut.name]['planned']} images")
             for sut in run.suts
         ),
+        *((f"places of {sut}", _placed(entry)) for sut, entry in summary.data.get("places", {}).items()),
         ("files of SUTs", NOT_NOTICED),
         ("machine", f"{made.cpu}, {made.system}, Python {made.python}"),
         ("libraries", ", ".join(f"{name} {version}" for name, version in made.libraries.items())),
         ("engine", f"{made.engine}, {made.workers} workers"),
     ]
     return [(shown(name), shown(value, longest=400)) for name, value in facts]
+
+
+def _placed(entry: Mapping[str, Any]) -> str:
+    """Say by what the detections of a SUT are placed in the world."""
+    reported, detections = entry["reported"], entry["detections"]
+    by_depth = f"the localizer {entry['localizer']} on the {entry['localize_on']} depth"
+    if not reported:
+        return by_depth
+    own = "as the SUT reports them"
+    return own if reported == detections else f"{reported} of {detections} {own}, the others by {by_depth}"

@@ -363,6 +363,7 @@ def _above(answers: Answers, threshold: np.float32) -> Answers:
         answers.scores[counts_as],
         answers.labels[counts_as],
         answers.depths_m[counts_as],
+        None if answers.positions_m is None else answers.positions_m[counts_as],
     )
 
 

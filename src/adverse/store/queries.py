@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from adverse.errors import StoreError
 from adverse.store.folder import RunFolder
+from adverse.store.records import SCHEMA
 
 
 class DetectionFiles:
@@ -38,7 +39,7 @@ class DetectionFiles:
         return cells if frames is None else self._with_frames(cells, frames)
 
     def select(
-        self, columns: str, cells: pa.Table | None = None, tail: str = "", **named: str
+        self, columns: str, cells: pa.Table | None = None, tail: str = "", **named: str | list[str]
     ) -> pa.Table | None:
         """Query the rows of the given cells, or of all; None when there are no cells."""
         cells = self.cells if cells is None else cells
@@ -53,8 +54,12 @@ class DetectionFiles:
                     # It would print between our lines. Where it is off, a notebook refuses even this.
                     connection.execute("SET enable_progress_bar = false")
                 connection.register("cells", cells)
+                connection.register("no_rows", SCHEMA.empty_table())  # so that files of earlier versions,
+                # which lack a column, have nothing in it
                 paths = [str(self.folder.detections / name) for name in files]
-                sql = f"""SELECT {columns} FROM read_parquet($paths, filename = true) d
+                sql = f"""SELECT {columns} FROM (
+                        SELECT * FROM read_parquet($paths, filename = true, union_by_name = true)
+                        UNION ALL BY NAME FROM no_rows) d
                     SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
                                       AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
                 return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()

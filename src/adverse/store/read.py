@@ -239,7 +239,7 @@ class Store:
         wanted = list(self.groups if settings is None else settings)
         cells = self._detections.cells_of(sut=sut, settings=wanted, frames=frames)
         table = self._detections.select(
-            "d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths", cells, ""
+            "d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths, d.positions_m", cells, ""
         )
         if table is None:
             return {}
@@ -250,9 +250,12 @@ class Store:
         return {name: self._answers(table.filter(pc.equal(setting, name)), wanted_classes) for name in wanted}
 
     def detections(self, sut: str, setting: str) -> pa.Table:
-        """Return a SUT's detections under a setting, of all classes: frame, status, boxes, scores, labels."""
+        """Return a SUT's detections under a setting, of all classes.
+
+        Frame, status, boxes, scores, labels, and where the SUT itself says that they are: positions_m.
+        """
         cells = self._detections.cells_of(sut=sut, settings=[setting])
-        columns = ("frame", "status", "boxes", "scores", "labels")
+        columns = ("frame", "status", "boxes", "scores", "labels", "positions_m")
         table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells)
         if table is None:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
@@ -382,6 +385,18 @@ class Store:
         rows = [] if table is None else table.to_pylist()
         return {row["sut"]: {"lowest": row["lowest"], "detections": int(row["detections"])} for row in rows}
 
+    def placements(self) -> dict[str, dict[str, int]]:
+        """Return how many detections of the targets each SUT gave, and for how many it reports a position."""
+        counted = "len(list_filter(d.labels, lambda label: list_contains($targets, label)))"
+        table = self._detections.select(
+            f"""d.sut, coalesce(sum({counted}), 0)::BIGINT AS detections,
+            coalesce(sum({counted}) FILTER (d.positions_m IS NOT NULL), 0)::BIGINT AS reported""",
+            tail="GROUP BY ALL ORDER BY ALL",
+            targets=list(self.targets),
+        )
+        rows = [] if table is None else table.to_pylist()
+        return {row["sut"]: {"detections": row["detections"], "reported": row["reported"]} for row in rows}
+
     def notes(self) -> dict[str, int]:
         """Return what decoding normalised, and on how many frames."""
         table = self._detections.select(
@@ -434,7 +449,20 @@ class Store:
             scores=lists.flatten().to_numpy()[counted],
             labels=labels[counted],
             depths_m=table["depths"].combine_chunks().flatten().to_numpy()[counted],
+            positions_m=_reported(table["positions_m"].combine_chunks(), counts, counted),
         )
+
+
+def _reported(
+    lists: Any, counts: NDArray[np.int64], counted: NDArray[np.bool_]
+) -> NDArray[np.float32] | None:
+    """Return where SUTs say that detections are (N,3), NaN where they do not; None where they never do."""
+    given = lists.is_valid().to_numpy(zero_copy_only=False)
+    if not given.any():
+        return None
+    places = np.full((int(counts.sum()), 3), np.nan, np.float32)
+    places[np.repeat(given, counts)] = lists.flatten().flatten().to_numpy().reshape(-1, 3)
+    return places[counted]
 
 
 def refuse_other_format(folder: RunFolder, manifest: Mapping[str, Any]) -> None:

@@ -60,6 +60,10 @@ SCHEMA = pa.schema(
         ("scores", pa.list_(pa.float32())),
         ("labels", pa.list_(pa.string())),
         ("depths", pa.list_(pa.float32())),  # metres, of each box on the un-mutated depth map; NaN: none
+        (
+            "positions_m",
+            pa.list_(pa.list_(pa.float32(), 3)),
+        ),  # x y z in the camera's frame, where the SUT reports them
         ("confusion", pa.list_(CONFUSION)),  # of a segmenter: pixels by true and predicted class
         ("label_map", pa.binary()),  # of a segmenter, if the study keeps them: PNG of its own labels
         ("ranked", pa.list_(pa.string())),  # of a classifier: the best classes, best first
@@ -135,6 +139,7 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     columns.append(pa.ListArray.from_arrays(offsets, labels, type=SCHEMA.field("labels").type))
     depths = _joined([_depths(record) for record in records])
     columns.append(pa.ListArray.from_arrays(offsets, depths, type=SCHEMA.field("depths").type))
+    columns.append(_column(records, "positions_m"))
     columns += [_column(records, name) for name in OF_OTHER_TASKS]
     return table_bytes(pa.Table.from_arrays(columns, schema=SCHEMA))
 
@@ -147,6 +152,11 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def _column(records: Sequence[Record], name: str) -> pa.Array:
+    if name == "positions_m":
+        positions = [record.detections.positions_m for record in records]
+        return pa.array(
+            [None if some is None else some.tolist() for some in positions], SCHEMA.field(name).type
+        )
     values = [getattr(record, name) for record in records]
     if name == "details":
         values = [sorted(details.items()) or None for details in values]

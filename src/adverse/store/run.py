@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adverse.errors import StoreError, StudyError, suggestion
-from adverse.types import Group, Localizer, Setting, Step, Task
+from adverse.types import Group, LocalizeOn, Localizer, Setting, Step, Task
 
 Backend = Literal["vif", "vifp", "vif2"]
 NAMED = 3
@@ -95,6 +95,8 @@ class Run:
     targets: tuple[str, ...]
     localizer: Localizer | None
     """How the depth of boxes was read; None: it was not."""
+    localize_on: LocalizeOn | None
+    """Which pair that depth is of."""
     robot: Mapping[str, Any] | None
     sensitivity: SensitivityGrid
     fpr_max: float
@@ -175,6 +177,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
         metrics=tuple(statistics["metrics"]),
         targets=tuple(statistics["targets"]),
         localizer=statistics["localizer"],
+        localize_on=statistics.get("localize_on", statistics["localizer"] and "clean"),
         robot=statistics["robot"],
         sensitivity=SensitivityGrid(grid["levels"], grid["lowest"], grid["highest"]),
         fpr_max=float(statistics["fpr_max"]),

@@ -63,6 +63,8 @@ class Answers:
     scores: NDArray[np.float32]
     labels: NDArray[np.int64]
     depths_m: NDArray[np.float32]
+    positions_m: NDArray[np.float32] | None = None
+    """Where the SUT itself says they are (N,3), in the frame of the camera; NaN or None: it does not."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,10 +19,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.content import content_hashes
 from adverse.depth.hood import find_hood, hood_preview
 from adverse.errors import AdverseError, DataError, one_line
 from adverse.store.durable import write_file
-from adverse.study.depth_maps import ORIGINS, ComputedDepth, DepthMap, computed_frames
+from adverse.study.depth_cache import DepthMap
+from adverse.study.depth_maps import ORIGINS, ComputedDepth, computed_frames, prune_cache
 from adverse.types import Dataset, Frame
 
 HOOD_FRAMES = 40
@@ -58,6 +60,7 @@ def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> W
     table.writerows((frame, *(f"{shares[name]:.6f}" for name in ORIGINS)) for frame, shares in rows)
     out.mkdir(parents=True, exist_ok=True)
     write_file(out / "depth.csv", text.getvalue().encode())
+    prune_cache(frames, content_hashes(path for frame in frames for path in _paths(frame)))
     means = {name: float(np.mean([shares[name] for _, shares in rows])) if rows else 0.0 for name in ORIGINS}
     return WrittenDepth(len(rows), means, failed)
 
@@ -75,6 +78,12 @@ def propose_hoods(dataset: Dataset, out: Path) -> list[tuple[Path, float]]:
         write_file(folder / "hood-preview.png", _png(hood_preview(images[0], hood)[..., ::-1]))
         written.append((folder / "hood.png", float((hood > 0).mean())))
     return written
+
+
+def _paths(frame: Frame) -> Iterable[Path]:
+    """Return the files that the depth of a frame is made of."""
+    source = frame.depth_m
+    return (source.image.path, source.other.path) if isinstance(source, ComputedDepth) else ()
 
 
 def _computed(frame: Frame, out: Path) -> dict[str, float] | AdverseError:

@@ -8,32 +8,37 @@ file there that is damaged is computed again.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import json
-import os
-import tempfile
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 import adverse.depth
-from adverse.content import digest, file_sha256, user_cache
+from adverse.content import digest, file_sha256
 from adverse.data.files import read_bytes, read_model
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import DenseDepth
 from adverse.depth.rectification import StereoRig, rectifier
 from adverse.errors import DataError, StudyError
 from adverse.plugins import library_version
+from adverse.study.depth_cache import (
+    DepthMap,
+    Pruned,
+    file_of,
+    keep_map,
+    limit_bytes,
+    prune,
+    read_map,
+    read_shares,
+)
 from adverse.study.spec import DepthSection, StudyFile
-from adverse.types import Camera, Dataset, Depth, Frame, Log, Source
+from adverse.types import Camera, Dataset, Depth, Frame, Image, Log, Source
 
 MEASURED, INVENTED, DISTANT, SKY = range(4)
 """Where the depth of a pixel comes from, as kept in the cache and written by `adverse depth`."""
@@ -43,15 +48,6 @@ LIBRARIES = ("numpy", "opencv-python-headless", "scipy", "numba")
 
 Origin = Literal["stereo", "laser"]
 _NEEDED: Mapping[Origin, str] = {"stereo": "a right image", "laser": "laser returns"}
-
-
-class DepthMap(NamedTuple):
-    """A map (H,W) in metres, its confidence (H,W) 0..255, its origin (H,W), and the share of each origin."""
-
-    depth_m: Depth
-    confidence: NDArray[np.uint8]
-    origin: NDArray[np.uint8]
-    shares: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -67,6 +63,8 @@ class ComputedDepth:
     options: tuple[tuple[str, Any], ...]
     hood: Path | None = None
     hood_sha256: str = ""
+    mirrored: bool = False
+    """Whether `image` is the right one of a pair, whose mirror image is the left one of the mirrored pair."""
 
     @property
     def path(self) -> Path:
@@ -78,7 +76,8 @@ class ComputedDepth:
         """How the files become depth: options, calibration, our code and the libraries it calls."""
         how = " ".join(f"{name}={value!r}" for name, value in self.options)
         sources = f"{self.image.recipe} | {self.other.recipe}"
-        return f"computed {self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
+        way = "mirrored " if self.mirrored else ""
+        return f"computed {way}{self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
 
     def key(self, image_sha256: str, other_sha256: str) -> str:
         """Return what the map is kept by."""
@@ -91,29 +90,75 @@ class ComputedDepth:
     def map(self) -> DepthMap:
         """Return the map with all that is known of it. The files are read each time: their bytes decide."""
         hashes = [_sha256(source.path) for source in (self.image, self.other)]
-        file = _file(self.key(*hashes))
-        kept = _kept(file)
+        file = file_of(self.key(*hashes))
+        kept = read_map(file)
         if kept is None:
             kept = _as_kept(self._computed())
-            _keep(file, kept)
+            keep_map(file, kept)
         return kept
 
+    def of_pair(self, left: Image, right: Image, sky: NDArray[np.bool_]) -> Depth:
+        """Compute depth (H,W) as the map was, but of a mutated pair; the sky (H,W) is that of the clean one.
+
+        A pair that hardly matches is no error: that is what the mutation does.
+        """
+        return self._of_pair(left, right, sky=sky, doubted=False).depth_m
+
     def _computed(self) -> DenseDepth:
-        where = f"{'right image' if self.kind == 'stereo' else 'laser scan'} {self.path}"
-        options: dict[str, Any] = dict(self.options)
-        if self.hood is not None:
-            options["hood"] = _read_hood(self.hood, self.hood_sha256)
         if self.camera is None:
-            return adverse.depth.from_laser(self.other(), self.image(), where=where, **options)
-        pair = self.image(), self.other()
+            return adverse.depth.from_laser(self.other(), self.image(), where=self._where, **self._options())
+        if self.mirrored:
+            pair = (np.ascontiguousarray(source()[:, ::-1]) for source in (self.image, self.other))
+            return self._of_pair(*pair).mirrored()
+        return self._of_pair(self.image(), self.other())
+
+    def _of_pair(self, left: Image, right: Image, **more: Any) -> DenseDepth:
+        given = {**self._options(), **more, "where": self._where}
         if isinstance(self.camera, StereoRig):
-            return adverse.depth.from_recorded_stereo(*pair, self.camera, where=where, **options)
-        return adverse.depth.from_stereo(*pair, self.camera, where=where, **options)
+            return adverse.depth.from_recorded_stereo(left, right, self.camera, **given)
+        if self.camera is None:
+            raise DataError("depth of a pair needs a calibration", where=self._where)
+        return adverse.depth.from_stereo(left, right, self.camera, **given)
+
+    @property
+    def _where(self) -> str:
+        return f"{'right image' if self.kind == 'stereo' else 'laser scan'} {self.path}"
+
+    def _options(self) -> dict[str, Any]:
+        hood = {} if self.hood is None else {"hood": _read_hood(self.hood, self.hood_sha256)}
+        return {**dict(self.options), **hood}
+
+    def of_right(self) -> ComputedDepth:
+        """Return the depth of the right image's own pixels; the hood is that of the left camera alone."""
+        camera = self.camera
+        if isinstance(camera, StereoRig):
+            camera = camera.mirrored()
+        elif camera is not None:
+            camera = replace(camera, cx=camera.width - 1 - camera.cx)
+        return replace(
+            self, image=self.other, other=self.image, camera=camera, hood=None, hood_sha256="", mirrored=True
+        )
 
 
 def study_depth(file: StudyFile, dataset: Dataset) -> Dataset:
     """Return the data set of a study with depth from where the study says."""
-    return with_depth(dataset, file.study.depth, folder=file.folder, where=file.where("depth"))
+    made = with_depth(dataset, file.study.depth, folder=file.folder, where=file.where("depth"))
+    return with_right_depth(made) if file.study.localize_on == "mutated" else made
+
+
+def with_right_depth(dataset: Dataset) -> Dataset:
+    """Return the data set with the depth of the right images too, where depth comes from stereo."""
+    logs = [
+        replace(log, frames=tuple(replace(frame, right_depth_m=_right(frame)) for frame in log.frames))
+        for log in dataset.logs
+    ]
+    return replace(dataset, logs=tuple(logs))
+
+
+def _right(frame: Frame) -> ComputedDepth | None:
+    source = frame.depth_m
+    stereo = isinstance(source, ComputedDepth) and source.kind == "stereo"
+    return source.of_right() if stereo and isinstance(source, ComputedDepth) else None
 
 
 def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, where: str) -> Dataset:
@@ -124,6 +169,7 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
     if section is None or section.origin == "given":
         return dataset
     kind: Origin = section.origin
+    limit_bytes()  # raises before anything is computed
     rig = None
     if section.rig is not None:
         file = (folder / Path(section.rig).expanduser()).resolve()
@@ -170,7 +216,7 @@ def summary(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> dict[str, An
         return None
     shares = []
     for source in sources:
-        kept = _shares(_file(source.key(hashes[source.image.path], hashes[source.other.path])))
+        kept = read_shares(_kept_as(source, hashes))
         if kept is not None:
             shares.append(kept)
     facts: dict[str, Any] = {
@@ -185,6 +231,16 @@ def summary(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> dict[str, An
     if shares:
         facts["most_invented"] = float(max(share["invented"] + share["distant"] for share in shares))
     return facts
+
+
+def prune_cache(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> Pruned:
+    """Bound the cache, but keep the maps of some frames, whose files have these hashes."""
+    sources = [source for frame in frames for source in (frame.depth_m, frame.right_depth_m)]
+    return prune({_kept_as(source, hashes) for source in sources if isinstance(source, ComputedDepth)})
+
+
+def _kept_as(source: ComputedDepth, hashes: Mapping[Path, str]) -> Path:
+    return file_of(source.key(hashes[source.image.path], hashes[source.other.path]))
 
 
 @functools.cache
@@ -231,48 +287,6 @@ def _as_kept(dense: DenseDepth) -> DepthMap:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(read_bytes(path, what="depth")).hexdigest()
-
-
-def _file(key: str) -> Path:
-    return user_cache("depth") / key[:2] / f"{key}.npz"
-
-
-def _kept(file: Path) -> DepthMap | None:
-    """Read a map from the cache; None where there is none, or a damaged one (the archive has checksums)."""
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            depth, confidence, origin = (archive[name] for name in ("depth_m", "confidence", "origin"))
-            shares = json.loads(archive["shares"].tobytes())
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return None
-    return DepthMap(depth, confidence, origin, shares)
-
-
-def _shares(file: Path) -> dict[str, float] | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(file) as archive:
-        shares: dict[str, float] = json.loads(archive["shares"].tobytes())
-        return shares
-    return None
-
-
-def _keep(file: Path, made: DepthMap) -> None:
-    """Write a map into the cache, whole or not at all; a cache that cannot be written is none."""
-    shares = np.frombuffer(json.dumps(dict(made.shares)).encode(), np.uint8)
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".npz", dir=file.parent)
-        try:
-            with os.fdopen(handle, "wb") as out:
-                np.savez(
-                    out,
-                    depth_m=made.depth_m,
-                    confidence=made.confidence,
-                    origin=made.origin,
-                    shares=shares,
-                )
-            Path(name).replace(file)
-        finally:
-            Path(name).unlink(missing_ok=True)
 
 
 def computed_frames(dataset: Dataset) -> Sequence[Frame]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from adverse.content import digest
 from adverse.depth import Policy, usable
 from adverse.depth.boxes import BoxPixels, box_pixels
-from adverse.errors import AdverseError, one_line
+from adverse.errors import AdverseError, DataError, one_line
 from adverse.file_access import FileAccess
-from adverse.mutations.settings import BASELINE, apply_setting
+from adverse.mutations.settings import BASELINE, Streams, apply_setting, apply_to_right
 from adverse.plugins import Registry
 from adverse.store.records import DEPTH_QUANTILES
 from adverse.study.job import StudyJob
@@ -37,8 +38,8 @@ class FrameVersion:
     refused: str | None = None
     pixels: str | None = None
     notes: str | None = None
-    depth_m: Depth | None = None
-    """The depth map as stored, when detections are to be located."""
+    depth_m: Callable[[], Depth] | None = None
+    """Gives the depth map that detections are located by, when they are to be."""
     mutated_by_m: BoxPixels | None = None
     """The depth inside the true boxes, where the mutation goes by depth."""
     labels: NDArray[np.uint8] | None = None
@@ -73,6 +74,7 @@ class FrameVersions:
         self._refused = frame.fault
         self._loaded: _DecodedFrame | None = None
         self._depth_m: Depth | None = None
+        self._right: _RightImage | None = None
         self._box_pixels: BoxPixels | None = None
         self._reference: Reference | None = None
 
@@ -86,6 +88,7 @@ class FrameVersions:
             return FrameVersion(self.frame, setting, refused=self._refused)
         self.tell(Stage(MUTATING, self.frame.id, setting.id, limit_s=self.job.mutation_timeout_s))
         details: dict[str, float] = {}
+        draws: list[Streams] = []
         try:
             depth_m = loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None
             labels = loaded.labels() if "labels" in setting.needs else None
@@ -95,11 +98,12 @@ class FrameVersions:
                     setting,
                     self.registry,
                     seed=self.job.seed,
-                    key=self.frame.log_id if setting.coherent else self.frame.id,
+                    key=self._key(setting),
                     log=self.frame.log_id,
                     depth_m=depth_m,
                     labels=labels,
                     details=details,
+                    draws=draws,
                 )
         except Exception as error:  # noqa: BLE001
             return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
@@ -109,7 +113,13 @@ class FrameVersions:
         version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
         if self.job.task == "segmentation":
             return version if self.frame.labels is None else self._labelled(version, loaded)
-        return self._located(self._by_depth(version, loaded))
+        version = self._located(self._by_depth(version, loaded))
+        if self.job.localizes_on_mutated and setting.id != BASELINE:
+            return self._located_on_mutated(version, draws)
+        return version
+
+    def _key(self, setting: Setting) -> str:
+        return self.frame.log_id if setting.coherent else self.frame.id
 
     def _visual_change(self, image: Image, changed: Image, setting: Setting) -> dict[str, float]:
         """Return what a person sees of the mutation, if the study asks; nothing where it is not defined."""
@@ -145,7 +155,38 @@ class FrameVersions:
                 self._depth_m = self.frame.depth_m()
             except Exception as error:  # noqa: BLE001
                 return replace(version, image=None, refused=one_line(error))
-        return replace(version, depth_m=self._depth_m)
+        depth_m = self._depth_m
+        return replace(version, depth_m=lambda: depth_m)
+
+    def _located_on_mutated(self, version: FrameVersion, draws: Sequence[Streams]) -> FrameVersion:
+        """Put the depth of the mutated pair in the place of the clean one; computed once it is needed.
+
+        The right image is mutated at once, so that one that cannot be is refused before any SUT is asked.
+        """
+        left, clean, source = version.image, version.depth_m, self.frame.depth_m
+        if left is None or clean is None or source is None:
+            return version
+        self.tell(Stage(MUTATING, self.frame.id, version.setting.id, limit_s=self.job.mutation_timeout_s))
+        try:
+            if self._right is None:
+                self._right = _RightImage(self.frame)
+            depth_m = self._right.depth() if "depth_m" in version.setting.needs else None
+            with self.access.noted() if self.access else contextlib.nullcontext():
+                right = apply_to_right(
+                    self._right.image,
+                    version.setting,
+                    self.registry,
+                    draws,
+                    seed=self.job.seed,
+                    key=self._key(version.setting),
+                    log=self.frame.log_id,
+                    depth_m=depth_m,
+                    baseline_m=self._right.baseline_m,
+                )
+        except Exception as error:  # noqa: BLE001
+            return replace(version, image=None, refused=f"right image: {one_line(error)}")
+        of_pair: Callable[[Image, Image, NDArray[np.bool_]], Depth] = source.of_pair  # type: ignore[attr-defined]
+        return replace(version, depth_m=functools.cache(lambda: of_pair(left, right, np.isinf(clean()))))
 
     def _by_depth(self, version: FrameVersion, loaded: _DecodedFrame) -> FrameVersion:
         """Add the depth inside the true boxes, as the mutation had it, where it goes by depth."""
@@ -164,6 +205,24 @@ class FrameVersions:
             except Exception as error:  # noqa: BLE001
                 self._refused = one_line(error)
         return self._loaded
+
+
+class _RightImage:
+    """The right image of a frame's pair, decoded, and its depth once that is needed."""
+
+    def __init__(self, frame: Frame) -> None:
+        if frame.right is None or frame.right_depth_m is None:
+            raise DataError("the frame has no stereo pair to mutate", where=f"frame {frame.id!r}")
+        self.image: Image = np.asarray(frame.right(), np.uint8)
+        self.image.flags.writeable = False
+        self.baseline_m = (frame.camera.baseline_m if frame.camera else None) or 0.0
+        self._source = frame.right_depth_m
+        self._depth: Depth | None = None
+
+    def depth(self) -> Depth:
+        if self._depth is None:
+            self._depth = np.asarray(self._source(), np.float32)
+        return self._depth
 
 
 class _DecodedFrame:

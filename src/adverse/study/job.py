@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from adverse.depth import Policy
 from adverse.plugins import Kind
 from adverse.study.stages import STEP_LIMIT_S
-from adverse.types import Frame, Localizer, Setting, Task
+from adverse.types import Frame, LocalizeOn, Localizer, Setting, Task
 from adverse.visual import Backend
 
 
@@ -29,6 +29,8 @@ class SutTask:
     timeout_s: float
     memory_limit_mb: int | None
     class_map: Mapping[str, str]
+    positions: Literal["reported", "localized"] | None = None
+    """Where detections are placed: as the SUT reports (and must), by depth alone, or (None) as it comes."""
     files: tuple[Path, ...] = ()
     """What the study names besides the options that decides the answers."""
 
@@ -47,6 +49,7 @@ class StudyJob:
     locate: bool = False
     """Whether the depth of every detection is wanted, for the levels that know of context."""
     localizer: Localizer = "foreground"
+    localize_on: LocalizeOn = "clean"
     task: Task = "detection"
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False
@@ -56,6 +59,12 @@ class StudyJob:
     """Longest time that one mutation of one frame may take."""
     code: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
     """The hash of the code of each plug-in that decides an answer, as planned."""
+
+    @property
+    def localizes_on_mutated(self) -> bool:
+        """Whether depth is computed again from mutated pairs: where some SUT may not place what it sees."""
+        asked = self.locate and self.localize_on == "mutated"
+        return asked and any(task.positions != "reported" for task in self.suts)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ frames are all that its scores need.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
@@ -15,7 +16,7 @@ import psutil
 from numpy.typing import NDArray
 
 from adverse.depth.boxes import box_depths_m
-from adverse.errors import CrashError, InfrastructureError, StudyError, suggestion
+from adverse.errors import BadAnswerError, CrashError, InfrastructureError, StudyError, suggestion
 from adverse.file_access import FileAccess
 from adverse.study.attempts import Attempt, AttemptLog
 from adverse.study.frame_versions import FrameVersion
@@ -95,32 +96,50 @@ class LoadedSut:
             return self._classified(answer if isinstance(answer, ClassScores) else None)
         return self._detected(version, answer if isinstance(answer, Detections) else Detections.none())
 
+    def check(self, answers: Sequence[Answer]) -> None:
+        """Raise where a SUT does not say where its detections are although the study says that it does."""
+        lacking = [one for one in answers if isinstance(one, Detections) and one.positions_m is None]
+        if self.task.positions == "reported" and any(map(len, lacking)):
+            raise BadAnswerError(
+                "the system under test does not report where its detections are",
+                where=self.task.name,
+                got="an answer without positions_m",
+                wanted="positions_m (N, 3) in every answer, as the study says: positions: reported",
+                fix="Let the system report them, or take positions: out of its section of the study.",
+            )
+
     def _detected(self, version: FrameVersion, answer: Detections) -> dict[str, Any]:
+        if self.task.positions == "localized":
+            answer = Detections(answer.boxes, answer.scores, answer.labels)
         rows = [row for row, label in enumerate(answer.labels.tolist()) if label in self.names]
         labels = tuple(self.names[int(answer.labels[row])] for row in rows)
-        depths, truth_depths = self._depths(version, answer.boxes[rows], labels)
+        depths, truth_depths = self._depths(version, answer.take(rows), labels)
         pixels = version.mutated_by_m
         return {
             "truth_depth_quantiles": None if pixels is None else pixels.quantiles_m.tolist(),
             "truth_depth_pixels": None if pixels is None else pixels.pixels.tolist(),
-            "detections": Detections(answer.boxes[rows], answer.scores[rows], answer.labels[rows]),
+            "detections": answer.take(rows),
             "labels": labels,
             "depths": depths,
             "truth_depths": truth_depths,
         }
 
     def _depths(
-        self, version: FrameVersion, boxes: NDArray[np.float32], labels: tuple[str, ...]
+        self, version: FrameVersion, answer: Detections, labels: tuple[str, ...]
     ) -> tuple[NDArray[np.float32] | None, list[float] | None]:
-        """Return the depths of the targets among the boxes and, on the un-mutated frame, of the true ones."""
+        """Return the depths of the targets among the boxes and, on the un-mutated frame, of the true ones.
+
+        What a SUT places itself needs no depth.
+        """
         if version.depth_m is None:
             return None, None
         wanted = [row for row, label in enumerate(labels) if label in self.job.targets]
-        depths = np.full(len(boxes), np.nan, np.float32)
-        depths[wanted] = box_depths_m(version.depth_m, boxes[wanted], self.job.localizer)
+        depths = np.full(len(answer), np.nan, np.float32)
+        if wanted and answer.positions_m is None:
+            depths[wanted] = box_depths_m(version.depth_m(), answer.boxes[wanted], self.job.localizer)
         if version.setting.group != "baseline":
             return depths, None
-        true = box_depths_m(version.depth_m, version.frame.truth.boxes, self.job.localizer)
+        true = box_depths_m(version.depth_m(), version.frame.truth.boxes, self.job.localizer)
         return depths, true.tolist()
 
     def _segmented(self, version: FrameVersion, answer: LabelMap | None) -> dict[str, Any]:

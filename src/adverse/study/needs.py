@@ -15,6 +15,8 @@ from adverse.types import Dataset, Frame, Setting
 
 SAMPLED_DEPTHS = 8
 """Depth maps of test frames that are read while planning, drawn at random."""
+ONE_VIEW = frozenset({"labels", "registry"})
+"""What a mutation can need that is known of the left image alone."""
 LACKING: Mapping[str, Callable[[Frame], bool]] = {
     "depth": lambda frame: frame.depth_m is None,
     "pose": lambda frame: frame.world_from_camera is None,
@@ -32,6 +34,7 @@ def unmet(
     yield from _unusable_depth(file, dataset, settings)
     yield from _unmet_by_levels(file, dataset, levels)
     yield from _unmet_by_task(file, dataset)
+    yield from _unmet_by_mutated_pairs(file, settings, levels)
 
 
 def _unmet_by_settings(
@@ -76,6 +79,38 @@ def _unusable_depth(file: StudyFile, dataset: Dataset, settings: Iterable[Settin
     )
 
 
+def _unmet_by_mutated_pairs(
+    file: StudyFile, settings: Sequence[Setting], levels: Sequence[Plugin]
+) -> Iterator[AdverseError]:
+    """Yield why depth cannot be computed again from the mutated pair, where the study wants it."""
+    study, where = file.study, file.where("localize_on")
+    if study.localize_on == "clean":
+        return
+    if not any("depth" in level.needs for level in levels):
+        yield StudyError(
+            "localize_on: mutated locates nothing: no level of the study needs to know where detections are",
+            where=where,
+            got=f"levels: {', '.join(study.levels)}",
+            fix="Add located, path or loop to levels:, or drop localize_on:.",
+        )
+    if study.depth is None or study.depth.origin != "stereo":
+        yield StudyError(
+            "localize_on: mutated computes depth again from the mutated stereo pair",
+            where=where,
+            got=f"depth from {'the data set' if study.depth is None else study.depth.origin}",
+            wanted="depth: {from: stereo}",
+            fix="Add that to the study, or drop localize_on:.",
+        )
+    for setting in settings:
+        if setting.needs & ONE_VIEW:
+            yield StudyError(
+                f"{setting.id} can only be applied to one image of a pair",
+                where=where,
+                got=f"it needs {', '.join(sorted(setting.needs & ONE_VIEW))}",
+                fix="Drop it from mutations:, or drop localize_on:.",
+            )
+
+
 def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
     needs = {"segmentation": ("labels", "a label map"), "classification": ("category", "a category")}
     task = file.study.task
@@ -101,8 +136,9 @@ def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
 
 def _unmet_by_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]) -> Iterator[AdverseError]:
     frames = [frame for log in dataset.logs if log.split == "test" for frame in log.frames]
+    needed = {level.name: _needs(file, level) for level in levels}
     for need, lacking in LACKING.items():
-        asking = [level.name for level in levels if need in level.needs]
+        asking = [name for name, needs in needed.items() if need in needs]
         without = [frame for frame in frames if lacking(frame)] if asking else []
         if without:
             yield StudyError(
@@ -115,6 +151,12 @@ def _unmet_by_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]
         robot_of(file, dataset, levels)
     except StudyError as error:
         yield error
+
+
+def _needs(file: StudyFile, level: Plugin) -> frozenset[str]:
+    """Return what a level needs of the data: where all SUTs place their detections, positions for depth."""
+    placed = bool(file.study.suts) and all(sut.positions == "reported" for sut in file.study.suts)
+    return level.needs - {"depth"} | {"positions"} if placed and "depth" in level.needs else level.needs
 
 
 def robot_of(file: StudyFile, dataset: Dataset, levels: Iterable[Plugin]) -> Robot | None:

@@ -111,7 +111,8 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     doubts = [*doubtful_boxes(dataset), *same_images(dataset.logs, by_hash(inputs, MISSING))]
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
-    warnings = (*cuts, *recorded.warnings, *map(str, doubts))
+    blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
+    warnings = (*cuts, *recorded.warnings, *(str(doubt) for doubt in doubts if not doubt.certain))
     return StudyPlan(file, registry, dataset, job, units, done or {}, inputs, truth, tuple(blocked), warnings)
 
 
@@ -136,6 +137,7 @@ def job_of(
         targets=file.study.targets,
         invalid_depth=file.study.invalid_depth,
         localizer=file.study.localizer,
+        localize_on=file.study.localize_on,
         task=file.study.task,
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
@@ -249,6 +251,7 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         timeout_s=section.timeout_s,
         memory_limit_mb=section.memory_limit_mb,
         class_map=section.renamed(file.folder),
+        positions=section.positions,
         files=files,
     )
 
@@ -332,18 +335,13 @@ def _units(
             cells = []
             for s in chosen:
                 setting = job.settings[s]
-                pixels = [deep, job.invalid_depth] if setting.needs & {"depth_m", "labels"} else [plain]
-                if job.task == "segmentation":
-                    names = (f"{number}={name}" for number, name in sorted(job.pixel_classes.items()))
-                    pixels += [deep, *names, str(job.keep_label_maps)]
-                if job.locate:
-                    pixels += [deep, job.localizer, *job.targets]
-                if (job.locate and s == 0) or "depth_m" in setting.needs:  # depth of the true boxes is kept
-                    pixels += [digest(frame.truth.boxes.tobytes()) for frame in frames]
+                pixels = _pixel_parts(job, setting, frames, plain, deep)
                 draws = [str(job.seed)] if setting.needs & {"rng", "log_rng"} else []
                 for k, task in enumerate(job.suts):
                     labels = [*job.categories, "|", *(f"{a}={b}" for a, b in sorted(task.class_map.items()))]
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
+                    if task.positions is not None:
+                        answer.append(f"positions {task.positions}")
                     parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
                     cells.append(PlannedCell(digest(*parts), s, k))
             twice = repeated & {frame.id for frame in frames}
@@ -353,6 +351,27 @@ def _units(
                 bare = tuple(replace(frame, truth=Truth.none()) for frame in frames)
             read = {source.path: inputs[source.path] for frame in frames for source in sources_of(frame)}
             yield WorkUnit(name, bare, tuple(cells), frozenset(twice), read)
+
+
+def _pixel_parts(
+    job: StudyJob, setting: Setting, frames: Sequence[Frame], plain: str, deep: str
+) -> list[str]:
+    """Return what decides the images of a unit under a setting and what is read off their maps.
+
+    `plain` stands for the images, `deep` for their depth and labels too.
+    """
+    pixels = [deep, job.invalid_depth] if setting.needs & {"depth_m", "labels"} else [plain]
+    if job.task == "segmentation":
+        names = (f"{number}={name}" for number, name in sorted(job.pixel_classes.items()))
+        pixels += [deep, *names, str(job.keep_label_maps)]
+    if job.locate:
+        pixels += [deep, job.localizer, *job.targets]
+    if job.localizes_on_mutated and setting.id != BASELINE:
+        pixels.append("localized on the mutated pair")
+    # the depth of the true boxes is kept
+    if (job.locate and setting.id == BASELINE) or "depth_m" in setting.needs:
+        pixels += [digest(frame.truth.boxes.tobytes()) for frame in frames]
+    return pixels
 
 
 def _repeated(frames: Sequence[str]) -> frozenset[str]:

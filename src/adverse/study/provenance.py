@@ -93,6 +93,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
             "levels": list(study.levels),
             "metrics": list(study.metrics),
             "localizer": study.localizer if plan.job.locate else None,
+            "localize_on": study.localize_on if plan.job.locate else None,
             "robot": None if robot is None else asdict(robot),
             "sensitivity": study.sensitivity.model_dump(),
             "fpr_max": study.fpr_max,

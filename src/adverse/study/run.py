@@ -34,7 +34,7 @@ from adverse.study.basis import (
     forget_changed,
     written_warnings,
 )
-from adverse.study.depth_maps import summary
+from adverse.study.depth_maps import prune_cache, summary
 from adverse.study.engines import Engine, Stop, Watcher
 from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
@@ -131,6 +131,10 @@ def run_study(
                 "finished": _now() if finished else ended_before,
             }
             folder.write_manifest({**manifest, **facts})
+            if facts["depth"] is not None:
+                pruned = prune_cache(frames_of(plan.dataset), plan.inputs)
+                if pruned.deleted:
+                    watch.note(pruned.words())
             if status == "complete":
                 sweep(folder)
                 drop_of_other_states(folder, state_of(folder, folder.read_manifest()))

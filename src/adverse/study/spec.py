@@ -23,7 +23,7 @@ from adverse.plain_files import read_plain
 from adverse.plugins import Positive
 from adverse.strict_yaml import YamlFile, fields_by_section, read_yaml, tuples, validated
 from adverse.study.stages import STEP_LIMIT_S
-from adverse.types import Localizer, Task
+from adverse.types import LocalizeOn, Localizer, Task
 
 VisualBackend = Literal["vif", "vifp", "vif2"]
 OTHERS = "*"
@@ -98,6 +98,9 @@ class SutSection(_OpenSection):
     class_map: dict[str, str] = {}
     groups: dict[str, list[str] | str] = {}
     files: list[str] = []
+    positions: Literal["reported", "localized"] | None = None
+    """How detections are placed: `reported` by the SUT, which must; `localized` by depth, whatever it says;
+    None: as it reports, by depth where it does not."""
 
     @field_validator("name")
     @classmethod
@@ -231,6 +234,7 @@ class Study(_Section):
     depth: DepthSection | None = None
     invalid_depth: Literal["refuse", "far", "nearest"] = "refuse"
     localizer: Localizer = "foreground"
+    localize_on: LocalizeOn = "clean"
     robot: dict[str, Any] | None = None
     keep_label_maps: bool = False
     measure: Literal["visual_change"] | dict[Literal["visual_change"], VisualBackend] | None = None

@@ -134,6 +134,7 @@ class SutQueue:
         try:
             with self.loaded.access.noted():
                 detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
+            self.loaded.check([detections])
         except SutError as error:
             return SutReply(error, 1, (failure_of(error),))
         return SutReply(detections, 1)
@@ -261,7 +262,9 @@ def _asked(loaded: LoadedSut, stage: Stage, images: Sequence[Image]) -> Attempt:
     error: SutError | None = None
     try:
         with loaded.access.noted():
-            answers = ask(loaded.sut, images, name=loaded.task.name)
+            given = ask(loaded.sut, images, name=loaded.task.name)
+        loaded.check(given)
+        answers = given
     except OutOfMemoryError as failed:
         error = failed if loaded.machine_is_short() else _own_memory_fault(failed)
     except SutError as failed:

@@ -163,6 +163,7 @@ class Worker:
             suts_of_setting = [suts[cell.sut] for cell in unit.cells if cell.setting == index]
             queues = [SutQueue(sut, twice=unit.twice, tell=self.tell, keep=keep) for sut in suts_of_setting]
             looking = any(sut.looks and sut.outage is None for sut in suts_of_setting)
+            looking = looking or self.job.localizes_on_mutated  # depth then needs the image
             for frame in frames:
                 version = frame.version(setting) if looking else frame.unseen(setting)
                 for queue in queues:

@@ -31,7 +31,7 @@ from adverse.types import (
     Task,
 )
 
-ANSWER_FIELDS = frozenset({"boxes", "scores", "labels"})
+ANSWER_FIELDS = frozenset({"boxes", "scores", "labels", "positions_m"})
 METHODS: Mapping[Task, str] = {
     "detection": "detect",
     "segmentation": "segment",
@@ -70,8 +70,9 @@ def ask(system: Classifier, images: Sequence[Image], *, name: str) -> list[Class
 def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """Return one checked answer for each image, or raise SutError.
 
-    A detector may answer with Detections, a tuple (boxes, scores) or (boxes, scores, labels), or a mapping
-    with these names; a segmenter with label maps (H,W) of the image's size; a classifier with scores (C,).
+    A detector may answer with Detections, a tuple (boxes, scores), (boxes, scores, labels) or (boxes, scores,
+    labels, positions_m), or a mapping with these names; a segmenter with label maps (H,W) of the image size;
+    a classifier with scores (C,).
     Labels must be indexes into `system.classes`.
     """
     task = task_of(system) or "detection"
@@ -125,14 +126,14 @@ def as_detections(answer: Any) -> Detections:
     if isinstance(answer, Detections):
         return answer
     if isinstance(answer, Mapping) and {"boxes", "scores"} <= set(answer) <= ANSWER_FIELDS:
-        return Detections(answer["boxes"], answer["scores"], answer.get("labels"))
-    if isinstance(answer, tuple) and len(answer) in (2, 3):
+        return Detections(answer["boxes"], answer["scores"], answer.get("labels"), answer.get("positions_m"))
+    if isinstance(answer, tuple) and len(answer) in (2, 3, 4):
         return Detections(*answer)
     shown = f"keys {sorted(map(str, answer))}" if isinstance(answer, Mapping) else type(answer).__name__
     raise SutError(
         "an answer is not a set of detections",
         got=shown,
-        wanted="Detections, (boxes, scores, labels), or a dict with boxes, scores and labels",
+        wanted="Detections, (boxes, scores, labels), or a dict with boxes, scores, labels (and positions_m)",
         fix="Return one of these for each image.",
     )
 

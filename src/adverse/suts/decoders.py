@@ -38,11 +38,15 @@ class Output(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Boxes (N, 4) xyxy in pixels of the input, scores (N,), labels (N,)."""
+    """Boxes (N, 4) xyxy in pixels of the input, scores (N,), labels (N,); of a 3-D detector positions (N, 3).
+
+    Positions are in the frame of the camera, so that no resizing touches them.
+    """
 
     boxes: Floats
     scores: Floats
     labels: NDArray[np.int64]
+    positions_m: Floats | None = None
 
 
 class Head(NamedTuple):
@@ -142,7 +146,10 @@ def fastestdet(outputs: Outputs, head: Head) -> Candidates:
 
 
 def decoded(outputs: Outputs, head: Head) -> Candidates:
-    """Read boxes (N, 4) xyxy, scores (N,) and labels (N,); or one array (N, 6) of box, score, label."""
+    """Read boxes (N, 4) xyxy, scores (N,) and labels (N,); or one array (N, 6) of box, score, label.
+
+    A further output (N, 3) holds the positions of a 3-D detector, in metres of the camera's frame.
+    """
     if "detections" in outputs:
         output = outputs["detections"]
         rows = _shaped(output, ("N", 6))
@@ -151,7 +158,8 @@ def decoded(outputs: Outputs, head: Head) -> Candidates:
         boxes = _shaped(outputs["boxes"], ("N", 4))
         scores = _shaped(outputs["scores"], (len(boxes),))
         labels = outputs["labels"]
-    return Candidates(_scaled(boxes, head.scale), scores, _whole(labels, len(boxes)))
+    positions = _shaped(outputs["positions"], (len(boxes), 3)) if "positions" in outputs else None
+    return Candidates(_scaled(boxes, head.scale), scores, _whole(labels, len(boxes)), positions)
 
 
 def detection_output(outputs: Outputs, head: Head) -> Candidates:
@@ -182,6 +190,7 @@ _SCORES = Role("scores", 1, ("score", "conf"))
 _LABELS = Role("labels", 1, ("label", "class"))
 _LOGITS = Role("scores", 2, ("logit", "score", "class", "label"))
 _NUMBER = Role("number", 0, ("num",), optional=True)
+_POSITIONS = Role("positions", 2, ("position",), optional=True)
 DECODERS: Mapping[Style, Decoder] = {
     "yolo": Decoder(yolo, (_PREDICTIONS,), "pixels", 0.45),
     "yolo-v8": Decoder(yolo_v8, (_PREDICTIONS,), "pixels", 0.45),
@@ -189,7 +198,15 @@ DECODERS: Mapping[Style, Decoder] = {
     "detr": Decoder(detr, ((_LOGITS, _BOXES),), "fraction", None),
     "detr-sigmoid": Decoder(detr_sigmoid, ((_LOGITS, _BOXES),), "fraction", None),
     "fastestdet": Decoder(fastestdet, ((Role("predictions", 3),),), "fraction", 0.45),
-    "decoded": Decoder(decoded, ((Role("detections", 2),), (_BOXES, _SCORES, _LABELS)), "pixels", None),
+    "decoded": Decoder(
+        decoded,
+        (
+            (Role("detections", 2), _POSITIONS),
+            (_BOXES, _SCORES, _LABELS, _POSITIONS),
+        ),
+        "pixels",
+        None,
+    ),
     "detection-output": Decoder(detection_output, ((Role("detections", 3),),), "fraction", None),
     "darknet": Decoder(darknet, (_PREDICTIONS,), "fraction", 0.45),
 }

@@ -96,4 +96,5 @@ class Finish:
         solid = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
         boxes, scores, labels = boxes[solid], scores[solid], labels[solid]
         keep = nms(boxes, scores, labels, iou=self._nms_iou, limit=self._max_detections)
-        return Detections(boxes[keep], scores[keep], labels[keep])
+        positions = None if candidates.positions_m is None else candidates.positions_m[good][solid][keep]
+        return Detections(boxes[keep], scores[keep], labels[keep], positions)

@@ -68,7 +68,7 @@ def assign_outputs(decoder: Decoder, names: list[str], given: list[str] | None, 
         if given is not None:
             if len(needed) <= len(given) <= len(form):
                 return {role.name: name for role, name in zip(form, given, strict=False)}
-        elif len(form) == len(names) == 1:
+        elif len(needed) == len(names) == 1:
             return {form[0].name: names[0]}
         elif len(form) > 1 and (by_name := _outputs_by_name(form, names)):
             return by_name

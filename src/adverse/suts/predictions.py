@@ -2,14 +2,16 @@
 
     [{"image_id": 7, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]
 
-A path with {mutation} in it stands for one file per setting. An image without an entry has no detections, as
-COCO has it. An entry that is no detection (a NaN score, three numbers for a box) spoils the answer for its
-image only. Whether the files belong to the data of a study is checked before it starts (recorded_check.py).
+An entry of a 3-D detector also has "position_m": [x, y, z], in metres of the camera's frame. A path with
+{mutation} in it stands for one file per setting. An image without an entry has no detections, as COCO has it.
+An entry that is no detection (a NaN score, three numbers for a box) spoils the answer for its image only.
+Whether the files belong to the data of a study is checked before it starts (recorded_check.py).
 """
 
 from __future__ import annotations
 
 import glob
+import math
 import re
 from array import array
 from collections import Counter
@@ -19,6 +21,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from adverse.errors import DataError, StudyError, SutError
 from adverse.json_arrays import JsonArrays
@@ -29,6 +32,7 @@ from adverse.suts.recorded_rows import Boxes, Needed, RecordedRows
 from adverse.types import Detections, Recorded
 
 FIELDS = ("image_id", "category_id", "bbox", "score")
+NO_POSITION = (math.nan, math.nan, math.nan)
 
 
 @sut(name="predictions")
@@ -116,11 +120,12 @@ class _Answers:
         boxes = array("d")
         scores = array("d")
         labels = array("q")
+        positions = array("d")
         unknown: Counter[object] = Counter()
         for number, entry in _entries(path):
             image_id = entry.image_id if isinstance(entry, _Entry) else _image_id(entry, number, path)
             try:
-                box, score, label = _detection(entry, label_of)
+                box, score, label, position = _detection(entry, label_of)
             except (KeyError, OverflowError, ValueError) as error:
                 self._faults.setdefault(image_id, f"entry {number}: {error.args[0]}")
                 if isinstance(error, _CategoryError):
@@ -134,6 +139,7 @@ class _Answers:
             boxes.extend(box)
             scores.append(score)
             labels.append(label)
+            positions.extend(NO_POSITION if position is None else position)
         as_written = np.array(boxes, np.float64).reshape(-1, 4)
         corners = as_written.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused when recalled
@@ -141,6 +147,7 @@ class _Answers:
                 corners[:, 2:] += corners[:, :2]
             self._boxes = corners.astype(np.float32)
             self._scores = np.array(scores, np.float64).astype(np.float32)
+            self._positions = np.array(positions, np.float64).reshape(-1, 3).astype(np.float32)
         self._labels = np.array(labels, np.int64)
         self.rows = RecordedRows(
             path, images, as_written, np.array(scores, np.float64), self._labels, self._faults, unknown
@@ -157,8 +164,23 @@ class _Answers:
                 fix="Fix it in the file.",
             )
         rows = np.array(self._rows.get(image_id, ()), np.int64)
+        positions = self._positions[rows]
+        placed: NDArray[np.bool_] = np.isfinite(positions[:, 0])
+        if placed.any() and not placed.all():
+            raise SutError(
+                "some recorded entries of an image have a position and others have none",
+                where=where,
+                got=f"position_m in {int(placed.sum())} of {len(placed)} entries",
+                wanted="position_m in all entries of an image, or in none",
+                fix="Write it for every entry; without it a detection is placed by the depth of its box.",
+            )
         try:
-            return Detections(self._boxes[rows], self._scores[rows], self._labels[rows])
+            return Detections(
+                self._boxes[rows],
+                self._scores[rows],
+                self._labels[rows],
+                positions if placed.any() else None,
+            )
         except SutError as error:
             raise SutError(
                 error.what, where=where, got=error.got, wanted=error.wanted, fix="Fix it in the file."
@@ -180,6 +202,7 @@ class _Entry(msgspec.Struct):
     category_id: int
     bbox: tuple[float, float, float, float]
     score: float
+    position_m: tuple[float, float, float] | None = None
 
 
 def _entries(path: Path) -> Iterator[tuple[int, _Entry | Any]]:
@@ -225,12 +248,12 @@ def _image_id(entry: Any, number: int, path: Path) -> int | str:
 
 def _detection(
     entry: _Entry | Mapping[str, Any], label_of: Mapping[int, int]
-) -> tuple[Iterable[float], float, int]:
-    """Return box, score and label of one entry; the error that it raises says what is wrong."""
+) -> tuple[Iterable[float], float, int, Iterable[float] | None]:
+    """Return box, score, label and position of one entry; the error that it raises says what is wrong."""
     if isinstance(entry, _Entry):
         if entry.category_id not in label_of:
             raise _CategoryError(entry.category_id)
-        return entry.bbox, entry.score, label_of[entry.category_id]
+        return entry.bbox, entry.score, label_of[entry.category_id], entry.position_m
     lacking = [field for field in FIELDS if field not in entry]
     if lacking:
         raise KeyError(f"it has no {lacking[0]}")
@@ -241,11 +264,20 @@ def _detection(
         raise ValueError(f"bbox is {box!r}")
     if not _is_number(score):
         raise ValueError(f"score is {score!r}")
-    return [float(v) for v in box], float(score), label_of[category]
+    position = entry.get("position_m")
+    if position is not None and (
+        not isinstance(position, list) or len(position) != 3 or not all(map(_is_finite, position))
+    ):
+        raise ValueError(f"position_m is {position!r}")
+    return [float(v) for v in box], float(score), label_of[category], position
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
 
 
 def _categories_of(annotations: Path) -> dict[int, str]:

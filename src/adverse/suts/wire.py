@@ -146,11 +146,14 @@ class GarbageError(BadAnswerError):
 def _plain(answer: Answer) -> Any:
     """Return an answer as JSON can carry it."""
     if isinstance(answer, Detections):
-        return {
+        fields: dict[str, Any] = {
             "boxes": answer.boxes.tolist(),
             "scores": answer.scores.tolist(),
             "labels": answer.labels.tolist(),
         }
+        if answer.positions_m is not None:
+            fields["positions_m"] = answer.positions_m.tolist()
+        return fields
     if isinstance(answer, ClassScores):
         return answer.scores.tolist()
     height, width = answer.labels.shape
