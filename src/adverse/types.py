@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adverse.errors import DataError, SutError
+from adverse.masks import Masks
 
 Image = NDArray[np.uint8]
 Depth = NDArray[np.float32]
@@ -63,7 +64,8 @@ class Truth:
     `area` is what the data set says an object covers, in pixels (of its mask, where it has one), NaN where it
     does not say. `crowd` marks the ignored ones that are a region of many. Either is None where the format
     knows no such thing. `attributes` is what else is annotated of each object, by name (occluded: largely);
-    empty where nothing is.
+    empty where nothing is. `masks` are the objects' own pixels, where they were read; `void` is then one mask
+    of the pixels in which nothing is evaluated, if the format has such.
     """
 
     boxes: NDArray[np.float64]
@@ -74,6 +76,8 @@ class Truth:
     area: NDArray[np.float64] | None = None
     crowd: NDArray[np.bool_] | None = None
     attributes: tuple[Mapping[str, str], ...] = ()
+    masks: Masks | None = None
+    void: Masks | None = None
 
     def __post_init__(self) -> None:
         n = len(self.boxes)
@@ -90,6 +94,8 @@ class Truth:
                 shapes[name] = (column.shape, (n,))
         if self.attributes:
             shapes["attributes"] = ((len(self.attributes),), (n,))
+        if self.masks is not None:
+            shapes["masks"] = ((len(self.masks),), (n,))
         for name, (got, wanted) in shapes.items():
             if got != wanted:
                 raise DataError(f"truth.{name} has the wrong shape", got=str(got), wanted=str(wanted))
@@ -184,20 +190,26 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """What a detector says about one image: boxes (N,4), scores (N,), labels (N,).
+    """What a detector says about one image: boxes (N,4), scores (N,), labels (N,), and masks if it has any.
 
     Rounded to float32 where they enter, as models give them. Anything that is not finite or not shaped
-    like a detection raises SutError, so a NaN can never score.
+    like a detection raises SutError, so a NaN can never score. `masks` are an array (N, height, width) of the
+    image's size, a list of COCO's {size, counts}, or Masks.
 
     >>> Detections([[0, 0, 9, 9]], [0.5]).labels
     array([0])
+    >>> Detections([[0, 0, 2, 1]], [0.5], masks=np.array([[[1, 1, 0]]])).masks.areas
+    array([2.])
     """
 
     boxes: NDArray[np.float32]
     scores: NDArray[np.float32]
     labels: NDArray[np.int64]
+    masks: Masks | None
 
-    def __init__(self, boxes: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None) -> None:
+    def __init__(
+        self, boxes: ArrayLike, scores: ArrayLike, labels: ArrayLike | None = None, masks: Any = None
+    ) -> None:
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
                 score = np.array(scores, dtype=np.float32)
@@ -239,6 +251,7 @@ class Detections:
                 fix="Give boxes as (x0, y0, x1, y1), not (x, y, width, height).",
             )
         _freeze(box, score, label)
+        object.__setattr__(self, "masks", None if masks is None else _masks(masks, n))
         object.__setattr__(self, "boxes", box)
         object.__setattr__(self, "scores", score)
         object.__setattr__(self, "labels", label)
@@ -252,7 +265,13 @@ class Detections:
             np.array_equal(self.boxes, other.boxes)
             and np.array_equal(self.scores, other.scores)
             and np.array_equal(self.labels, other.labels)
+            and (other.masks is None if self.masks is None else self.masks.same(other.masks))
         )
+
+    def take(self, rows: Sequence[int]) -> Detections:
+        """Return some of them, in the given order."""
+        masks = None if self.masks is None else self.masks.take(rows)
+        return Detections(self.boxes[rows], self.scores[rows], self.labels[rows], masks)
 
     @staticmethod
     def none() -> Detections:
@@ -368,6 +387,25 @@ class Recorded(Protocol):
 
 
 System = Detector | Segmenter | Classifier
+
+
+def _masks(given: Any, count: int) -> Masks:
+    try:
+        masks = Masks.of(given)
+    except (TypeError, ValueError) as error:
+        raise SutError(
+            "the masks of an answer cannot be read",
+            got=str(error),
+            wanted="(N, height, width) of bool, or a list of COCO's {size, counts}",
+            fix="Give one mask of the image's size for each detection.",
+        ) from error
+    if len(masks) != count:
+        raise SutError(
+            "there is not one mask for each detection",
+            got=f"{len(masks)} masks for {count} detections",
+            fix="Give one mask of the image's size for each detection.",
+        )
+    return masks
 
 
 def _no_label_map(got: str) -> SutError:

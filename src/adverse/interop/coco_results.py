@@ -145,22 +145,35 @@ def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) ->
 
 
 def _entries(row: Mapping[str, Any], ids: Ids) -> Iterable[dict[str, Any]]:
-    for (x0, y0, x1, y1), score, label in zip(row["boxes"], row["scores"], row["labels"], strict=True):
+    masks = row.get("masks") or [None] * len(row["boxes"])
+    detections = zip(row["boxes"], row["scores"], row["labels"], masks, strict=True)
+    for (x0, y0, x1, y1), score, label, mask in detections:
         yield {
             "image_id": ids.images[row["frame"]],
             "category_id": ids.categories[label],
             "bbox": [x0, y0, x1 - x0, y1 - y0],
             "score": score,
+            **_segmentation(mask, row.get("mask_size")),
         }
+
+
+def _segmentation(counts: bytes | None, size: Sequence[int] | None) -> dict[str, Any]:
+    """Return the mask of an object, in a run with masks."""
+    if counts is None:
+        return {}
+    return {"segmentation": {"size": list(size or ()), "counts": counts.decode()}}
 
 
 def _truth(
     frames: Sequence[Mapping[str, Any]], truth: Sequence[Mapping[str, Any]], ids: Ids
 ) -> dict[str, Any]:
     inside = [row for row in truth if row["frame"] in ids.images]
+    sizes = {frame["frame"]: frame.get("mask_size") for frame in frames}
     return {
         "images": [_image(frame, ids) for frame in frames if frame["frame"] in ids.images],
-        "annotations": [_annotation(number, row, ids) for number, row in enumerate(inside, start=1)],
+        "annotations": [
+            _annotation(number, row, ids, sizes[row["frame"]]) for number, row in enumerate(inside, start=1)
+        ],
         "categories": [{"id": number, "name": name} for name, number in ids.categories.items()],
     }
 
@@ -169,10 +182,14 @@ def _image(frame: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
     image = {"id": ids.images[frame["frame"]], "file_name": frame["frame"]}
     if frame["camera"] is not None:
         image |= {"width": int(frame["camera"][4]), "height": int(frame["camera"][5])}
+    elif frame.get("mask_size") is not None:
+        image |= {"width": frame["mask_size"][1], "height": frame["mask_size"][0]}
     return image
 
 
-def _annotation(number: int, row: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
+def _annotation(
+    number: int, row: Mapping[str, Any], ids: Ids, mask_size: Sequence[int] | None
+) -> dict[str, Any]:
     """Return a true object; annotations count from 1, since 0 means 'no match' to pycocotools."""
     x0, y0, x1, y1 = row["box"]
     return {
@@ -180,8 +197,9 @@ def _annotation(number: int, row: Mapping[str, Any], ids: Ids) -> dict[str, Any]
         "image_id": ids.images[row["frame"]],
         "category_id": ids.categories[row["label"]],
         "bbox": [x0, y0, x1 - x0, y1 - y0],
-        "area": (x1 - x0) * (y1 - y0),
+        "area": (x1 - x0) * (y1 - y0) if row.get("mask") is None else row["area"],
         "iscrowd": int(row["ignore"]),
+        **_segmentation(row.get("mask"), mask_size),
     }
 
 

@@ -60,6 +60,8 @@ SCHEMA = pa.schema(
         ("scores", pa.list_(pa.float32())),
         ("labels", pa.list_(pa.string())),
         ("depths", pa.list_(pa.float32())),  # metres, of each box on the un-mutated depth map; NaN: none
+        ("mask_size", pa.list_(pa.int32(), 2)),  # height, width of the masks; null: the run keeps none
+        ("masks", pa.list_(pa.binary())),  # of each detection, as COCO's compressed run lengths
         ("confusion", pa.list_(CONFUSION)),  # of a segmenter: pixels by true and predicted class
         ("label_map", pa.binary()),  # of a segmenter, if the study keeps them: PNG of its own labels
         ("ranked", pa.list_(pa.string())),  # of a classifier: the best classes, best first
@@ -68,7 +70,7 @@ SCHEMA = pa.schema(
     ]
 )
 PLAIN = SCHEMA.names[: SCHEMA.get_field_index("boxes")]
-OF_OTHER_TASKS = SCHEMA.names[SCHEMA.get_field_index("confusion") :]
+OF_OTHER_TASKS = SCHEMA.names[SCHEMA.get_field_index("mask_size") :]
 
 
 NOTHING = Detections.none()
@@ -146,6 +148,13 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def _column(records: Sequence[Record], name: str) -> pa.Array:
+    if name in ("mask_size", "masks"):
+        every = [record.detections.masks for record in records]
+        sizes = name == "mask_size"
+        return pa.array(
+            [None if masks is None else list(masks.size if sizes else masks.counts) for masks in every],
+            SCHEMA.field(name).type,
+        )
     values = [getattr(record, name) for record in records]
     if name == "details":
         values = [sorted(details.items()) or None for details in values]

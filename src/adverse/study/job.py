@@ -48,6 +48,8 @@ class StudyJob:
     """Whether the depth of every detection is wanted, for the levels that know of context."""
     localizer: Localizer = "foreground"
     task: Task = "detection"
+    masks: bool = False
+    """Whether every detection needs a mask, which is kept."""
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False
     visual_change: Backend | None = None

@@ -7,6 +7,7 @@ frames are all that its scores need.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
@@ -15,7 +16,7 @@ import psutil
 from numpy.typing import NDArray
 
 from adverse.depth.boxes import box_depths_m
-from adverse.errors import CrashError, InfrastructureError, StudyError, suggestion
+from adverse.errors import BadAnswerError, CrashError, InfrastructureError, StudyError, suggestion
 from adverse.file_access import FileAccess
 from adverse.study.attempts import Attempt, AttemptLog
 from adverse.study.frame_versions import FrameVersion
@@ -96,6 +97,8 @@ class LoadedSut:
         return self._detected(version, answer if isinstance(answer, Detections) else Detections.none())
 
     def _detected(self, version: FrameVersion, answer: Detections) -> dict[str, Any]:
+        if not self.job.masks and answer.masks is not None:
+            answer = Detections(answer.boxes, answer.scores, answer.labels)
         rows = [row for row, label in enumerate(answer.labels.tolist()) if label in self.names]
         labels = tuple(self.names[int(answer.labels[row])] for row in rows)
         depths, truth_depths = self._depths(version, answer.boxes[rows], labels)
@@ -103,7 +106,7 @@ class LoadedSut:
         return {
             "truth_depth_quantiles": None if pixels is None else pixels.quantiles_m.tolist(),
             "truth_depth_pixels": None if pixels is None else pixels.pixels.tolist(),
-            "detections": Detections(answer.boxes[rows], answer.scores[rows], answer.labels[rows]),
+            "detections": answer.take(rows),
             "labels": labels,
             "depths": depths,
             "truth_depths": truth_depths,
@@ -174,6 +177,25 @@ class LoadedSut:
                 wanted=self.job.task,
                 fix=f"Set task: {does} in the study, or name another SUT.",
             )
+        if self.job.masks and not getattr(self.sut, "gives_masks", True):
+            raise StudyError(
+                f"SUT {self.task.name!r} gives boxes without masks",
+                where=f"SUT {self.task.name!r}",
+                wanted="a mask for each detection: the task is instance-segmentation",
+                fix="Set task: detection in the study, or a decoder with masks (yolo-seg, mask-rcnn).",
+            )
+
+    def check_masks(self, answers: Sequence[Answer]) -> None:
+        """Raise where detections come without the masks that the task needs."""
+        for answer in answers if self.job.masks else ():
+            if isinstance(answer, Detections) and len(answer) and answer.masks is None:
+                raise BadAnswerError(
+                    "detections have no masks",
+                    where=self.task.name,
+                    got=f"{len(answer)} boxes without masks",
+                    wanted="a mask for each detection: the task is instance-segmentation",
+                    fix="Answer with masks, or set task: detection in the study.",
+                )
 
     def _names(self) -> dict[int, str]:
         """Return the data set's name for each label of the SUT that the data set knows."""

@@ -125,6 +125,7 @@ class SutQueue:
         try:
             with self.loaded.access.noted():
                 detections: Detections = self.loaded.sut.recall(version.frame.image_id, version.setting.id)
+                self.loaded.check_masks([detections])
         except SutError as error:
             return SutReply(error, 1, (failure_of(error),))
         return SutReply(detections, 1)
@@ -245,10 +246,12 @@ def _asked(loaded: LoadedSut, stage: Stage, images: Sequence[Image]) -> Attempt:
     try:
         with loaded.access.noted():
             answers = ask(loaded.sut, images, name=loaded.task.name)
+            loaded.check_masks(answers)
     except OutOfMemoryError as failed:
         error = failed if loaded.machine_is_short() else _own_memory_fault(failed)
     except SutError as failed:
         error = failed
+    answers = None if error is not None else answers
     outage = isinstance(error, InfrastructureError)
     reached, outages = (0, ()) if take is None else take()
     return Attempt(

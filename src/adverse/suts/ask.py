@@ -29,7 +29,7 @@ from adverse.types import (
     Task,
 )
 
-ANSWER_FIELDS = frozenset({"boxes", "scores", "labels"})
+ANSWER_FIELDS = frozenset({"boxes", "scores", "labels", "masks"})
 METHODS: Mapping[Task, str] = {
     "detection": "detect",
     "segmentation": "segment",
@@ -68,9 +68,9 @@ def ask(system: Classifier, images: Sequence[Image], *, name: str) -> list[Class
 def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """Return one checked answer for each image, or raise SutError.
 
-    A detector may answer with Detections, a tuple (boxes, scores) or (boxes, scores, labels), or a mapping
-    with these names; a segmenter with label maps (H,W) of the image's size; a classifier with scores (C,).
-    Labels must be indexes into `system.classes`.
+    A detector may answer with Detections, a tuple (boxes, scores), (boxes, scores, labels) or (boxes, scores,
+    labels, masks), or a mapping with these names; a segmenter with label maps (H,W) of the image's size; a
+    classifier with scores (C,). Labels must be indexes into `system.classes`.
     """
     task = task_of(system) or "detection"
     try:
@@ -121,14 +121,14 @@ def as_detections(answer: Any) -> Detections:
     if isinstance(answer, Detections):
         return answer
     if isinstance(answer, Mapping) and {"boxes", "scores"} <= set(answer) <= ANSWER_FIELDS:
-        return Detections(answer["boxes"], answer["scores"], answer.get("labels"))
-    if isinstance(answer, tuple) and len(answer) in (2, 3):
+        return Detections(answer["boxes"], answer["scores"], answer.get("labels"), answer.get("masks"))
+    if isinstance(answer, tuple) and len(answer) in (2, 3, 4):
         return Detections(*answer)
     shown = f"keys {sorted(map(str, answer))}" if isinstance(answer, Mapping) else type(answer).__name__
     raise SutError(
         "an answer is not a set of detections",
         got=shown,
-        wanted="Detections, (boxes, scores, labels), or a dict with boxes, scores and labels",
+        wanted="Detections, (boxes, scores, labels), or a dict with boxes, scores, labels (and masks)",
         fix="Return one of these for each image.",
     )
 
@@ -167,6 +167,13 @@ def check_answer(answer: Answer, image: Image, classes: Sequence[str]) -> None:
             got="{1}x{0}".format(*answer.labels.shape),
             wanted=f"{image.shape[1]}x{image.shape[0]}",
             fix="Scale the labels back to the image (nearest neighbour) before answering.",
+        )
+    if isinstance(answer, Detections) and answer.masks and answer.masks.size != image.shape[:2]:
+        raise SutError(
+            "a mask is not of the image's size",
+            got="{1}x{0}".format(*answer.masks.size),
+            wanted=f"{image.shape[1]}x{image.shape[0]}",
+            fix="Scale the masks back to the image before answering.",
         )
     if answer.labels.size and (answer.labels.min() < 0 or answer.labels.max() >= len(classes)):
         outside = answer.labels[(answer.labels < 0) | (answer.labels >= len(classes))]
