@@ -21,7 +21,7 @@ cli: adverse analysis benchmarks content curves data depth errors fuzz humans in
     text
 content: errors plain_files types
 curves: errors plain_files seeds
-data: content errors json_arrays plain_files plugins seeds strict_json types
+data: content errors json_arrays masks plain_files plugins seeds strict_json types
 depth: errors types
 file_access: adverse content
 fuzz: adverse benchmarks content curves errors plugins seeds semantic store study suts types
@@ -35,7 +35,7 @@ mutations: errors marks plugins seeds types
 pages: analysis errors fuzz levels report robot serving store text
 plugins: content errors marks type_words user_files
 processes: adverse
-report: adverse analysis benchmarks content curves errors fuzz humans marks mutations plugins
+report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins
     requirements store study text types
 requirements: analysis benchmarks content curves errors humans levels marks mutations plugins seeds
     store strict_yaml study types visual
@@ -48,8 +48,8 @@ strict_json: errors
 strict_yaml: errors plain_files type_words
 study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
     seeds store strict_yaml suts types visual
-suts: content errors file_access json_arrays plain_files plugins processes strict_json types user_files
-types: errors
+suts: content errors file_access json_arrays masks plain_files plugins processes strict_json types user_files
+types: errors masks
 user_files: content errors file_access
 visual: errors marks mutations plugins seeds types
 """

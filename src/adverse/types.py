@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from adverse.errors import DataError, SutError
+from adverse.masks import Masks
 
 Image = NDArray[np.uint8]
 Depth = NDArray[np.float32]
@@ -66,7 +67,8 @@ class Truth:
     `area` is what the data set says an object covers, in pixels (of its mask, where it has one), NaN where it
     does not say. `crowd` marks the ignored ones that are a region of many. Either is None where the format
     knows no such thing. `attributes` is what else is annotated of each object, by name (occluded: largely);
-    empty where nothing is.
+    empty where nothing is. `masks` are the objects' own pixels, where they were read; `void` is then one mask
+    of the pixels in which nothing is evaluated, if the format has such.
     """
 
     boxes: NDArray[np.float64]
@@ -77,6 +79,8 @@ class Truth:
     area: NDArray[np.float64] | None = None
     crowd: NDArray[np.bool_] | None = None
     attributes: tuple[Mapping[str, str], ...] = ()
+    masks: Masks | None = None
+    void: Masks | None = None
 
     def __post_init__(self) -> None:
         n = len(self.boxes)
@@ -93,6 +97,8 @@ class Truth:
                 shapes[name] = (column.shape, (n,))
         if self.attributes:
             shapes["attributes"] = ((len(self.attributes),), (n,))
+        if self.masks is not None:
+            shapes["masks"] = ((len(self.masks),), (n,))
         for name, (got, wanted) in shapes.items():
             if got != wanted:
                 raise DataError(f"truth.{name} has the wrong shape", got=str(got), wanted=str(wanted))
@@ -189,27 +195,33 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Detections:
-    """What a detector says about one image: boxes (N,4), scores (N,), labels (N,).
+    """What a detector says about one image: boxes (N,4), scores (N,), labels (N,), and masks if it has any.
 
     A 3-D detector may say where each object stands: `positions_m` (N,3) in the camera frame, in metres, any
-    point above or below where it stands on the ground. Rounded to float32 where they enter, as models give
-    them. What is not finite or not shaped like a detection raises SutError, so a NaN can never score.
+    point above or below where it stands on the ground. `masks` are an array (N, height, width) of the image's
+    size, a list of COCO's {size, counts}, or Masks. Rounded to float32 where they enter, as models give them.
+    What is not finite or not shaped like a detection raises SutError, so a NaN can never score.
 
     >>> Detections([[0, 0, 9, 9]], [0.5]).labels
     array([0])
+    >>> Detections([[0, 0, 2, 1]], [0.5], masks=np.array([[[1, 1, 0]]])).masks.areas
+    array([2.])
     """
 
     boxes: NDArray[np.float32]
     scores: NDArray[np.float32]
     labels: NDArray[np.int64]
     positions_m: NDArray[np.float32] | None
+    masks: Masks | None
 
     def __init__(
         self,
         boxes: ArrayLike,
         scores: ArrayLike,
         labels: ArrayLike | None = None,
+        *,
         positions_m: ArrayLike | None = None,
+        masks: Any = None,
     ) -> None:
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
@@ -253,6 +265,7 @@ class Detections:
             )
         position = None if positions_m is None else _positions(positions_m, n)
         _freeze(box, score, label, position)
+        object.__setattr__(self, "masks", None if masks is None else _masks(masks, n))
         object.__setattr__(self, "boxes", box)
         object.__setattr__(self, "scores", score)
         object.__setattr__(self, "labels", label)
@@ -261,8 +274,13 @@ class Detections:
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Detections:
         """Return some of the detections, in the order of `rows`."""
         at = np.asarray(rows, np.int64)
-        positions_m = None if self.positions_m is None else self.positions_m[at]
-        return Detections(self.boxes[at], self.scores[at], self.labels[at], positions_m)
+        return Detections(
+            self.boxes[at],
+            self.scores[at],
+            self.labels[at],
+            positions_m=None if self.positions_m is None else self.positions_m[at],
+            masks=None if self.masks is None else self.masks.take(at.tolist()),
+        )
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -274,6 +292,7 @@ class Detections:
             and np.array_equal(self.scores, other.scores)
             and np.array_equal(self.labels, other.labels)
             and _same_positions(self.positions_m, other.positions_m)
+            and (other.masks is None if self.masks is None else self.masks.same(other.masks))
         )
 
     @staticmethod
@@ -430,6 +449,25 @@ def _same_positions(first: NDArray[np.float32] | None, second: NDArray[np.float3
     if first is None or second is None:
         return first is second
     return np.array_equal(first, second)
+
+
+def _masks(given: Any, count: int) -> Masks:
+    try:
+        masks = Masks.of(given)
+    except (TypeError, ValueError) as error:
+        raise SutError(
+            "the masks of an answer cannot be read",
+            got=str(error),
+            wanted="(N, height, width) of bool, or a list of COCO's {size, counts}",
+            fix="Give one mask of the image's size for each detection.",
+        ) from error
+    if len(masks) != count:
+        raise SutError(
+            "there is not one mask for each detection",
+            got=f"{len(masks)} masks for {count} detections",
+            fix="Give one mask of the image's size for each detection.",
+        )
+    return masks
 
 
 def _no_label_map(got: str) -> SutError:

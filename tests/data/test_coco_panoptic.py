@@ -64,6 +64,15 @@ def test_segments_become_labels_instances_and_boxes(tmp_path: Path) -> None:
     assert data.pixel_classes == {1: "person", 3: "car", 149: "road"}
     assert data.notes[NO_PIXELS] == 1
     assert frame.image_id == 7
+    assert frame.truth.masks is None
+    options = looks_like(tmp_path)
+    assert options is not None
+    masks = only(coco_panoptic(**{**options, "root": tmp_path}, instance_masks=True)).truth.masks
+    assert masks is not None
+    assert [masks.array(row).astype(int).tolist() for row in range(2)] == [
+        [[1, 1, 0], [0, 0, 0]],
+        [[0, 0, 1], [0, 0, 0]],
+    ]
 
 
 def test_a_panoptic_file_is_told_from_one_with_boxes(tmp_path: Path) -> None:

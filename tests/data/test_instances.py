@@ -42,6 +42,26 @@ def test_cityscapes_objects_are_told_apart_and_groups_are_none(tmp_path: Path) -
     assert read().dtype == np.int32
 
 
+def test_masks_of_cityscapes_are_the_pixels_of_its_maps(tmp_path: Path) -> None:
+    base, name = tmp_path / "gtFine" / "val" / "bonn", "bonn_000001_000019"
+    image = np.zeros((3, 4, 3), np.uint8)
+    written(tmp_path / "leftImg8bit" / "val" / "bonn" / f"{name}_leftImg8bit.png", image)
+    ids = np.array([[26, 7, 26001, 26001], [24007, 26001, 29001, 3], [26, 26, 8, 29]], np.uint16)
+    written(base / f"{name}_gtFine_instanceIds.png", ids)
+    truth = cityscapes(tmp_path, instance_masks=True).logs[0].frames[0].truth
+    assert truth.masks is not None
+    assert truth.void is not None
+    pixels = [truth.masks.array(row).tolist() for row in range(len(truth.masks))]
+    parts = [np.array([[1, 0, 0, 0], [0] * 4, [0] * 4]), np.array([[0] * 4, [0] * 4, [1, 1, 0, 0]])]
+    wanted = [*parts, np.zeros((3, 4)), ids == 24007, ids == 26001, ids == 29001]
+    wanted[2] = ids == 29
+    assert sorted(pixels) == sorted(np.asarray(mask, bool).tolist() for mask in wanted)
+    assert truth.area is not None
+    assert truth.area.sum() == np.isin(ids, [26, 29, 24007, 26001, 29001]).sum()
+    # Void are the values of classes that are not evaluated; a caravan that is told apart (29001) is not.
+    np.testing.assert_array_equal(truth.void.array(0), np.isin(ids, [3, 29]))
+
+
 def test_a_folder_beside_the_images_tells_objects_apart(tmp_path: Path) -> None:
     written(tmp_path / "a" / "images" / "1.png", np.zeros((2, 3, 3), np.uint8))
     written(tmp_path / "a" / "instances" / "1.png", IDS)

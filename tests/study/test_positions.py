@@ -160,7 +160,7 @@ def test_runs_of_versions_before_positions_are_read(run: Path, tmp_path: Path) -
 
 
 def test_the_wire_carries_positions() -> None:
-    answer = Detections([[0, 0, 9, 9]], [0.5], [0], [[0.1, 0.2, 7]])
+    answer = Detections([[0, 0, 9, 9]], [0.5], [0], positions_m=[[0.1, 0.2, 7]])
     (back,) = read_answer(parse(answer_line(1, [answer])), 1, 1)
     assert isinstance(back, Detections)
     assert back.same(answer)

@@ -23,6 +23,13 @@ from adverse.suts.guess import class_map, decoder_of
         ({"o": (1000,)}, 0, "classification", 1000),
         ({"boxes": (100, 4), "scores": (100,), "labels": (100,)}, 80, "decoded", None),
         ({"pred_logits": (100, 92), "pred_boxes": (100, 4)}, 80, "detr", 91),
+        ({"output0": (116, 8400), "output1": (32, 160, 160)}, 80, "yolo-seg", 80),
+        (
+            {"boxes": (9, 4), "labels": (9,), "scores": (9,), "masks": (1, 28, 28)},
+            80,
+            "mask-rcnn",
+            None,
+        ),
         (
             {
                 "num_detections": (1,),

@@ -326,7 +326,7 @@ def matched_coco(
     classes: int,
     overlaps: NDArray[np.float64] = OVERLAPS,
 ) -> MatchedDetections:
-    """Match boxes by COCO's rules at the given overlaps."""
+    """Match boxes, or masks where both sides have them, by COCO's rules at the given overlaps."""
     match = matching(truth, detections, images, classes, overlaps=overlaps, ranges=RANGES[:1])
     positives = _positives(truth, images, classes)
     return MatchedDetections(

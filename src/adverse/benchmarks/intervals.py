@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from adverse.benchmarks.ap import MatchedDetections
+from adverse.benchmarks.cityscapes import CityscapesMatches
 from adverse.benchmarks.mpc import Cell, Robustness
 from adverse.curves.interval import Interval, given, refused
 from adverse.seeds import generator
@@ -68,7 +69,7 @@ class LeftOut:
         group[by_name] = generator(seed, METHOD).permutation(self.logs) % max(groups, 1)
         self.weights = (group[log] != np.arange(groups)[:, None]).astype(np.float64)
 
-    def values(self, matched: MatchedDetections) -> NDArray[np.float64]:
+    def values(self, matched: MatchedDetections | CityscapesMatches) -> NDArray[np.float64]:
         """Return the metric without each group (G,)."""
         return matched.under(self.weights)
 

@@ -3,7 +3,7 @@
 Nothing here checks its input; that is done in `boxes`.
 """
 # Loops are compiled: one pass each, with nothing allocated inside.
-# ruff: noqa: C901, PLR0912
+# ruff: noqa: C901, PLR0912, PLR0915
 
 from __future__ import annotations
 
@@ -46,13 +46,17 @@ def coco_match(  # pragma: no cover - compiled
     overlaps: F64,
     ranges: F64,
     most: int,
+    areas: F64,
+    given: F64,
+    at: I64,
 ) -> tuple[Bits, Bits]:
     """Return which detections hit, and which are ignored, by (area range, detection): a bit for each overlap.
 
     Boxes are x, y, width, height. Group g - one class in one image - has the detections members[starts[g]:
     starts[g+1]], the surest first, and the true objects first[g]:last[g]. Detections beyond `most` are
     ignored, and those outside an area range that match nothing; so are true objects outside it. Real objects
-    come before ignored ones; of equal overlaps the last counts.
+    come before ignored ones; of equal overlaps the last counts. `areas` are those of the detections. Where
+    overlaps are `given`, those of the detections of group g with its true objects begin at at[g], row by row.
     """
     every = np.uint16((1 << len(overlaps)) - 1)
     hits = np.zeros((len(ranges), len(boxes)), np.uint16)
@@ -73,8 +77,14 @@ def coco_match(  # pragma: no cover - compiled
         possible = 0.0
         for i in range(counted):
             d = members[starts[g] + i]
-            area = boxes[d, 2] * boxes[d, 3]
-            highest[i] = _overlaps(boxes[d], truths[begin:end], crowd[begin:end], shares[i])
+            area = areas[d]
+            if len(at) > 0:
+                highest[i] = 0.0
+                for t in range(end - begin):
+                    shares[i, t] = given[at[g] + i * (end - begin) + t]
+                    highest[i] = max(highest[i], shares[i, t])
+            else:
+                highest[i] = _overlaps(boxes[d], truths[begin:end], crowd[begin:end], shares[i])
             possible = max(possible, highest[i])
             for a in range(len(ranges)):
                 if area < ranges[a, 0] or area > ranges[a, 1]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import hotcoco.mask
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +29,8 @@ class TrueObjects:
 
     `ignore` marks objects that count neither way: a detection matched with one is not a false positive. An
     ignored object that is a `crowd` takes any number of detections, each by the share of it that is covered;
-    one that is not takes a single one, by overlap. `masks` are needed for the AP of masks only.
+    one that is not takes a single one, by overlap. `masks` are needed for the AP of masks only, and `voids`,
+    the pixels of each image in which nothing is evaluated, for that of Cityscapes.
     """
 
     images: NDArray[np.int64]
@@ -38,6 +40,7 @@ class TrueObjects:
     ignore: NDArray[np.bool_]
     crowd: NDArray[np.bool_]
     masks: Sequence[Rle] | None = None
+    voids: Sequence[Rle | None] | None = None
 
     def __len__(self) -> int:
         return len(self.images)
@@ -177,9 +180,9 @@ def matching(
     overlaps: NDArray[np.float64],
     ranges: NDArray[np.float64],
 ) -> Matching:
-    """Match boxes at each of the overlaps, and for objects in each of the ranges (A,2) of area.
+    """Match boxes, or masks where both sides have them, at each of the overlaps.
 
-    Overlaps rise, and there are at most 16 of them.
+    And for objects in each of the ranges (A,2) of area. Overlaps rise, and there are at most 16 of them.
     """
     order = _order(detections.images, images)
     order = order[np.argsort(-detections.scores[order], kind="stable")]
@@ -191,12 +194,33 @@ def matching(
     begins = np.flatnonzero(np.diff(sorted_place, prepend=-1))
     home = truth.labels * images + truth.images
     by_home = np.argsort(home, kind="stable")
+    starts = np.append(begins, len(members))
+    first, last = (
+        np.asarray(np.searchsorted(home[by_home], sorted_place[begins], side=side), np.int64)
+        for side in ("left", "right")
+    )
+    boxes = _xywh(detections.boxes[order])
+    areas, given, at = boxes[:, 2] * boxes[:, 3], np.zeros(0), np.zeros(0, np.int64)
+    if truth.masks is not None and detections.masks is not None:
+        areas = np.asarray(hotcoco.mask.area([dict(mask) for mask in detections.masks]), np.float64)
+        areas = areas.reshape(-1)[order]
+        groups = zip(starts[:-1].tolist(), starts[1:].tolist(), first.tolist(), last.tolist(), strict=True)
+        shares = [
+            _mask_overlaps(
+                [detections.masks[row] for row in order[members[begin : min(end, begin + MOST)]].tolist()],
+                [truth.masks[row] for row in by_home[low:high].tolist()],
+                truth.crowd[by_home[low:high]],
+            )
+            for begin, end, low, high in groups
+        ]
+        given = np.concatenate([share.reshape(-1) for share in shares]) if shares else given
+        at = np.cumsum([0, *(share.size for share in shares[:-1])])[: len(shares)].astype(np.int64)
     hits, ignored = coco_match(
-        _xywh(detections.boxes[order]),
+        boxes,
         members,
-        np.append(begins, len(members)),
-        np.asarray(np.searchsorted(home[by_home], sorted_place[begins], side="left"), np.int64),
-        np.asarray(np.searchsorted(home[by_home], sorted_place[begins], side="right"), np.int64),
+        starts,
+        first,
+        last,
         _xywh(truth.boxes[by_home]),
         truth.area[by_home],
         truth.ignore[by_home],
@@ -204,11 +228,24 @@ def matching(
         overlaps,
         ranges,
         MOST,
+        areas,
+        given,
+        at,
     )
     rank = np.empty(len(members), np.int64)
     sizes = np.diff(np.append(begins, len(members)))
     rank[members] = np.arange(len(members)) - np.repeat(begins, sizes)
     return Matching(hits, ignored, image, rank, np.searchsorted(label, np.arange(classes + 1)))
+
+
+def _mask_overlaps(
+    masks: Sequence[Rle], truths: Sequence[Rle], crowd: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Return the overlap of masks with true ones (D,T); of a crowd, the share of the mask that it covers."""
+    if not masks or not truths:
+        return np.zeros((len(masks), len(truths)))
+    plain = [dict(mask) for mask in masks], [dict(mask) for mask in truths]
+    return np.asarray(hotcoco.mask.iou(*plain, crowd.tolist()), np.float64)
 
 
 def _order(keys: NDArray[np.int64], bins: int) -> NDArray[np.int64]:

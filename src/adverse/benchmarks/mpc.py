@@ -24,6 +24,13 @@ CORRUPTIONS = (
     *("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
 )
 SEVERITIES = (1, 2, 3, 4, 5)
+GROUPS = {
+    "noise": CORRUPTIONS[:3],
+    "blur": CORRUPTIONS[3:7],
+    "weather": CORRUPTIONS[7:11],
+    "digital": CORRUPTIONS[11:],
+}
+"""The four kinds of corruption that the benchmark tells apart."""
 Cell = tuple[str, int]
 """(corruption, severity)"""
 
@@ -48,6 +55,15 @@ class Robustness:
     def complete(self) -> bool:
         """Return whether it is mPC."""
         return self.label == "mPC"
+
+    @property
+    def by_group(self) -> dict[str, float]:
+        """The mean over the corruptions of each group, for groups of which every cell is there."""
+        return {
+            group: _mean([self.by_corruption[name] for name in members])
+            for group, members in GROUPS.items()
+            if all((name, severity) in self.cells for name in members for severity in SEVERITIES)
+        }
 
 
 def under_corruption(
@@ -164,11 +180,18 @@ class PublishedRow:
 
 
 def comparable(metric: str) -> list[PublishedRow]:
-    """Return the published rows of boxes whose metric is the given one (`ap`, `voc-ap50-11`, ...).
+    """Return the published rows whose metric is the given one (`ap`, `mask-ap`, `voc-ap50-11`, ...).
 
-    VOC's rows are shown for either of its averages: the benchmark does not say which it used.
+    VOC's rows are shown for either of its averages, those of Cityscapes masks for either AP: the benchmark
+    does not say which it used.
     """
-    wanted = {"ap": "AP", "voc-ap50": "AP50", "voc-ap50-11": "AP50"}
+    wanted = {
+        "ap": ("bbox", "AP", ()),
+        "voc-ap50": ("bbox", "AP50", ()),
+        "voc-ap50-11": ("bbox", "AP50", ()),
+        "mask-ap": ("segm", "AP", ()),
+        "cityscapes-ap": ("segm", "AP", ("cityscapes",)),
+    }
     if metric not in wanted:
         raise StudyError(
             f"there are no published results for {metric}",
@@ -176,7 +199,12 @@ def comparable(metric: str) -> list[PublishedRow]:
             wanted=f"a metric of {', '.join(wanted)}",
             fix="Leave out --with published, or ask for one of these.",
         )
-    return [row for row in leaderboard() if row.task == "bbox" and row.metric == wanted[metric]]
+    task, name, datasets = wanted[metric]
+    return [
+        row
+        for row in leaderboard()
+        if (row.task, row.metric) == (task, name) and (not datasets or row.dataset in datasets)
+    ]
 
 
 def leaderboard() -> list[PublishedRow]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks.intervals import Intervals, LeftOut, Without, intervals, without_groups
-from adverse.benchmarks.matching import DetectedObjects, TrueObjects
+from adverse.benchmarks.matching import DetectedObjects, Rle, TrueObjects
 from adverse.benchmarks.metrics import Metric, MetricName, Score, metric_of
 from adverse.benchmarks.mpc import (
     CORRUPTIONS,
@@ -33,7 +33,14 @@ from adverse.benchmarks.mpc import (
     per_class,
     under_corruption,
 )
-from adverse.benchmarks.task_table import DEFAULTS, TaskMetric, numbers, settings_scores, task_metric
+from adverse.benchmarks.task_table import (
+    DEFAULTS,
+    MASK_DEFAULT,
+    TaskMetric,
+    numbers,
+    settings_scores,
+    task_metric,
+)
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.store.folder import BENCHMARK
 from adverse.store.read import Store, finished
@@ -44,6 +51,8 @@ CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")
 
 AT_ONCE = 100_000
 """Answers (image, setting) that are read at once: a few hundred megabytes at most."""
+WITH_MASKS = 10_000
+"""The same for answers with masks."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +96,9 @@ def bench_table(
 ) -> BenchTable:
     """Work out the table of a run, or of its folder, over the given classes, or over all of the data set.
 
-    The metric is AP, mean IoU or top-1 accuracy, by the run's task, unless named. Intervals are there for
-    the metrics that can be had without some of the images. `seed` deals the groups of logs that are left out
-    in turn; None: the study's. `suts` are those wanted; None: all.
+    The metric is AP (of masks, if the run has them), mean IoU or top-1 accuracy, unless named. Intervals are
+    there for the metrics that can be had without some of the images. `seed` deals the groups of logs that are
+    left out in turn; None: the study's. `suts` are those wanted; None: all.
     """
     store = run if isinstance(run, Store) else finished(run)
     cells = cells_of(store)
@@ -99,8 +108,15 @@ def bench_table(
         chosen_one = task_metric(metric or DEFAULTS[store.task], store.task)
         seed_of_groups = dealt if with_intervals else None
         return _of_task(store, wanted, cells, chosen_one, classes, partial=partial, seed=seed_of_groups)
-    chosen = metric_of(metric or DEFAULTS["detection"])
-    scene = _Scene(store, _classes(store, classes), [store.run.baseline.id, *cells.values()])
+    chosen = metric_of(metric or (MASK_DEFAULT if store.run.masks else DEFAULTS["detection"]))
+    if chosen.masks and not store.run.masks:
+        raise StudyError(
+            f"{chosen.name} is of masks, and the run has none",
+            where="--metric",
+            fix="Run the study with task: instance-segmentation, or take a metric of boxes, such as ap.",
+        )
+    settings = [store.run.baseline.id, *cells.values()]
+    scene = _Scene(store, _classes(store, classes), settings, masks=chosen.masks)
     under_corruption(
         0, dict.fromkeys(cells, 0), metric=chosen.short, partial=partial
     )  # refuse before working
@@ -163,8 +179,11 @@ def _of_task(
 class _Scene:
     """The truth of the images that count, and the SUTs' detections on them."""
 
-    def __init__(self, store: Store, classes: tuple[str, ...], settings: Sequence[str]) -> None:
+    def __init__(
+        self, store: Store, classes: tuple[str, ...], settings: Sequence[str], *, masks: bool
+    ) -> None:
         self.store = store
+        self.masks = masks
         self.classes = classes
         self.baseline = settings[0]
         test = store.frames.test
@@ -190,20 +209,22 @@ class _Scene:
 
     def detections(self, sut: str, settings: Sequence[str]) -> Iterator[tuple[DetectedObjects, int]]:
         """Yield what a SUT found under each setting, and on how many images it failed."""
-        step = max(1, AT_ONCE // len(self._image))
+        step = max(1, (WITH_MASKS if self.masks else AT_ONCE) // len(self._image))
         for start in range(0, len(settings), step):
             some = settings[start : start + step]
-            answers = self.store.answers(sut, classes=self.classes, settings=some)
+            answers = self.store.answers(sut, classes=self.classes, settings=some, masks=self.masks)
             yield from (self._in_scene(answers[setting]) for setting in some)
 
     def _in_scene(self, answers: Answers) -> tuple[DetectedObjects, int]:
-        image = self._image[np.repeat(answers.frame, np.diff(answers.offsets))]
+        frame = np.repeat(answers.frame, np.diff(answers.offsets))
+        image = self._image[frame]
         in_scene = image >= 0
         detections = DetectedObjects(
             image[in_scene],
             answers.boxes[in_scene].astype(np.float64),
             answers.labels[in_scene],
             answers.scores[in_scene].astype(np.float64),
+            self._rle(frame, in_scene, answers.masks),
         )
         return detections.ordered(), int(((answers.status != 0) & (self._image[answers.frame] >= 0)).sum())
 
@@ -218,7 +239,27 @@ class _Scene:
             truth.area[in_scene],
             truth.ignore[in_scene],
             truth.crowd[in_scene],
+            self._rle(truth.frame, in_scene, truth.masks),
+            self._voids() if self.masks else None,
         )
+
+    def _rle(
+        self, frame: NDArray[np.int64], wanted: NDArray[np.bool_], masks: Sequence[bytes] | None
+    ) -> list[Rle] | None:
+        """Return the masks of the wanted rows; None where the metric is of boxes."""
+        if not self.masks or masks is None:
+            return None
+        sizes = self.store.mask_sizes
+        rows = np.flatnonzero(wanted).tolist()
+        return [{"size": list(sizes[frame[row]] or ()), "counts": masks[row]} for row in rows]
+
+    def _voids(self) -> list[Rle | None]:
+        sizes, voids = self.store.mask_sizes, self.store.voids
+        return [
+            None if void is None else {"size": list(sizes[row] or ()), "counts": void}
+            for row in np.flatnonzero(self._image >= 0).tolist()
+            for void in [voids[row]]
+        ]
 
 
 def _row(
@@ -310,8 +351,15 @@ def _refused(store: Store, settings: Sequence[str]) -> NDArray[np.bool_]:
 COLUMNS = ("sut", "metric", "class", "quantity", "corruption", "severity", "value")
 
 
-def as_data(table: BenchTable, published: list[PublishedRow] | None = None) -> dict[str, Any]:
-    """Return the table as plain data; numbers are from 0 to 1, published ones in percent as printed."""
+def as_data(
+    table: BenchTable,
+    published: list[PublishedRow] | None = None,
+    pixel_change: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the table as plain data; numbers are from 0 to 1, published ones in percent as printed.
+
+    `pixel_change` is how far the corruptions move pixels, where that was measured.
+    """
     data: dict[str, Any] = {
         "study": table.study,
         "metric": {"name": table.metric.name, "short": table.metric.short, "full": table.metric.full},
@@ -336,10 +384,12 @@ def as_data(table: BenchTable, published: list[PublishedRow] | None = None) -> d
     }
     if published is not None:
         data["published"] = {"source": SOURCE, "unit": "percent", "rows": [asdict(row) for row in published]}
+    if pixel_change is not None:
+        data["rmse"] = dict(pixel_change)
     return data
 
 
-def as_csv(table: BenchTable) -> str:
+def as_csv(table: BenchTable, pixel_change: Mapping[str, Any] | None = None) -> str:
     """Return the table as CSV, one number in each line; severity 0 and no corruption is clean data."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -348,19 +398,22 @@ def as_csv(table: BenchTable) -> str:
         for name, robustness in (("", row.whole), *row.classes.items()):
             for quantity, corruption, severity, value in _lines(robustness):
                 writer.writerow((row.sut, table.metric.name, name, quantity, corruption, severity, value))
+    for cell in (pixel_change or {}).get("cells", ()):
+        writer.writerow(("", "", "", "rmse", cell["corruption"], cell["severity"], cell["value"]))
     return text.getvalue()
 
 
-def save(table: BenchTable, store: Store) -> list[Path]:
+def save(table: BenchTable, store: Store, pixel_change: Mapping[str, Any] | None = None) -> list[Path]:
     """Write the table into the results of its run, and seal it."""
-    return store.write(files_of(table))
+    return store.write(files_of(table, pixel_change))
 
 
-def files_of(table: BenchTable) -> dict[str, bytes]:
+def files_of(table: BenchTable, pixel_change: Mapping[str, Any] | None = None) -> dict[str, bytes]:
     """Return the files that a run keeps of its table, by path below the run folder."""
+    data = as_data(table, pixel_change=pixel_change)
     return {
-        f"results/{BENCHMARK}.json": (json.dumps(as_data(table), indent=1) + "\n").encode(),
-        f"results/{BENCHMARK}.csv": as_csv(table).encode(),
+        f"results/{BENCHMARK}.json": (json.dumps(data, indent=1) + "\n").encode(),
+        f"results/{BENCHMARK}.csv": as_csv(table, pixel_change).encode(),
     }
 
 
@@ -374,6 +427,7 @@ def _numbers(robustness: Robustness, *, cells: bool = True) -> dict[str, Any]:
     }
     if cells:
         data["label"] = robustness.label
+        data["by_group"] = robustness.by_group
         data["by_corruption"] = dict(robustness.by_corruption)
         data["cells"] = [
             {"corruption": name, "severity": severity, "value": value}
@@ -386,6 +440,8 @@ def _lines(robustness: Robustness) -> Iterator[tuple[str, str, int | str, float 
     numbers = _numbers(robustness, cells=False)
     for quantity, value in numbers.items():
         yield quantity, "", 0 if quantity == "P" else "", "" if value is None else value
+    for group, value in robustness.by_group.items():
+        yield "group mean", group, "", value
     for name, value in robustness.by_corruption.items():
         yield "mean", name, "", value
     for (name, severity), value in robustness.cells.items():

@@ -59,6 +59,8 @@ TASK_METRICS = {
     )
 }
 DEFAULTS: Mapping[Task, str] = {"detection": "ap", "segmentation": "miou", "classification": "top1"}
+MASK_DEFAULT = "mask-ap"
+"""For detectors whose runs have masks."""
 
 
 def task_metric(name: str, task: Task) -> TaskMetric:

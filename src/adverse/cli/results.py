@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from adverse.cli.console import Console, say
 from adverse.cli.options import FinishedRun, Host, Json, Port, Quiet, Trust
 from adverse.cli.sealing import say_stale
-from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS
+from adverse.errors import EXIT_INCOMPLETE, EXIT_PASS, StudyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from adverse.report.table import Table
 
 Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")]
 LoopRun = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run with the level loop.")]
@@ -177,8 +182,9 @@ MetricName = Annotated[
     typer.Option(
         "--metric",
         help="Detectors: ap, ap50, ap75, ap-small, ap-medium, ap-large, ar1, ar10, ar100, ar-small, "
-        "ar-medium, ar-large, voc-ap50, voc-ap50-11. Segmenters: miou, pixel-accuracy. Classifiers: top1, "
-        "top5. [default: ap, miou or top1]",
+        "ar-medium, ar-large, voc-ap50, voc-ap50-11; of masks the same with mask- in front, cityscapes-ap, "
+        "cityscapes-ap50. Segmenters: miou, pixel-accuracy. Classifiers: top1, top5. [default: ap (mask-ap "
+        "with masks), miou or top1]",
     ),
 ]
 Reference = Annotated[
@@ -200,6 +206,18 @@ With = Annotated[
 ]
 Quick = Annotated[bool, typer.Option("--no-intervals", help="Skip the intervals (faster).")]
 CsvPath = Annotated[Path | None, typer.Option("--csv", help="Also write a CSV file.")]
+Figures = Annotated[
+    Path | None,
+    typer.Option(
+        "--figures",
+        help="A folder for figures: the metric over severity, and what is left of it over how far each "
+        "corruption moves pixels (SVG).",
+    ),
+]
+Before = Annotated[
+    Path | None,
+    typer.Option("--before", help="With --figures: an earlier run, from which arrows lead to this one."),
+]
 Save = Annotated[bool, typer.Option("--save", help="Also write results/benchmark.json and .csv in the run.")]
 
 
@@ -215,6 +233,8 @@ def bench_table(
     csv: CsvPath = None,
     save: Save = False,  # noqa: FBT002
     reference: Reference = None,
+    figures: Figures = None,
+    before: Before = None,
 ) -> None:
     """Print P, mPC and rPC of each SUT, and every corruption.
 
@@ -224,6 +244,7 @@ def bench_table(
         adverse bench-table runs/street --metric voc-ap50 --per-class
         adverse bench-table runs/street --classes person --with published
         adverse bench-table runs/street --json --save
+        adverse bench-table runs/new --figures figures --before runs/old
     """
     from adverse.benchmarks.mpc import comparable
     from adverse.benchmarks.table import as_csv, as_data
@@ -235,30 +256,45 @@ def bench_table(
         in_terminal,
         published_tables,
     )
+    from adverse.report.benchmark_figures import NOTHING, measured, write_figures
     from adverse.store.durable import write_file
     from adverse.store.read import finished
 
-    others = comparable(metric or "ap") if published else None
+    if before is not None and figures is None:
+        raise StudyError("--before draws arrows in a figure", where="--before", fix="Add --figures DIR.")
+    others = comparable(metric) if published and metric else None
     store = finished(folder, rewrites=("results/benchmark.",) if save else ())
     table = work_out(
         store, metric=metric, classes=classes or (), partial=partial, with_intervals=not no_intervals
     )
+    if published and others is None:
+        others = comparable(table.metric.name)
+    drawn = NOTHING if figures is None else measured(store, table, before, partial=partial)
     if as_json:
-        typer.echo(json.dumps(as_data(table, others), indent=1))
+        typer.echo(json.dumps(as_data(table, others, drawn.change), indent=1))
     else:
-        console = Console()
-        data = as_data(table)
-        for shown in (*in_terminal(data, by_class=per_class), *published_tables(others or ())):
-            console.print(shown.terminal(details=True))
-        for line in (*benchmark_remarks(table), *corruption_error_lines(table, reference)):
-            console.say(line)
+        lines = (*benchmark_remarks(table), *drawn.remarks, *corruption_error_lines(table, reference))
+        _print_tables(
+            (*in_terminal(as_data(table), by_class=per_class), *published_tables(others or ())), lines
+        )
     if csv is not None:
-        write_file(csv, as_csv(table).encode())
+        write_file(csv, as_csv(table, drawn.change).encode())
+    if figures is not None:
+        for file in write_figures(as_data(table), drawn.change, figures, drawn.before):
+            typer.echo(f"written: {file}", err=True)
     if save:
-        for file in save_in(table, store):
+        for file in save_in(table, store, drawn.change):
             typer.echo(f"written: {file}", err=True)
         say_stale(folder)
     raise typer.Exit(EXIT_PASS if table.status == "ok" else EXIT_INCOMPLETE)
+
+
+def _print_tables(tables: Iterable[Table], lines: Iterable[str]) -> None:
+    console = Console()
+    for table in tables:
+        console.print(table.terminal(details=True))
+    for line in lines:
+        console.say(line)
 
 
 ScoresPath = Annotated[

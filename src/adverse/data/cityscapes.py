@@ -25,7 +25,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from adverse.data import subsets
-from adverse.data.cityscapes_truth import OBJECTS, PIXEL_CLASSES, objects_by_instance, objects_by_polygon
+from adverse.data.cityscapes_truth import (
+    OBJECTS,
+    PIXEL_CLASSES,
+    objects_by_instance,
+    objects_by_polygon,
+    void_pixels,
+)
 from adverse.data.depth import DisparityDepth
 from adverse.data.files import absent, inside, read_model
 from adverse.data.images import DEFAULT_POLICY, ImageFile, ImagePolicy, Size
@@ -33,7 +39,7 @@ from adverse.data.layout import natural
 from adverse.data.maps import InstanceFile, LabelFile
 from adverse.data.rig import CAMERA_AXES, turned
 from adverse.data.truth import Truths, check_class_map, renamed
-from adverse.errors import AdverseError, DataError
+from adverse.errors import AdverseError, DataError, StudyError
 from adverse.plugins import dataset
 from adverse.types import Camera, Dataset, Frame, Log, Split
 
@@ -134,6 +140,7 @@ def cityscapes(
     annotations: Literal["gtFine", "gtCoarse"] = "gtFine",
     boxes: Literal["instances", "polygons"] = "instances",
     logs: Literal["image", "sequence"] = "image",
+    instance_masks: bool = False,
     class_map: dict[str, str] = {},  # noqa: B006 - never written to
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
@@ -141,10 +148,19 @@ def cityscapes(
 
     `split` names the folders: {test: val}; without it all of them are the test split. `boxes` are drawn
     around what is visible (instances) or around the polygons. `logs`: every image is its own, or a sequence.
+    `instance_masks` reads the pixels of each object; a study of instance segmentation sets it.
     """
     check_class_map(class_map, OBJECTS.values())
     categories = tuple(dict.fromkeys(renamed(name, class_map) for name in OBJECTS.values()))
-    reading = _Reading(root, policy, annotations, boxes, class_map, Truths(categories, Counter()))
+    if instance_masks and boxes != "instances":
+        raise StudyError(
+            "masks are read from instance maps",
+            where="data.boxes",
+            got=boxes,
+            fix="Leave boxes: out, or set task: detection.",
+        )
+    truths = Truths(categories, Counter())
+    reading = _Reading(root, policy, annotations, boxes, class_map, truths, instance_masks)
     made: list[Log] = []
     for kind, name, prefix in subsets.named(split):
         grouped: dict[str, list[_Named]] = defaultdict(list)
@@ -179,6 +195,7 @@ class _Reading:
     boxes: str
     class_map: dict[str, str]
     truths: Truths
+    masks: bool
     read: list[Path] = field(default_factory=list)
 
     def images(self, kind: Split, name: str | None) -> list[_Named]:
@@ -215,7 +232,10 @@ class _Reading:
             size, fault = _measured(image)
             image = ImageFile(member.path, self.policy, size)
             camera = self._camera(member)
-            truth, wrong = self.truths.of(self._objects(member, size) if size else [], image)
+            objects = self._objects(member, size) if size else []
+            void = void_pixels(self._beside(member, "instanceIds"), size) if self.masks and size else None
+            mask_size = None if void is None else void.size
+            truth, wrong = self.truths.of(objects, image, mask_size=mask_size, void=void)
             label, right = self._beside(member, "labelIds"), self._other(member, "rightImg8bit", ".png")
             instance = self._beside(member, "instanceIds")
             disparity = self._other(member, "disparity", ".png")
@@ -255,8 +275,9 @@ class _Reading:
                 fix="Add the file, set boxes: to the other kind, or choose a split that has truth.",
             )
         self.read.append(path)
-        read = objects_by_instance if self.boxes == "instances" else objects_by_polygon
-        return read(path, size, self.class_map)
+        if self.boxes == "instances":
+            return objects_by_instance(path, size, self.class_map, masks=self.masks)
+        return objects_by_polygon(path, size, self.class_map)
 
     def _beside(self, image: _Named, kind: str) -> Path:
         ending = "json" if kind == "polygons" else "png"

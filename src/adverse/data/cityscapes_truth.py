@@ -21,6 +21,7 @@ from adverse.data.images import Size
 from adverse.data.maps import INSTANCES
 from adverse.data.truth import AnnotatedObject, renamed
 from adverse.errors import DataError, suggestion
+from adverse.masks import Masks, mask_in_crop
 
 OBJECTS = {
     24: "person",
@@ -84,7 +85,16 @@ GROUP = "group"
 HIGHEST_ID = 33
 
 
-def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
+NOT_EVALUATED = frozenset(range(HIGHEST_ID + 1)) - PIXEL_CLASSES.keys()
+"""The ids whose pixels are void: what covers them is neither right nor wrong.
+
+A caravan that is told apart (29001) is not: the published evaluation looks at the values of instance maps.
+"""
+
+
+def objects_by_instance(
+    path: Path, size: Size, class_map: Mapping[str, str], *, masks: bool = False
+) -> list[AnnotatedObject]:
     """Return the boxes around what is visible of each object; a group's parts are ignored."""
     ids = INSTANCES.read(path, size)
     values, index = np.unique(ids, return_inverse=True)
@@ -101,10 +111,17 @@ def objects_by_instance(path: Path, size: Size, class_map: Mapping[str, str]) ->
         if value >= 1000:
             rows, columns = box
             corners = (float(columns.start), float(rows.start), float(columns.stop), float(rows.stop))
-            objects.append(AnnotatedObject(label, corners, where, ignore=name in NOT_JUDGED))
+            mask = mask_in_crop(ids[box] == value, columns.start, rows.start, ids.shape) if masks else None
+            objects.append(AnnotatedObject(label, corners, where, ignore=name in NOT_JUDGED, mask=mask))
         else:
-            objects += _parts(ids == value, label, where)
+            objects += _parts(ids == value, label, where, masks=masks)
     return objects
+
+
+def void_pixels(path: Path, size: Size) -> Masks:
+    """Return the pixels of the classes that the benchmark does not evaluate, as one mask."""
+    ids = INSTANCES.read(path, size)
+    return Masks.of(np.isin(ids, sorted(NOT_EVALUATED))[None])
 
 
 def objects_by_polygon(path: Path, size: Size, class_map: Mapping[str, str]) -> list[AnnotatedObject]:
@@ -150,10 +167,12 @@ class _Polygons(BaseModel):
     objects: list[_Drawn]
 
 
-def _parts(mask: NDArray[np.bool_], label: str, where: str) -> Iterator[AnnotatedObject]:
-    count, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
-    for x, y, width, height, _ in stats[1:count].tolist():
-        yield AnnotatedObject(label, (x, y, x + width, y + height), where, ignore=True)
+def _parts(group: NDArray[np.bool_], label: str, where: str, *, masks: bool) -> Iterator[AnnotatedObject]:
+    count, part, stats, _ = cv2.connectedComponentsWithStats(group.astype(np.uint8), connectivity=8)
+    for number, (x, y, width, height, _) in enumerate(stats[1:count].tolist(), start=1):
+        crop = part[y : y + height, x : x + width] == number
+        mask = mask_in_crop(crop, x, y, group.shape) if masks else None
+        yield AnnotatedObject(label, (x, y, x + width, y + height), where, ignore=True, mask=mask)
 
 
 def _wrong(path: Path, got: str, wanted: str) -> DataError:

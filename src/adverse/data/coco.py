@@ -44,18 +44,20 @@ def coco(
     images: str = "images",
     split: dict[Split, str] | None = None,
     missing_sizes: Literal["refuse", "read"] = "refuse",
+    instance_masks: bool = False,
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with COCO ground truth.
 
     `annotations` and `images` are relative to root and may hold `{split}`, which `split` fills in; without
     it everything is the test split. A frame's id is its file name without the ending. Where the file tells
-    no width and height, `missing_sizes: read` takes them from the images.
+    no width and height, `missing_sizes: read` takes them from the images. `instance_masks` reads what is
+    drawn of each object; a study of instance segmentation sets it.
     """
     parts = subsets.named(split)
     _check_field(split, annotations, images)
     paths = [root / _filled(annotations, name) for _, name, _ in parts]
-    files = [read_coco(path) for path in paths]
+    files = [read_coco(path, segmentations=instance_masks) for path in paths]
     categories = category_names(files)
     notes: Counter[str] = Counter()
     logs: list[Log] = []

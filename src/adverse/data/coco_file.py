@@ -77,6 +77,7 @@ class _Annotation(BaseModel):
     visibility: Any = None
     difficult: Any = None
     attribute_name: Any = None
+    segmentation: Any = None
 
 
 class _FastImage(msgspec.Struct):
@@ -107,6 +108,12 @@ class _FastAnnotation(msgspec.Struct):
     visibility: Any = None
     difficult: Any = None
     attribute_name: Any = None
+
+
+class _MaskedAnnotation(_FastAnnotation):
+    """The same with its polygons or run lengths, which are left as they are written."""
+
+    segmentation: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Outline(BaseModel):
@@ -145,6 +152,8 @@ class Annotations(NamedTuple):
     without_iscrowd: int
     attributes: dict[int, dict[str, str]]
     """What else is annotated of an object, in words, by row."""
+    segmentations: list[bytes] | None
+    """Polygons or run lengths as JSON, where they are wanted."""
 
 
 @dataclass(frozen=True)
@@ -163,17 +172,24 @@ def open_arrays(path: Path) -> JsonArrays:
     return JsonArrays(read_bytes(path, what="annotation", limit=LIMIT_BYTES), path, "annotation")
 
 
-def read_coco(path: Path) -> CocoFile:
-    """Read a COCO ground truth file and check that its ids are unique and lead somewhere."""
+def read_coco(path: Path, *, segmentations: bool = False) -> CocoFile:
+    """Read a COCO ground truth file and check that its ids are unique and lead somewhere.
+
+    With `segmentations`, what is drawn of each object is kept.
+    """
     arrays = open_arrays(path)
     validated(arrays.outline(), path, "annotation", Outline)
     images = _images(arrays, path)
     _unique(path, "images", "id", (image.id for image in images))
     _unique(path, "images", "file_name", (PurePosixPath(image.file_name).as_posix() for image in images))
     row_of = {image.id: row for row, image in enumerate(images)}
-    columns = _Columns(path, row_of)
-    for block in arrays.blocks("annotations", msgspec.json.Decoder(list[_FastAnnotation])):
-        columns.add(block)
+    columns = _Columns(path, row_of, segmentations=segmentations)
+    if segmentations:
+        for masked in arrays.blocks("annotations", msgspec.json.Decoder(list[_MaskedAnnotation])):
+            columns.add(masked)
+    else:
+        for block in arrays.blocks("annotations", msgspec.json.Decoder(list[_FastAnnotation])):
+            columns.add(block)
     categories = list(entries(arrays, path, "categories", CocoCategory))
     _unique(path, "categories", "id", (category.id for category in categories))
     _unique(path, "categories", "name", (category.name for category in categories))
@@ -240,8 +256,9 @@ def _images(arrays: JsonArrays, path: Path) -> list[ImageEntry]:
 class _Columns:
     """Annotations on their way into columns, a block at a time."""
 
-    def __init__(self, path: Path, row_of: dict[Key, int]) -> None:
+    def __init__(self, path: Path, row_of: dict[Key, int], *, segmentations: bool) -> None:
         self._path = path
+        self._segmentations: list[bytes] | None = [] if segmentations else None
         self._row_of = row_of
         self._integers: list[NDArray[np.int64]] = []  # (n,4): id, track, image, category
         self._floats: list[NDArray[np.float64]] = []  # (n,5): box as written, area
@@ -251,7 +268,7 @@ class _Columns:
         self._without_iscrowd = 0
         self._attributes: dict[int, dict[str, str]] = {}
 
-    def add(self, block: Block[_FastAnnotation]) -> None:
+    def add(self, block: Block[_FastAnnotation] | Block[_MaskedAnnotation]) -> None:
         first = block.first
         entries: Sequence[_FastAnnotation | _Annotation] | None = block.entries
         if entries is None:
@@ -276,6 +293,8 @@ class _Columns:
                 self._locate(entry.position_m, at)
             if told := _attributes(entry):
                 self._attributes[at] = told
+            if self._segmentations is not None:
+                self._segmentations.append(_written(entry))
             if isinstance(entry, _Annotation):
                 self._without_iscrowd += "iscrowd" not in entry.model_fields_set
             else:
@@ -315,6 +334,7 @@ class _Columns:
             self._odd,
             self._without_iscrowd,
             self._attributes,
+            self._segmentations,
         )
 
     def _box(self, bbox: Any, at: int) -> tuple[float, ...]:
@@ -344,6 +364,13 @@ def _attributes(entry: _FastAnnotation | _Annotation) -> dict[str, str]:
     if not beside and entry.attributes is None:
         return {}
     return plain_attributes({**beside, **(entry.attributes if isinstance(entry.attributes, dict) else {})})
+
+
+def _written(entry: _FastAnnotation | _Annotation) -> bytes:
+    """Return what is drawn of an object, as JSON."""
+    if isinstance(entry, _MaskedAnnotation):
+        return bytes(entry.segmentation)
+    return msgspec.json.encode(entry.segmentation if isinstance(entry, _Annotation) else None)
 
 
 def _first_repeated(ids: NDArray[np.int64]) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ root/
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -21,8 +21,10 @@ from adverse.data import coco, codecs
 from adverse.data.coco_file import CocoImage, Outline, entries, open_arrays
 from adverse.data.files import absent, inside, read_bytes, validated
 from adverse.data.images import DEFAULT_POLICY, MAX_MEGAPIXELS, ImageFile, ImagePolicy
+from adverse.data.object_masks import masks_by_value
 from adverse.data.truth import AnnotatedObject, Truths
 from adverse.errors import AdverseError, DataError
+from adverse.masks import Masks
 from adverse.plugins import dataset
 from adverse.types import Dataset, Frame, Log
 
@@ -50,12 +52,14 @@ def coco_panoptic(
     annotations: str,
     images: str = "images",
     masks: str | None = None,
+    instance_masks: bool = False,
     policy: ImagePolicy = DEFAULT_POLICY,
 ) -> Dataset:
     """Read images with COCO panoptic annotations: labels and instances for each pixel, boxes of things.
 
     `annotations`, `images` and `masks` (the PNG files; the name of the annotations without .json) are
     relative to root. A frame's id is its file name without the ending. Everything is the test split.
+    `instance_masks` reads the pixels of each thing; a study of instance segmentation sets it.
     """
     path = root / annotations
     file = _read(path)
@@ -79,13 +83,21 @@ def coco_panoptic(
             )
         source = ImageFile(inside(root / images, image.file_name, where=where), policy, image.size)
         mask = inside(folder, entry.file_name, where=where)
+        shown = [s for s in entry.segments_info if s.category_id in things and s.area > 0]
         objects = [
             AnnotatedObject(names[segment.category_id], segment.box, where, ignore=bool(segment.iscrowd))
-            for segment in entry.segments_info
-            if segment.category_id in things and segment.area > 0
+            for segment in shown
         ]
         truths.notes[NO_PIXELS] += sum(segment.area == 0 for segment in entry.segments_info)
-        truth, fault = truths.of(objects, source)
+        pixels, unread = None, None
+        if instance_masks:
+            numbered = SegmentFile(mask, source, tuple((s.id, s.id) for s in entry.segments_info), "int32")
+            pixels, unread = _masks(numbered, [segment.id for segment in shown])
+        if pixels is not None:
+            drawn = zip(objects, pixels.counts, strict=True)
+            objects = [replace(thing, mask=counts) for thing, counts in drawn]
+        truth, fault = truths.of(objects, source, mask_size=None if pixels is None else pixels.size)
+        fault = fault or unread
         missing = absent(source.path, "image")
         classes = tuple((segment.id, segment.category_id) for segment in entry.segments_info)
         separate = tuple(
@@ -151,6 +163,14 @@ class SegmentFile:
             )
         table = np.array([meaning[number] for number in values.tolist()], self.kind)
         return np.ascontiguousarray(table[index.reshape(segments.shape)])
+
+
+def _masks(segments: SegmentFile, wanted: list[int]) -> tuple[Masks | None, str | None]:
+    """Return the masks of some segments, or why the file cannot be read."""
+    try:
+        return masks_by_value(segments(), wanted), None
+    except AdverseError as error:
+        return None, str(error)
 
 
 _Id = Annotated[int, Field(gt=0, lt=2**24)]

@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.data.attributes import told_attributes
 from adverse.data.coco_file import Annotations, CocoFile, ImageEntry, Key
 from adverse.data.images import Size
+from adverse.data.object_masks import annotated_mask
 from adverse.errors import AdverseError, DataError
+from adverse.masks import Masks
 from adverse.types import Truth
 
 PARTLY_OUTSIDE = "boxes partly outside the image"
@@ -70,17 +73,21 @@ def truth_by_image(
         notes[NEGATIVE] += mine.start == mine.stop
         place = None if positions is None else positions[mine]
         told = [rows.attributes.get(at, {}) for at in order[mine].tolist()] if rows.attributes else []
+        masks, unmasked = None, None
+        if rows.segmentations is not None and image.id in sizes:
+            masks, unmasked = _masks(rows, order[mine].tolist(), image, sizes[image.id])
         truth = Truth(
             boxes[mine],
             labels[mine],
             ignore[mine],
             ids[mine],
             place,
-            area[mine],
+            area[mine] if masks is None else np.where(np.isnan(area[mine]), masks.areas, area[mine]),
             crowd[mine],
             attributes=told_attributes(told),
+            masks=masks,
         )
-        fault = faults.get(image.id)
+        fault = faults.get(image.id, unmasked)
         at = int(np.searchsorted(spoilt, mine.start)) if len(spoilt) else 0
         if fault is None and at < len(spoilt) and spoilt[at] < mine.stop:
             fault = str(_fault(rows, int(order[spoilt[at]]), image, sizes[image.id]))
@@ -92,6 +99,25 @@ def truth_by_image(
     notes[PARTLY_OUTSIDE] += int((partly & chosen).sum())
     notes[NO_ISCROWD] += rows.without_iscrowd
     return truths
+
+
+def _masks(
+    rows: Annotations, mine: Sequence[int], image: ImageEntry, size: Size
+) -> tuple[Masks | None, str | None]:
+    """Return the masks of an image's objects, or why one of them has none."""
+    counts = []
+    for row in mine:
+        try:
+            counts.append(annotated_mask(msgspec.json.decode((rows.segmentations or [])[row]), size))
+        except ValueError as error:
+            wrong = DataError(
+                f"annotation {rows.written_ids[row].item()} has no mask that can be read: {error}",
+                where=f"image {image.file_name!r}",
+                wanted="segmentation: polygons, or COCO's {size, counts} of the image's size",
+                fix="Correct the segmentation, or take the annotation out.",
+            )
+            return None, str(wrong)
+    return Masks((size[1], size[0]), tuple(counts)), None
 
 
 def _checked(coco: CocoFile, sizes: dict[Key, Size]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -17,6 +17,7 @@ from adverse.data.attributes import told_attributes
 from adverse.data.coco_truth import IGNORED, NEGATIVE, PARTLY_OUTSIDE, ROUNDING_PX, ImageTruth
 from adverse.data.images import ImageFile
 from adverse.errors import AdverseError, DataError, StudyError, suggestion
+from adverse.masks import Masks
 from adverse.types import Truth
 
 Box = tuple[float, float, float, float]
@@ -32,6 +33,8 @@ class AnnotatedObject:
     ignore: bool = False
     position_m: tuple[float, float, float] | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    mask: bytes | None = None
+    """Compressed run lengths in an image of its own size, where masks are read."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +47,36 @@ class Truths:
     located: bool = False
     """Whether objects have positions: then one without has NaN."""
 
-    def of(self, objects: Sequence[AnnotatedObject], image: ImageFile) -> ImageTruth:
-        """Return the truth of an image; its size is measured only where there is something to check."""
+    def of(
+        self,
+        objects: Sequence[AnnotatedObject],
+        image: ImageFile,
+        *,
+        mask_size: tuple[int, int] | None = None,
+        void: Masks | None = None,
+    ) -> ImageTruth:
+        """Return the truth of an image; its size is measured only where there is something to check.
+
+        Where there is a `mask_size` (height, width), every object has a mask; `void` are the pixels in which
+        nothing is evaluated.
+        """
         if not objects:
             self.notes[NEGATIVE] += 1
         labels = {name: number for number, name in enumerate(self.categories)}
         unknown = (np.nan, np.nan, np.nan)
         points = [unknown if thing.position_m is None else thing.position_m for thing in objects]
+        counts = tuple(thing.mask for thing in objects if thing.mask is not None)
+        masks = None if mask_size is None else Masks(mask_size, counts)
         truth = Truth(
             boxes=np.array([thing.box for thing in objects], np.float64).reshape(-1, 4),
             labels=np.array([labels[thing.label] for thing in objects], np.int64),
             ignore=np.array([thing.ignore for thing in objects], np.bool_),
             ids=np.array([next(self.ids) for _ in objects], np.int64),
             positions_m=np.array(points, np.float64).reshape(-1, 3) if self.located else None,
+            area=None if masks is None else masks.areas,
             attributes=told_attributes([thing.attributes for thing in objects]),
+            masks=masks,
+            void=void,
         )
         self.notes[IGNORED] += int(truth.ignore.sum())
         try:

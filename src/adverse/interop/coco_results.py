@@ -146,24 +146,36 @@ def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) ->
 
 def _entries(row: Mapping[str, Any], ids: Ids) -> Iterable[dict[str, Any]]:
     positions = row["positions_m"] or [None] * len(row["scores"])
-    columns = (row["boxes"], row["scores"], row["labels"], positions)
-    for (x0, y0, x1, y1), score, label, position in zip(*columns, strict=True):
+    masks = row.get("masks") or [None] * len(row["scores"])
+    columns = (row["boxes"], row["scores"], row["labels"], positions, masks)
+    for (x0, y0, x1, y1), score, label, position, mask in zip(*columns, strict=True):
         entry = {
             "image_id": ids.images[row["frame"]],
             "category_id": ids.categories[label],
             "bbox": [x0, y0, x1 - x0, y1 - y0],
             "score": score,
+            **_segmentation(mask, row.get("mask_size")),
         }
         yield entry if position is None else {**entry, "position_m": position}
+
+
+def _segmentation(counts: bytes | None, size: Sequence[int] | None) -> dict[str, Any]:
+    """Return the mask of an object, in a run with masks."""
+    if counts is None:
+        return {}
+    return {"segmentation": {"size": list(size or ()), "counts": counts.decode()}}
 
 
 def _truth(
     frames: Sequence[Mapping[str, Any]], truth: Sequence[Mapping[str, Any]], ids: Ids
 ) -> dict[str, Any]:
     inside = [row for row in truth if row["frame"] in ids.images]
+    sizes = {frame["frame"]: frame.get("mask_size") for frame in frames}
     return {
         "images": [_image(frame, ids) for frame in frames if frame["frame"] in ids.images],
-        "annotations": [_annotation(number, row, ids) for number, row in enumerate(inside, start=1)],
+        "annotations": [
+            _annotation(number, row, ids, sizes[row["frame"]]) for number, row in enumerate(inside, start=1)
+        ],
         "categories": [{"id": number, "name": name} for name, number in ids.categories.items()],
     }
 
@@ -172,10 +184,14 @@ def _image(frame: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
     image = {"id": ids.images[frame["frame"]], "file_name": frame["frame"]}
     if frame["camera"] is not None:
         image |= {"width": int(frame["camera"][4]), "height": int(frame["camera"][5])}
+    elif frame.get("mask_size") is not None:
+        image |= {"width": frame["mask_size"][1], "height": frame["mask_size"][0]}
     return image
 
 
-def _annotation(number: int, row: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
+def _annotation(
+    number: int, row: Mapping[str, Any], ids: Ids, mask_size: Sequence[int] | None
+) -> dict[str, Any]:
     """Return a true object; annotations count from 1, since 0 means 'no match' to pycocotools."""
     x0, y0, x1, y1 = row["box"]
     return {
@@ -183,8 +199,9 @@ def _annotation(number: int, row: Mapping[str, Any], ids: Ids) -> dict[str, Any]
         "image_id": ids.images[row["frame"]],
         "category_id": ids.categories[row["label"]],
         "bbox": [x0, y0, x1 - x0, y1 - y0],
-        "area": (x1 - x0) * (y1 - y0),
+        "area": (x1 - x0) * (y1 - y0) if row.get("mask") is None else row["area"],
         "iscrowd": int(row["ignore"]),
+        **_segmentation(row.get("mask"), mask_size),
     }
 
 

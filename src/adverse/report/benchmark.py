@@ -42,7 +42,7 @@ def benchmark_tables(data: Row | None) -> list[Table]:
     """Return the tables of a benchmark, the shortest first; none without one."""
     if data is None:
         return []
-    tables = [_summary(data, best_first=False), _corruptions(data)]
+    tables = [_summary(data, best_first=False), *_groups(data), _corruptions(data)]
     if len(data["classes"]) > 1:
         tables.append(benchmark_classes(data))
     return tables
@@ -54,8 +54,8 @@ def in_terminal(data: Row, *, by_class: bool = False) -> Iterator[Table]:
     listed = ", ".join(names) if len(names) <= 3 else f"{len(names)} classes"
     title = f"{data['study']}: {data['images']} images, {listed}"
     yield replace(_summary(data, best_first=True), title=title)
-    corruptions = _corruptions(data)
-    yield from replace(corruptions, title=corruptions.title.removesuffix(SHADED)).abreast(ABREAST)
+    for table in (*_groups(data), _corruptions(data)):
+        yield from replace(table, title=table.title.removesuffix(SHADED)).abreast(ABREAST)
     if by_class:
         classes = benchmark_classes(data)
         yield from replace(classes, title=classes.title.removesuffix(SHADED)).abreast(len(WHOLE))
@@ -94,7 +94,7 @@ def published_tables(rows: Sequence[PublishedRow]) -> Iterator[Table]:
         mine = [row for row in rows if (row.dataset, row.metric) == (dataset, metric)]
         yield Table(
             f"published {dataset} {metric}",
-            f"PUBLISHED, not of this run: {dataset}, box {metric}",
+            f"PUBLISHED, not of this run: {dataset}, {'mask' if mine[0].task == 'segm' else 'box'} {metric}",
             columns("model", "backbone", "P", "mPC", "rPC %", format=".1f", left=2),
             tuple(tuple(map(Cell, (row.model, row.backbone, *_published(row)))) for row in mine),
             caption=SOURCE,
@@ -205,6 +205,26 @@ def _summary(data: Row, *, best_first: bool) -> Table:
     p, mean, relative = WHOLE if keys is WHOLE else PARTIAL_HEADINGS
     headings = (*columns("SUT", p, mean), Column(relative, brief="rPC %" if keys is WHOLE else ""))
     return Table("benchmark", title, headings, rows, records)
+
+
+def _groups(data: Row) -> list[Table]:
+    """Return the means over noise, blur, weather and digital corruptions, if any group is complete."""
+    suts: Sequence[Row] = data["suts"]
+    names = list(dict.fromkeys(name for sut in suts for name in sut.get("by_group", ())))
+    if not names:
+        return []
+    rows = tuple(
+        (Cell(name), *(_share_of(sut.get("by_group", {}).get(name), sut["P"]) for sut in suts))
+        for name in names
+    )
+    records = tuple(
+        {"sut": sut["sut"], "group": name, "mean": sut.get("by_group", {}).get(name)}
+        for name in names
+        for sut in suts
+    )
+    title = f"{data['metric']['short']} in percent, mean over each group of corruptions{SHADED}"
+    headings = (Column("group", align="left", no_wrap=True), *(Column(sut["sut"]) for sut in suts))
+    return [Table("benchmark groups", title, headings, rows, records)]
 
 
 def _corruptions(data: Row) -> Table:

@@ -24,6 +24,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9")
 BLANK = "\u00a0"
 """A space that is kept where others are run together."""
 HEADING_PX = 34
+LEGEND_PX = 20
+LABEL_PX, LABEL_AWAY_PX = 10, 7
 INK, PAPER = "#1a1a1a", "white"
 
 
@@ -93,6 +95,17 @@ class Dots:
     colour: str
     symbol: int | None = None
     """0: a circle, 1: a square, 2: a triangle; None: a pale circle of its radius."""
+    labels: tuple[str, ...] = ()
+    """What is written beside each, if anything."""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A line from one point to another, with a head at its end."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    colour: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +141,7 @@ class Panel:
     marks: Sequence[Mark] = ()
     dots: Sequence[Dots] = ()
     bands: Sequence[Band] = ()
+    arrows: Sequence[Arrow] = ()
     size: PanelSize = field(default=PanelSize())
 
     def place(self, x: ArrayLike, y: ArrayLike) -> Array:
@@ -148,7 +162,8 @@ class Panel:
         parts += self._marks()
         symbols: list[str] = []
         for dots in self.dots:
-            for (x, y), radius in zip(self.place(dots.x, dots.y), np.asarray(dots.radius), strict=True):
+            places = self.place(dots.x, dots.y)
+            for (x, y), radius in zip(places, np.asarray(dots.radius), strict=True):
                 if dots.symbol is not None:
                     symbols += [_symbol(dots.symbol, x, y, dots.colour)] if np.isfinite(x + y) else []
                     continue
@@ -156,7 +171,26 @@ class Panel:
                 parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" {look}/>')
         for number, line in enumerate(self.lines):
             parts += self._line(line, self.colour(number))
-        return "".join([*parts, *symbols])
+        parts += [self._arrow(arrow) for arrow in self.arrows]
+        return "".join([*parts, *symbols, *self._labels()])
+
+    def _labels(self) -> Iterator[str]:
+        """Write beside dots what they are, moved down where another word stands."""
+        words = [
+            (float(x) + LABEL_AWAY_PX, float(y) + LABEL_PX / 3, label)
+            for dots in self.dots
+            for (x, y), label in zip(self.place(dots.x, dots.y), dots.labels, strict=False)
+        ]
+        written: list[tuple[float, float, float]] = []
+        for x, y, label in sorted(words, key=lambda word: (word[1], word[0])):
+            width, line = 0.6 * LABEL_PX * len(label), y
+            while any(
+                abs(line - below) < LABEL_PX and x < right and left < x + width
+                for left, right, below in written
+            ):
+                line += 1
+            written.append((x, x + width, line))
+            yield f'<text x="{x:.1f}" y="{line:.1f}" font-size="{LABEL_PX}">{escape(label)}</text>'
 
     def legend(self, *, left: bool) -> str:
         """Name what is drawn in one row above the panel, each in its colour."""
@@ -191,6 +225,10 @@ class Panel:
             yield from ((name, x, band.x), (name, f"{y}, low", band.low), (name, f"{y}, high", band.high))
         for mark in self.marks:
             yield mark.name, x, [mark.x]
+        if self.arrows:
+            for name, at in (("from", "start"), ("to", "end")):
+                yield f"arrows {name}", x, [getattr(arrow, at)[0] for arrow in self.arrows]
+                yield f"arrows {name}", y, [getattr(arrow, at)[1] for arrow in self.arrows]
 
     def _axes(self) -> Iterator[str]:
         size = self.size
@@ -240,6 +278,21 @@ class Panel:
             if k is not None and finite[k]:
                 yield _symbol(shape, spots[k, 0], spots[k, 1], colour)
 
+    def _arrow(self, arrow: Arrow) -> str:
+        start, end = self.place([arrow.start[0], arrow.end[0]], [arrow.start[1], arrow.end[1]])
+        length = float(np.hypot(*(end - start)))
+        if length < 1:
+            return ""
+        along = (end - start) / length
+        across = np.array([-along[1], along[0]])
+        corners = (end, end - 7 * along + 3.2 * across, end - 7 * along - 3.2 * across)
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+        ends = f'x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"'
+        return (
+            f'<line {ends} stroke="{arrow.colour}" stroke-width="1.6"/>'
+            f'<polygon points="{points}" fill="{arrow.colour}"/>'
+        )
+
     def _around(self, band: Band) -> Array:
         return np.concatenate([self.place(band.x, band.high), self.place(band.x, band.low)[::-1]])
 
@@ -255,11 +308,13 @@ class Chart:
     """On paper of its own, with its title and the names of its lines; else the page around it has them."""
     font_px: int = 12
     legend_left: bool = False
+    one_legend: bool = False
+    """Whether the names of the first panel's lines, above all panels, stand for those of all."""
 
     def svg(self) -> str:
         """Return the chart as an SVG document, with its data inside."""
         size = self.panels[0].size
-        top = HEADING_PX if self.standing_alone else 0
+        top = HEADING_PX + LEGEND_PX * self.one_legend if self.standing_alone else 0
         rows = -(-len(self.panels) // self.across)
         lefts = np.cumsum([0, *(panel.size.width for panel in self.panels[: self.across])]).tolist()
         width = lefts[-1]
@@ -275,9 +330,13 @@ class Chart:
         if self.standing_alone:
             parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
             parts.append(f'<text x="{size.left}" y="20" font-size="15" font-weight="bold">{title}</text>')
+            if self.one_legend:
+                names = self.panels[0].legend(left=True)
+                parts.append(f'<g transform="translate(0 {HEADING_PX - size.top + LEGEND_PX})">{names}</g>')
         for number, panel in enumerate(self.panels):
             x, y = lefts[number % self.across], top + size.height * (number // self.across)
-            names = panel.legend(left=self.legend_left) if self.standing_alone else ""
+            named = self.standing_alone and not self.one_legend
+            names = panel.legend(left=self.legend_left) if named else ""
             parts.append(f'<g transform="translate({x} {y})">{panel.body()}{names}</g>')
         return "\n".join([*parts, "</svg>\n"])
 

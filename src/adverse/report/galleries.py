@@ -16,7 +16,7 @@ from adverse.analysis.failures import NEAR, by_visible_change, most_telling, pix
 from adverse.analysis.headline import setting_words
 from adverse.analysis.results import Summary
 from adverse.errors import AdverseError
-from adverse.report.pictures import Looker, Mark, Picture, close_up, picture
+from adverse.report.pictures import Looker, Mark, Picture, close_up, outline, picture
 from adverse.store.read import Store
 from adverse.store.tables import Answers
 from adverse.types import Image
@@ -162,17 +162,29 @@ class _Marks:
         """Return truth, the person who is meant, and on top detections from the failure's threshold on."""
         sut, truth = str(row["sut"]), self.store.truth
         if sut not in self._answers:
-            self._answers = {sut: self.store.answers(sut)}
+            self._answers = {sut: self.store.answers(sut, masks=self.store.run.masks)}
         number = self._index[row["frame"]]
         mine = np.flatnonzero(truth.frame == number).tolist()
-        marks = [Mark("ignored" if truth.ignore[at] else "truth", *truth.boxes[at].tolist()) for at in mine]
+        size = self.store.mask_sizes[number] if self.store.run.masks else None
+        marks = [
+            Mark(
+                "ignored" if truth.ignore[at] else "truth",
+                *truth.boxes[at].tolist(),
+                outline=outline(truth.masks[at] if truth.masks else None, size),
+            )
+            for at in mine
+        ]
         meant = next(at for at in mine if truth.place[at] == row["object"])
         marks.append(Mark("meant", *truth.boxes[meant].tolist()))
         answers = self._answers[sut][setting]
         threshold = -np.inf if row["threshold"] is None else np.float32(row["threshold"])
         for place in np.flatnonzero(answers.frame == number).tolist():
             marks += [
-                Mark("found", *answers.boxes[at].tolist())
+                Mark(
+                    "found",
+                    *answers.boxes[at].tolist(),
+                    outline=outline(answers.masks[at] if answers.masks else None, size),
+                )
                 for at in range(int(answers.offsets[place]), int(answers.offsets[place + 1]))
                 if answers.scores[at] >= threshold
             ]

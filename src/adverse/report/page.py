@@ -16,6 +16,7 @@ from adverse.content import NOT_NOTICED
 from adverse.mutations.hazards import HazardCoverage, hazard_coverage
 from adverse.report.answer import answers, choices, untested
 from adverse.report.benchmark import benchmark_tables, class_tables, saved_benchmark
+from adverse.report.benchmark_figures import page_figures
 from adverse.report.brief import stop_sentences
 from adverse.report.closed_loop import drives
 from adverse.report.film import Film, film_of
@@ -211,6 +212,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         seen=tables.visual_change,
         requirements=tables.requirements,
         benchmark=tables.benchmark,
+        benchmark_figures=page_figures(saved_benchmark(store)),
         no_benchmark=_could_be_benchmarked(store),
         classes=tables.classes,
         class_suts=store.suts,

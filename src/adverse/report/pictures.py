@@ -17,10 +17,12 @@ from typing import Any, Literal
 import cv2
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 import adverse
 from adverse import plugins
 from adverse.errors import AdverseError, PluginError, StoreError, StudyError
+from adverse.masks import Masks
 from adverse.plugins import Registry
 from adverse.store.read import Store
 from adverse.store.records import MUTATION_ENDED
@@ -46,6 +48,8 @@ LEAST_CLOSE_UP_PX = 48
 ARROW = 0.05
 """Length of the arrow, of the width of the picture."""
 
+Outline = tuple[NDArray[np.int64], ...]
+"""The closed lines (N,2) around the parts of a mask and its holes, x and y of pixels."""
 Kind = Literal["truth", "ignored", "found", "meant"]
 
 
@@ -58,17 +62,20 @@ class Mark:
     y0: float
     x1: float
     y1: float
+    outline: Outline = ()
+    """Of its mask, where it has one."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A mark in pixels of a picture."""
+    """A mark in pixels of a picture; `path` draws its mask, as SVG has it."""
 
     kind: Kind
     x: float
     y: float
     width: float
     height: float
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -289,4 +296,23 @@ def _box(mark: Mark, x0: int, y0: int, scale: float) -> Box:
     """Return a mark in pixels of a picture that begins at x0, y0 and is smaller by the scale."""
     left, right = (round((x - x0) * scale, 1) for x in (mark.x0, mark.x1))
     top, bottom = (round((y - y0) * scale, 1) for y in (mark.y0, mark.y1))
-    return Box(mark.kind, left, top, round(right - left, 1), round(bottom - top, 1))
+    path = outline_path(mark.outline, x0, y0, scale)
+    return Box(mark.kind, left, top, round(right - left, 1), round(bottom - top, 1), path)
+
+
+def outline(counts: bytes | None, size: tuple[int, int] | None) -> Outline:
+    """Return the lines around a mask of compressed run lengths; none where there is no mask."""
+    if counts is None or size is None:
+        return ()
+    mask = Masks(size, (counts,)).array(0).astype(np.uint8)
+    lines, _ = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
+    return tuple(np.asarray(line, np.int64)[:, 0] for line in lines)
+
+
+def outline_path(lines: Outline, x0: float = 0, y0: float = 0, scale: float = 1) -> str:
+    """Return lines as an SVG path in pixels of a picture that begins at x0, y0, smaller by the scale."""
+    parts = []
+    for line in lines:
+        points = (line + 0.5 - (x0, y0)) * scale  # the middle of a pixel
+        parts.append("M" + " ".join(f"{x:.1f},{y:.1f}" for x, y in points.tolist()) + "Z")
+    return "".join(parts)

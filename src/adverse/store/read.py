@@ -34,6 +34,8 @@ from adverse.store.tables import (
     PixelCounts,
     RankedClasses,
     TruthTable,
+    answers_in_order,
+    confusion_counts,
     place_in_group,
     positions,
     vectors,
@@ -156,28 +158,42 @@ class Store:
             place[order],
             np.where(np.isnan(area), (boxes[:, 2:] - boxes[:, :2]).prod(axis=1), area)[order],
             crowd[order],
+            tuple(table["mask"].take(pa.array(order)).to_pylist()) if self.run.masks else None,
         )
+
+    @cached_property
+    def mask_sizes(self) -> tuple[tuple[int, int] | None, ...]:
+        """The (height, width) of each frame's masks; None where there are none."""
+        sizes = pq.read_table(self.folder.frames, columns=["mask_size"])["mask_size"].to_pylist()
+        return tuple(None if size is None else (size[0], size[1]) for size in sizes)
+
+    @cached_property
+    def voids(self) -> tuple[bytes | None, ...]:
+        """The pixels of each frame in which nothing is evaluated, as a mask; None where there are none."""
+        return tuple(pq.read_table(self.folder.frames, columns=["void"])["void"].to_pylist())
 
     @cached_property
     def truth_ids(self) -> NDArray[np.int64]:
         """The number of each true object of the targets; that of its track, in data that tell who is who."""
-        table = pq.read_table(self.folder.truth, columns=["frame", "id", "label"])
-        table = table.filter(pa.array(positions(table["label"], self.targets) >= 0))
-        order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
-        ids: NDArray[np.int64] = table["id"].to_numpy()[order]
+        ids: NDArray[np.int64] = self._targets()["id"].to_numpy()
         return ids
 
     @cached_property
     def truth_attributes(self) -> dict[str, tuple[str, ...]]:
         """What else is annotated of the true objects of the targets, by name; "" where one has no value."""
-        table = pq.read_table(self.folder.truth)
+        table = self._targets()
         if "attributes" not in table.column_names:
             return {}  # a run from before attributes were kept
-        table = table.filter(pa.array(positions(table["label"], self.targets) >= 0))
-        order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
-        told = [dict(value or ()) for value in table["attributes"].take(pa.array(order)).to_pylist()]
+        told = [dict(value or ()) for value in table["attributes"].to_pylist()]
         names = sorted({name for value in told for name in value})
         return {name: tuple(value.get(name, "") for value in told) for name in names}
+
+    def _targets(self) -> pa.Table:
+        """Return the true objects of the targets as they are kept, in the order of the frames."""
+        table = pq.read_table(self.folder.truth)
+        table = table.filter(pa.array(positions(table["label"], self.targets) >= 0))
+        order = np.argsort(positions(table["frame"], self.frames.ids), kind="stable")
+        return table.take(pa.array(order))
 
     def truth_depths_m(self) -> NDArray[np.float32]:
         """Return the depth of each true object as the Localizer sees it; NaN where that is not known."""
@@ -234,13 +250,17 @@ class Store:
         classes: tuple[str, ...] | None = None,
         settings: Iterable[str] | None = None,
         frames: Sequence[str] | None = None,
+        masks: bool = False,
     ) -> dict[str, Answers]:
-        """Return a SUT's detections of the targets, or the given classes, by setting; of some frames only."""
+        """Return a SUT's detections of the targets, or the given classes, by setting; of some frames only.
+
+        With `masks`, those too; the masks of a frame must be of its true size.
+        """
         wanted = list(self.groups if settings is None else settings)
         cells = self._detections.cells_of(sut=sut, settings=wanted, frames=frames)
-        table = self._detections.select(
-            "d.frame, d.setting, d.status, d.boxes, d.scores, d.labels, d.depths, d.positions_m", cells, ""
-        )
+        columns = ["frame", "setting", "status", "boxes", "scores", "labels", "depths", "positions_m"]
+        columns += ["mask_size", "masks"] if masks else []
+        table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells, "")
         if table is None:
             return {}
         if frames is not None:
@@ -255,7 +275,8 @@ class Store:
         Frame, status, boxes, scores, labels, and where the SUT itself says that they are: positions_m.
         """
         cells = self._detections.cells_of(sut=sut, settings=[setting])
-        columns = ("frame", "status", "boxes", "scores", "labels", "positions_m")
+        columns = ["frame", "status", "boxes", "scores", "labels", "positions_m"]
+        columns += ["mask_size", "masks"] if self.run.masks else []
         table = self._detections.select(", ".join(f"d.{name}" for name in columns), cells)
         if table is None:
             return pa.table({name: pa.array([], pa.null()) for name in columns})
@@ -309,15 +330,7 @@ class Store:
         return positions(table["frame"], self.frames.ids), status
 
     def _pixel_counts(self, table: pa.Table) -> PixelCounts:
-        columns = (*self.pixel_classes, "")
-        lists = table["confusion"].combine_chunks()
-        row = np.repeat(np.arange(len(lists)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
-        entries = lists.flatten()
-        counts = np.zeros((len(lists), len(columns) - 1, len(columns)), np.int64)
-        true = positions(entries.field("true"), self.pixel_classes)
-        predicted = positions(entries.field("predicted"), columns)
-        counts[row, true, predicted] = entries.field("pixels").to_numpy()
-        return PixelCounts(*self._frame_and_status(table), counts)
+        return PixelCounts(*self._frame_and_status(table), confusion_counts(table, self.pixel_classes))
 
     def mutation_details(self, sut: str, settings: Iterable[str]) -> pa.Table:
         """Return frame, setting, status, reason and the details of the mutation, under some settings."""
@@ -430,39 +443,8 @@ class Store:
         return pa.table({name: pa.array([], kind) for name, kind in columns.items()})
 
     def _answers(self, table: pa.Table, classes: tuple[str, ...]) -> Answers:
-        frame = positions(table["frame"], self.frames.ids)
-        order = np.argsort(frame, kind="stable")
-        table = table.take(pa.array(order)).combine_chunks()
-        lists = table["scores"].combine_chunks()
-        counts = pc.list_value_length(lists).to_numpy()
-        labels = positions(table["labels"].combine_chunks().flatten(), classes)
-        counted = labels >= 0
-        row = np.repeat(np.arange(len(counts)), counts)[counted]
-        boxes = table["boxes"].combine_chunks().flatten().flatten().to_numpy().reshape(-1, 4)
-        return Answers(
-            frame=frame[order],
-            status=positions(table["status"], STATUSES).astype(np.int8),
-            offsets=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(counts)))]).astype(
-                np.int64
-            ),
-            boxes=boxes[counted],
-            scores=lists.flatten().to_numpy()[counted],
-            labels=labels[counted],
-            depths_m=table["depths"].combine_chunks().flatten().to_numpy()[counted],
-            positions_m=_reported(table["positions_m"].combine_chunks(), counts, counted),
-        )
-
-
-def _reported(
-    lists: Any, counts: NDArray[np.int64], counted: NDArray[np.bool_]
-) -> NDArray[np.float32] | None:
-    """Return where SUTs say that detections are (N,3), NaN where they do not; None where they never do."""
-    given = lists.is_valid().to_numpy(zero_copy_only=False)
-    if not given.any():
-        return None
-    places = np.full((int(counts.sum()), 3), np.nan, np.float32)
-    places[np.repeat(given, counts)] = lists.flatten().flatten().to_numpy().reshape(-1, 3)
-    return places[counted]
+        sizes = dict(zip(self.frames.ids, self.mask_sizes, strict=True)) if self.run.masks else {}
+        return answers_in_order(table, self.frames.ids, classes, sizes, where=str(self.folder.path))
 
 
 def refuse_other_format(folder: RunFolder, manifest: Mapping[str, Any]) -> None:

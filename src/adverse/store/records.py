@@ -64,6 +64,8 @@ SCHEMA = pa.schema(
             "positions_m",
             pa.list_(pa.list_(pa.float32(), 3)),
         ),  # x y z in the camera's frame, where the SUT reports them
+        ("mask_size", pa.list_(pa.int32(), 2)),  # height, width of the masks; null: the run keeps none
+        ("masks", pa.list_(pa.binary())),  # of each detection, as COCO's compressed run lengths
         ("confusion", pa.list_(CONFUSION)),  # of a segmenter: pixels by true and predicted class
         ("label_map", pa.binary()),  # of a segmenter, if the study keeps them: PNG of its own labels
         ("ranked", pa.list_(pa.string())),  # of a classifier: the best classes, best first
@@ -72,7 +74,7 @@ SCHEMA = pa.schema(
     ]
 )
 PLAIN = SCHEMA.names[: SCHEMA.get_field_index("boxes")]
-OF_OTHER_TASKS = SCHEMA.names[SCHEMA.get_field_index("confusion") :]
+OF_OTHER_TASKS = SCHEMA.names[SCHEMA.get_field_index("mask_size") :]
 
 
 NOTHING = Detections.none()
@@ -156,6 +158,13 @@ def _column(records: Sequence[Record], name: str) -> pa.Array:
         positions = [record.detections.positions_m for record in records]
         return pa.array(
             [None if some is None else some.tolist() for some in positions], SCHEMA.field(name).type
+        )
+    if name in ("mask_size", "masks"):
+        every = [record.detections.masks for record in records]
+        sizes = name == "mask_size"
+        return pa.array(
+            [None if masks is None else list(masks.size if sizes else masks.counts) for masks in every],
+            SCHEMA.field(name).type,
         )
     values = [getattr(record, name) for record in records]
     if name == "details":

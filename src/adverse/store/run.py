@@ -85,6 +85,8 @@ class Run:
 
     name: str
     task: Task
+    masks: bool
+    """Whether detections and true objects have masks."""
     seed: int
     folder: Path
     """Where the study file lies; the study's paths are relative to it."""
@@ -166,6 +168,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
     return Run(
         name=str(study["name"]),
         task=study["task"],
+        masks=bool(study.get("masks", False)),
         seed=int(study["seed"]),
         folder=Path(study["folder"]),
         settings=tuple(_setting(name, entry) for name, entry in manifest["settings"].items()),

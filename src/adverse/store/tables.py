@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from adverse.errors import StoreError
 
 OK, FAULT, QUARANTINED = 0, 1, 2
 STATUSES = ("ok", "fault", "quarantined")
@@ -46,6 +49,8 @@ class TruthTable:
     """Pixels that it covers, as annotated or, where there is none, those of its box."""
     crowd: NDArray[np.bool_]
     """Ignored ones that are a region of many; where the format knows no such thing, all ignored ones."""
+    masks: tuple[bytes, ...] | None = None
+    """Compressed run lengths, in runs with masks; their sizes are those of the frames."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +70,8 @@ class Answers:
     depths_m: NDArray[np.float32]
     positions_m: NDArray[np.float32] | None = None
     """Where the SUT itself says they are (N,3), in the frame of the camera; NaN or None: it does not."""
+    masks: tuple[bytes, ...] | None = None
+    """Compressed run lengths, if they were asked for; their sizes are those of the frames."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +94,85 @@ class RankedClasses:
     status: NDArray[np.int8]
     best: list[list[str]]
     scores: list[list[float]]
+
+
+def confusion_counts(table: pa.Table, classes: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return pixels by true and predicted class (F, C, C + 1) from the confusions of a segmenter."""
+    columns = (*classes, "")
+    lists = table["confusion"].combine_chunks()
+    row = np.repeat(np.arange(len(lists)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
+    entries = lists.flatten()
+    counts = np.zeros((len(lists), len(columns) - 1, len(columns)), np.int64)
+    true, predicted = (
+        positions(entries.field("true"), classes),
+        positions(entries.field("predicted"), columns),
+    )
+    counts[row, true, predicted] = entries.field("pixels").to_numpy()
+    return counts
+
+
+def answers_in_order(
+    table: pa.Table,
+    frames: tuple[str, ...],
+    classes: tuple[str, ...],
+    sizes: Mapping[str, tuple[int, int] | None],
+    *,
+    where: str,
+) -> Answers:
+    """Return rows of detections in the order of the frames, of some classes; masks where there are columns.
+
+    `sizes` are the true (height, width) by frame, which masks must have.
+    """
+    frame = positions(table["frame"], frames)
+    order = np.argsort(frame, kind="stable")
+    table = table.take(pa.array(order)).combine_chunks()
+    lists = table["scores"].combine_chunks()
+    counts = pc.list_value_length(lists).to_numpy()
+    labels = positions(table["labels"].combine_chunks().flatten(), classes)
+    counted = labels >= 0
+    row = np.repeat(np.arange(len(counts)), counts)[counted]
+    boxes = table["boxes"].combine_chunks().flatten().flatten().to_numpy().reshape(-1, 4)
+    masked = "masks" in table.column_names
+    return Answers(
+        frame=frame[order],
+        status=positions(table["status"], STATUSES).astype(np.int8),
+        offsets=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(counts)))]).astype(np.int64),
+        boxes=boxes[counted],
+        scores=lists.flatten().to_numpy()[counted],
+        labels=labels[counted],
+        depths_m=table["depths"].combine_chunks().flatten().to_numpy()[counted],
+        positions_m=_reported(table["positions_m"].combine_chunks(), counts, counted),
+        masks=_masks(table, sizes, counted, where) if masked else None,
+    )
+
+
+def _reported(
+    lists: Any, counts: NDArray[np.int64], counted: NDArray[np.bool_]
+) -> NDArray[np.float32] | None:
+    """Return where SUTs say that detections are (N,3), NaN where they do not; None where they never do."""
+    given = lists.is_valid().to_numpy(zero_copy_only=False)
+    if not given.any():
+        return None
+    places = np.full((int(counts.sum()), 3), np.nan, np.float32)
+    places[np.repeat(given, counts)] = lists.flatten().flatten().to_numpy().reshape(-1, 3)
+    return places[counted]
+
+
+def _masks(
+    table: pa.Table, sizes: Mapping[str, tuple[int, int] | None], wanted: NDArray[np.bool_], where: str
+) -> tuple[bytes, ...]:
+    for frame, size in zip(table["frame"].to_pylist(), table["mask_size"].to_pylist(), strict=True):
+        true = sizes[frame]
+        if size is not None and any(size) and true is not None and tuple(size) != true:
+            raise StoreError(
+                "masks are not of the size of their image",
+                where=f"{where}, frame {frame!r}",
+                got=f"{size[1]}x{size[0]}",
+                wanted=f"{true[1]}x{true[0]}",
+                fix="Record masks of the image's size, and run the study again.",
+            )
+    every = table["masks"].combine_chunks().flatten().to_pylist()
+    return tuple(mask for mask, counts in zip(every, wanted.tolist(), strict=True) if counts)
 
 
 def vectors(column: Any, width: int) -> NDArray[np.float64]:

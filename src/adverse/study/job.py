@@ -51,6 +51,8 @@ class StudyJob:
     localizer: Localizer = "foreground"
     localize_on: LocalizeOn = "clean"
     task: Task = "detection"
+    masks: bool = False
+    """Whether every detection needs a mask, which is kept."""
     pixel_classes: Mapping[int, str] = field(default_factory=dict)
     keep_label_maps: bool = False
     visual_change: Backend | None = None

@@ -97,7 +97,8 @@ class LoadedSut:
         return self._detected(version, answer if isinstance(answer, Detections) else Detections.none())
 
     def check(self, answers: Sequence[Answer]) -> None:
-        """Raise where a SUT does not say where its detections are although the study says that it does."""
+        """Raise where detections come without what the study needs of them: masks, or positions."""
+        self._check_masks(answers)
         lacking = [one for one in answers if isinstance(one, Detections) and one.positions_m is None]
         if self.task.positions == "reported" and any(map(len, lacking)):
             raise BadAnswerError(
@@ -109,8 +110,13 @@ class LoadedSut:
             )
 
     def _detected(self, version: FrameVersion, answer: Detections) -> dict[str, Any]:
-        if self.task.positions == "localized":
-            answer = Detections(answer.boxes, answer.scores, answer.labels)
+        answer = Detections(
+            answer.boxes,
+            answer.scores,
+            answer.labels,
+            positions_m=None if self.task.positions == "localized" else answer.positions_m,
+            masks=answer.masks if self.job.masks else None,
+        )
         rows = [row for row, label in enumerate(answer.labels.tolist()) if label in self.names]
         labels = tuple(self.names[int(answer.labels[row])] for row in rows)
         depths, truth_depths = self._depths(version, answer.take(rows), labels)
@@ -193,6 +199,25 @@ class LoadedSut:
                 wanted=self.job.task,
                 fix=f"Set task: {does} in the study, or name another SUT.",
             )
+        if self.job.masks and not getattr(self.sut, "gives_masks", True):
+            raise StudyError(
+                f"SUT {self.task.name!r} gives boxes without masks",
+                where=f"SUT {self.task.name!r}",
+                wanted="a mask for each detection: the task is instance-segmentation",
+                fix="Set task: detection in the study, or a decoder with masks (yolo-seg, mask-rcnn).",
+            )
+
+    def _check_masks(self, answers: Sequence[Answer]) -> None:
+        """Raise where detections come without the masks that the task needs."""
+        for answer in answers if self.job.masks else ():
+            if isinstance(answer, Detections) and len(answer) and answer.masks is None:
+                raise BadAnswerError(
+                    "detections have no masks",
+                    where=self.task.name,
+                    got=f"{len(answer)} boxes without masks",
+                    wanted="a mask for each detection: the task is instance-segmentation",
+                    fix="Answer with masks, or set task: detection in the study.",
+                )
 
     def _names(self) -> dict[int, str]:
         """Return the data set's name for each label of the SUT that the data set knows."""

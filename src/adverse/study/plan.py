@@ -36,6 +36,8 @@ from adverse.types import Dataset, Frame, Log, Setting, Source, Truth
 
 KEY_VERSION = "cell-5"
 LIMITS = ("timeout_s", "memory_limit_mb")
+INSTANCE_MASKS = "instance_masks"
+"""The option of data formats that can read masks of objects."""
 """Keys of a SUT that are also passed to an adapter with limits of its own."""
 REPEAT_ONE_IN, LEAST_REPEATED = 64, 20
 """About one frame in so many, and at least so many, are shown to each SUT twice without a mutation, to notice
@@ -139,6 +141,7 @@ def job_of(
         localizer=file.study.localizer,
         localize_on=file.study.localize_on,
         task=file.study.task,
+        masks=file.study.masks,
         pixel_classes=dataset.pixel_classes,
         keep_label_maps=file.study.keep_label_maps,
         visual_change=file.study.visual_change,
@@ -187,6 +190,16 @@ def _whole_dataset(file: StudyFile, registry: Registry) -> Dataset:
     options = plugins.bind(
         plugin, section.options, where=file.where("data"), base=file.folder, also=type(section).model_fields
     )
+    if file.study.masks:
+        if INSTANCE_MASKS not in plugin.options:
+            able = [one.name for one in registry.all("dataset") if INSTANCE_MASKS in one.options]
+            raise StudyError(
+                f"the format {section.format!r} has no masks of objects",
+                where=file.where("data", "format"),
+                wanted=f"one of {', '.join(sorted(able))}",
+                fix="Take another format, or task: detection, which needs boxes alone.",
+            )
+        options = {**options, INSTANCE_MASKS: True}
     dataset = read_format(plugin, options, where=file.where("data"))
     if not any(log.split == "test" for log in dataset.logs):
         raise StudyError(
@@ -342,6 +355,7 @@ def _units(
                     answer = [job.task, task.name, task.fingerprint, str(task.batch), *labels]
                     if task.positions is not None:
                         answer.append(f"positions {task.positions}")
+                    answer += ["masks"] if job.masks else []
                     parts = [KEY_VERSION, *pixels, setting.id, *code[setting.id], *draws, *answer]
                     cells.append(PlannedCell(digest(*parts), s, k))
             twice = repeated & {frame.id for frame in frames}

@@ -55,6 +55,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
         "study": {
             "name": study.name,
             "task": study.task,
+            "masks": study.masks,
             "seed": study.seed,
             "file": str(plan.file.source.path),
             "folder": str(plan.file.folder),
@@ -163,6 +164,8 @@ FRAMES = pa.schema(
         ("camera", pa.list_(pa.float64())),  # fx fy cx cy width height baseline_m (NaN: none)
         ("category", pa.string()),  # what the whole image shows, in data for classifiers
         ("fault", pa.string()),
+        ("mask_size", pa.list_(pa.int32(), 2)),  # height, width of the masks; null: none were read
+        ("void", pa.binary()),  # pixels in which nothing is evaluated, as compressed run lengths; null: none
     ]
 )
 TRUTH = pa.schema(
@@ -176,6 +179,7 @@ TRUTH = pa.schema(
         ("area", pa.float64()),  # pixels, as annotated; null: not told
         ("crowd", pa.bool_()),  # a region of many; null: the format knows no such thing
         ("attributes", pa.map_(pa.string(), pa.string())),  # what else is annotated; null: nothing
+        ("mask", pa.binary()),  # COCO's compressed run lengths; null: none was read
     ]
 )
 INPUTS = pa.schema([("path", pa.string()), ("sha256", pa.string())])
@@ -201,6 +205,8 @@ def frames_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
             "camera": _camera(frame),
             "category": None if frame.category is None else categories[frame.category],
             "fault": frame.fault,
+            "mask_size": None if frame.truth.masks is None else list(frame.truth.masks.size),
+            "void": None if frame.truth.void is None else frame.truth.void.counts[0],
         }
         for log, frame in pairs
     ]
@@ -220,6 +226,7 @@ def truth_table(logs: Iterable[Log], categories: tuple[str, ...]) -> bytes:
             "area": _known_area(frame, row),
             "crowd": None if frame.truth.crowd is None else bool(frame.truth.crowd[row]),
             "attributes": sorted(frame.truth.attributes[row].items()) if frame.truth.attributes else None,
+            "mask": None if frame.truth.masks is None else frame.truth.masks.counts[row],
         }
         for log in logs
         if log.split != "train"

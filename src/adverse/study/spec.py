@@ -26,6 +26,7 @@ from adverse.study.stages import STEP_LIMIT_S
 from adverse.types import LocalizeOn, Localizer, Task
 
 VisualBackend = Literal["vif", "vifp", "vif2"]
+INSTANCE_SEGMENTATION = "instance-segmentation"
 OTHERS = "*"
 """In groups: all classes of a SUT that are named nowhere else."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._ -]{0,99}")
@@ -223,6 +224,7 @@ class Study(_Section):
     seed: Annotated[int, Field(ge=0)] = 0
     plugins: tuple[str, ...] = ()
     task: Task = "detection"
+    masks: bool = False
     targets: Annotated[tuple[str, ...], Field(min_length=1)] = ("person",)
     levels: tuple[str, ...] = ("image",)
     metrics: tuple[str, ...] = ()
@@ -250,10 +252,25 @@ class Study(_Section):
             return self.measure.get("visual_change")
         return "vif" if self.measure else None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _instance_segmentation(cls, study: Any) -> Any:
+        """Take instance segmentation for what it is here: detection with a mask for every box."""
+        if isinstance(study, dict) and study.get("task") == INSTANCE_SEGMENTATION:
+            return {**study, "task": "detection", "masks": True}
+        return study
+
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
         return _valid_name(name)
+
+    @field_validator("masks")
+    @classmethod
+    def _masks(cls, masks: bool, info: ValidationInfo) -> bool:  # noqa: FBT001 - as pydantic calls it
+        if masks and info.data.get("task", "detection") != "detection":
+            raise ValueError(f"no masks: they are of detections, and the task is {info.data['task']}")
+        return masks
 
     @field_validator("levels")
     @classmethod

@@ -269,6 +269,7 @@ def _asked(loaded: LoadedSut, stage: Stage, images: Sequence[Image]) -> Attempt:
         error = failed if loaded.machine_is_short() else _own_memory_fault(failed)
     except SutError as failed:
         error = failed
+    answers = None if error is not None else answers
     outage = isinstance(error, InfrastructureError)
     reached, outages = (0, ()) if take is None else take()
     return Attempt(

@@ -31,7 +31,7 @@ from adverse.types import (
     Task,
 )
 
-ANSWER_FIELDS = frozenset({"boxes", "scores", "labels", "positions_m"})
+ANSWER_FIELDS = frozenset({"boxes", "scores", "labels", "positions_m", "masks"})
 METHODS: Mapping[Task, str] = {
     "detection": "detect",
     "segmentation": "segment",
@@ -70,10 +70,9 @@ def ask(system: Classifier, images: Sequence[Image], *, name: str) -> list[Class
 def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """Return one checked answer for each image, or raise SutError.
 
-    A detector may answer with Detections, a tuple (boxes, scores), (boxes, scores, labels) or (boxes, scores,
-    labels, positions_m), or a mapping with these names; a segmenter with label maps (H,W) of the image size;
-    a classifier with scores (C,).
-    Labels must be indexes into `system.classes`.
+    A detector may answer with Detections, a tuple (boxes, scores) or (boxes, scores, labels), or a mapping
+    with these names and, where it has them, positions_m and masks; a segmenter with label maps (H,W) of the
+    image's size; a classifier with scores (C,). Labels must be indexes into `system.classes`.
     """
     task = task_of(system) or "detection"
     try:
@@ -126,14 +125,20 @@ def as_detections(answer: Any) -> Detections:
     if isinstance(answer, Detections):
         return answer
     if isinstance(answer, Mapping) and {"boxes", "scores"} <= set(answer) <= ANSWER_FIELDS:
-        return Detections(answer["boxes"], answer["scores"], answer.get("labels"), answer.get("positions_m"))
-    if isinstance(answer, tuple) and len(answer) in (2, 3, 4):
+        return Detections(
+            answer["boxes"],
+            answer["scores"],
+            answer.get("labels"),
+            positions_m=answer.get("positions_m"),
+            masks=answer.get("masks"),
+        )
+    if isinstance(answer, tuple) and len(answer) in (2, 3):
         return Detections(*answer)
     shown = f"keys {sorted(map(str, answer))}" if isinstance(answer, Mapping) else type(answer).__name__
     raise SutError(
         "an answer is not a set of detections",
         got=shown,
-        wanted="Detections, (boxes, scores, labels), or a dict with boxes, scores, labels (and positions_m)",
+        wanted="Detections, (boxes, scores, labels), or a dict of boxes, scores, labels, positions_m, masks",
         fix="Return one of these for each image.",
     )
 
@@ -172,6 +177,13 @@ def check_answer(answer: Answer, image: Image, classes: Sequence[str]) -> None:
             got="{1}x{0}".format(*answer.labels.shape),
             wanted=f"{image.shape[1]}x{image.shape[0]}",
             fix="Scale the labels back to the image (nearest neighbour) before answering.",
+        )
+    if isinstance(answer, Detections) and answer.masks and answer.masks.size != image.shape[:2]:
+        raise SutError(
+            "a mask is not of the image's size",
+            got="{1}x{0}".format(*answer.masks.size),
+            wanted=f"{image.shape[1]}x{image.shape[0]}",
+            fix="Scale the masks back to the image before answering.",
         )
     if answer.labels.size and (answer.labels.min() < 0 or answer.labels.max() >= len(classes)):
         outside = answer.labels[(answer.labels < 0) | (answer.labels >= len(classes))]

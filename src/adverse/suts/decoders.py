@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.errors import SutError
+from adverse.suts.network_masks import CandidateMasks, MaskMaps, PrototypeMasks
 
 Floats = NDArray[np.float64]
 Unit = Literal["pixels", "fraction"]
@@ -27,6 +28,8 @@ Style = Literal[
     "decoded",
     "detection-output",
     "darknet",
+    "yolo-seg",
+    "mask-rcnn",
 ]
 
 
@@ -38,22 +41,27 @@ class Output(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Boxes (N, 4) xyxy in pixels of the input, scores (N,), labels (N,); of a 3-D detector positions (N, 3).
+    """Boxes (N, 4) xyxy in pixels of the input, scores (N,), labels (N,), and what some models add to them.
 
-    Positions are in the frame of the camera, so that no resizing touches them.
+    Positions (N, 3) of a 3-D detector are in the frame of the camera, so that no resizing touches them.
     """
 
     boxes: Floats
     scores: Floats
     labels: NDArray[np.int64]
     positions_m: Floats | None = None
+    masks: CandidateMasks | None = None
 
 
 class Head(NamedTuple):
-    """What a decoder must know besides the outputs: how many classes, and pixels per unit of x and of y."""
+    """What a decoder must know besides the outputs: how many classes, and pixels per unit of x and of y.
+
+    `size` is the input's (width, height).
+    """
 
     classes: int
     scale: tuple[float, float]
+    size: tuple[int, int] = (0, 0)
 
 
 Outputs = Mapping[str, Output]
@@ -79,6 +87,8 @@ class Decoder:
     forms: tuple[tuple[Role, ...], ...]
     unit: Unit
     nms_iou: float | None
+    masks: bool = False
+    """Whether it gives a mask for each box."""
 
 
 def yolo(outputs: Outputs, head: Head) -> Candidates:
@@ -184,6 +194,33 @@ def darknet(outputs: Outputs, head: Head) -> Candidates:
     return Candidates(_corners(rows[:, :4], head.scale), _at(rows[:, 5:], labels), labels)
 
 
+def yolo_seg(outputs: Outputs, head: Head) -> Candidates:
+    """Read (4 + C + M, N) or its transpose, as yolo-v8 with M coefficients, and prototypes (M, h, w)."""
+    prototypes = _shaped(outputs["prototypes"], ("M", "h", "w"))
+    output, wide = outputs["predictions"], 4 + head.classes + len(prototypes)
+    if output.array.shape[0] == wide:
+        output = Output(output.name, output.array.T)
+    elif output.array.shape[1] != wide:
+        parts = f"4 + {head.classes} classes + {len(prototypes)} coefficients"
+        raise _misshapen(output, f"({wide}, N) or (N, {wide}): {parts}")
+    rows = _shaped(output, ("N", wide))
+    last = 4 + head.classes
+    labels = rows[:, 4:last].argmax(axis=1)
+    masks = PrototypeMasks(rows[:, last:], prototypes.astype(np.float32))
+    return Candidates(_corners(rows[:, :4], head.scale), _at(rows[:, 4:last], labels), labels, masks=masks)
+
+
+def mask_rcnn(outputs: Outputs, head: Head) -> Candidates:
+    """Read boxes (N, 4) xyxy, scores (N,), labels (N,) and masks (N, 1, h, w) from 0 to 1.
+
+    A mask covers its box or, where h x w is the input's size, the whole input.
+    """
+    candidates = decoded(outputs, head)
+    maps = _shaped(outputs["masks"], (len(candidates.scores), 1, "h", "w"))[:, 0].astype(np.float32)
+    over_input = maps.shape[:0:-1] == head.size
+    return candidates._replace(masks=MaskMaps(maps, over_input))
+
+
 _PREDICTIONS = (Role("predictions", 2),)
 _BOXES = Role("boxes", 2, ("box", "bbox"))
 _SCORES = Role("scores", 1, ("score", "conf"))
@@ -191,6 +228,11 @@ _LABELS = Role("labels", 1, ("label", "class"))
 _LOGITS = Role("scores", 2, ("logit", "score", "class", "label"))
 _NUMBER = Role("number", 0, ("num",), optional=True)
 _POSITIONS = Role("positions", 2, ("position",), optional=True)
+_WITH_PROTOTYPES = (
+    Role("predictions", 2, ("output0", "pred", "det")),
+    Role("prototypes", 3, ("output1", "proto")),
+)
+_MASKS = Role("masks", 4, ("mask",))
 DECODERS: Mapping[Style, Decoder] = {
     "yolo": Decoder(yolo, (_PREDICTIONS,), "pixels", 0.45),
     "yolo-v8": Decoder(yolo_v8, (_PREDICTIONS,), "pixels", 0.45),
@@ -209,6 +251,8 @@ DECODERS: Mapping[Style, Decoder] = {
     ),
     "detection-output": Decoder(detection_output, ((Role("detections", 3),),), "fraction", None),
     "darknet": Decoder(darknet, (_PREDICTIONS,), "fraction", 0.45),
+    "yolo-seg": Decoder(yolo_seg, (_WITH_PROTOTYPES,), "pixels", 0.45, masks=True),
+    "mask-rcnn": Decoder(mask_rcnn, ((_BOXES, _SCORES, _LABELS, _MASKS),), "pixels", None, masks=True),
 }
 
 

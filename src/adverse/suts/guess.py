@@ -164,6 +164,13 @@ def _of_several(shapes: Mapping[str, tuple[int, ...]]) -> tuple[str, int | None,
     names = list(shapes)
     listed = ", ".join(f"{name} {_shape(shape)}" for name, shape in shapes.items())
     logits = [shape for shape in shapes.values() if len(shape) == 2 and shape[1] != 4]
+    prototypes = [shape for shape in shapes.values() if len(shape) == 3]
+    if len(names) == 2 and len(prototypes) == len(logits) == 1:
+        count = min(logits[0]) - 4 - prototypes[0][0]
+        if count > 0:
+            return "yolo-seg", count, f"outputs {listed}: candidates with coefficients, and prototypes"
+    if any(len(shape) >= 3 and "mask" in name.lower() for name, shape in shapes.items()):
+        return "mask-rcnn", None, f"outputs {listed}: boxes, scores, labels and masks"
     if any("num" in name.lower() for name in names):
         return "ssd", None, f"outputs {listed}, as TensorFlow's detection models have them"
     if logits and any(shape[-1] == 4 for shape in shapes.values() if len(shape) == 2):

@@ -127,7 +127,7 @@ def network_system(
         style = DECODERS[decoder]
         roles = onnx_shape.assign_outputs(style, network.output_names, decoding.outputs, where)
         in_pixels = (decoding.box_unit or style.unit) == "pixels"
-        head = Head(len(classes), (1, 1) if in_pixels else network.port.size)
+        head = Head(len(classes), (1, 1) if in_pixels else network.port.size, network.port.size)
         overlap = style.nms_iou if decoding.nms_iou is None else decoding.nms_iou
         finish = Finish(decoding.score_threshold, overlap, decoding.max_detections)
         system = NetworkDetector(classes, runner, Reader(style, roles, head), finish)
@@ -181,10 +181,12 @@ class NetworkDetector:
         self._runner = runner
         self._reader = reader
         self._finish = finish
+        self.gives_masks = reader.decoder.masks
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
         """Return one answer for each image, in order."""
-        return [self._finish(candidates, placed) for candidates, placed in self._candidates(images)]
+        size = self._runner.size
+        return [self._finish(candidates, placed, size) for candidates, placed in self._candidates(images)]
 
     def try_out(self) -> None:
         """Find a decoder that does not fit before the study starts."""

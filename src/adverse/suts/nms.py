@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import SutError
 from adverse.suts.decoders import Candidates
+from adverse.suts.network_masks import Kept
 from adverse.suts.preprocess import Placement
 from adverse.types import Detections
 
@@ -81,8 +82,13 @@ class Finish:
         self._nms_iou = nms_iou
         self._max_detections = max_detections
 
-    def __call__(self, candidates: Candidates, placed: Placement) -> Detections:
-        """Return the answer for one image; NaN anywhere that counts is an error, never a 'no'."""
+    def __call__(
+        self, candidates: Candidates, placed: Placement, size: tuple[int, int] = (0, 0)
+    ) -> Detections:
+        """Return the answer for one image; NaN anywhere that counts is an error, never a 'no'.
+
+        `size` is that of the model's input, for masks.
+        """
         good = candidates.scores >= self._score_threshold
         if not (np.isfinite(candidates.scores).all() and np.isfinite(candidates.boxes[good]).all()):
             raise SutError(
@@ -91,10 +97,16 @@ class Finish:
                 fix="Find out why the model gives them; if it always does, check scale:, mean: and std:.",
             )
         edges = np.tile([placed.image_width, placed.image_height], 2)
-        boxes = np.clip(placed.to_image(candidates.boxes[good]), 0, edges).astype(np.float32)
+        rows = np.flatnonzero(good)
+        whole = placed.to_image(candidates.boxes[good])
+        boxes = np.clip(whole, 0, edges).astype(np.float32)
         scores, labels = candidates.scores[good].astype(np.float32), candidates.labels[good]
         solid = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)
         boxes, scores, labels = boxes[solid], scores[solid], labels[solid]
         keep = nms(boxes, scores, labels, iou=self._nms_iou, limit=self._max_detections)
         positions = None if candidates.positions_m is None else candidates.positions_m[good][solid][keep]
-        return Detections(boxes[keep], scores[keep], labels[keep], positions)
+        masks = None
+        if candidates.masks is not None:
+            kept = Kept(rows[solid][keep], whole[solid][keep], boxes[keep])
+            masks = candidates.masks.of(kept, size, placed)
+        return Detections(boxes[keep], scores[keep], labels[keep], positions_m=positions, masks=masks)

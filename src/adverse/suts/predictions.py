@@ -2,10 +2,13 @@
 
     [{"image_id": 7, "category_id": 1, "bbox": [x, y, width, height], "score": 0.9}, ...]
 
-An entry of a 3-D detector also has "position_m": [x, y, z], in metres of the camera's frame. A path with
-{mutation} in it stands for one file per setting. An image without an entry has no detections, as COCO has it.
-An entry that is no detection (a NaN score, three numbers for a box) spoils the answer for its image only.
-Whether the files belong to the data of a study is checked before it starts (recorded_check.py).
+Masks are COCO's run lengths, `"segmentation": {"size": [height, width], "counts": "..."}`; the box may then
+be missing, and is the one around the mask. An entry of a 3-D detector also has "position_m": [x, y, z], in
+metres of the camera's frame.
+
+A path with {mutation} in it stands for one file per setting. An image without an entry has no detections, as
+COCO has it. An entry that is no detection (a NaN score, three numbers for a box) spoils the answer for its
+image only. Whether the files belong to the data of a study is checked before it starts (recorded_check.py).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,6 +28,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import DataError, StudyError, SutError
 from adverse.json_arrays import JsonArrays
+from adverse.masks import Masks, coco_counts
 from adverse.plain_files import read_plain
 from adverse.plugins import sut
 from adverse.suts.recorded_check import DeclaredFormat, Missing, Review, Unknown, review_files
@@ -121,11 +125,13 @@ class _Answers:
         scores = array("d")
         labels = array("q")
         positions = array("d")
+        self._masks: dict[int, _Mask] = {}
         unknown: Counter[object] = Counter()
         for number, entry in _entries(path):
             image_id = entry.image_id if isinstance(entry, _Entry) else _image_id(entry, number, path)
             try:
-                box, score, label, position = _detection(entry, label_of)
+                box, score, label, position = _detection(entry, label_of, convention)
+                mask = _mask(entry)
             except (KeyError, OverflowError, ValueError) as error:
                 self._faults.setdefault(image_id, f"entry {number}: {error.args[0]}")
                 if isinstance(error, _CategoryError):
@@ -134,6 +140,8 @@ class _Answers:
             rows = self._rows.get(image_id)
             if rows is None:
                 rows = self._rows[image_id] = array("q")
+            if mask is not None:
+                self._masks[len(scores)] = mask
             rows.append(len(scores))
             images.append(image_id)
             boxes.extend(box)
@@ -179,12 +187,23 @@ class _Answers:
                 self._boxes[rows],
                 self._scores[rows],
                 self._labels[rows],
-                positions if placed.any() else None,
+                positions_m=positions if placed.any() else None,
+                masks=self._masks_of(rows.tolist()),
             )
         except SutError as error:
             raise SutError(
                 error.what, where=where, got=error.got, wanted=error.wanted, fix="Fix it in the file."
             ) from error
+
+    def _masks_of(self, rows: list[int]) -> Masks | None:
+        masks = [self._masks[row] for row in rows if row in self._masks]
+        if not masks:
+            return None
+        sizes = sorted({mask.size for mask in masks})
+        if len(masks) < len(rows) or len(sizes) > 1:
+            got = f"{len(masks)} masks for {len(rows)} detections, of sizes {sizes}"
+            raise SutError("the masks of an image do not fit together", got=got, wanted="one for each")
+        return Masks(sizes[0], tuple(mask.counts for mask in masks))
 
 
 class _CategoryError(KeyError):
@@ -195,14 +214,29 @@ class _CategoryError(KeyError):
         self.category = category if isinstance(category, int | str) else repr(category)
 
 
+class _RunLengths(msgspec.Struct):
+    """A mask as COCO's results hold it."""
+
+    size: list[int]
+    counts: str | list[int]
+
+
 class _Entry(msgspec.Struct):
     """An entry with nothing odd about it; the others come as plain values."""
 
     image_id: int | str
     category_id: int
-    bbox: tuple[float, float, float, float]
     score: float
+    bbox: tuple[float, float, float, float] | None = None
+    segmentation: _RunLengths | None = None
     position_m: tuple[float, float, float] | None = None
+
+
+class _Mask(NamedTuple):
+    """A mask that was recorded: (height, width) and compressed run lengths."""
+
+    size: tuple[int, int]
+    counts: bytes
 
 
 def _entries(path: Path) -> Iterator[tuple[int, _Entry | Any]]:
@@ -246,14 +280,38 @@ def _image_id(entry: Any, number: int, path: Path) -> int | str:
     return image_id
 
 
+def _mask(entry: _Entry | Mapping[str, Any]) -> _Mask | None:
+    """Return the mask of one entry, if it has any; ValueError says what is wrong with it."""
+    written = entry.segmentation if isinstance(entry, _Entry) else entry.get("segmentation")
+    if written is None:
+        return None
+    if isinstance(written, _RunLengths):
+        written = {"size": written.size, "counts": written.counts}
+    if not isinstance(written, dict):
+        raise ValueError("segmentation is not run lengths {size, counts}")  # noqa: TRY004 - of a file
+    return _Mask(*coco_counts(written))
+
+
+def _box_around(entry: _Entry | Mapping[str, Any], convention: Boxes) -> list[float]:
+    """Return the box around the mask of an entry that has no other, in the file's convention."""
+    mask = _mask(entry)
+    if mask is None:
+        raise KeyError("it has no bbox")
+    x0, y0, x1, y1 = Masks(mask.size, (mask.counts,)).boxes[0].tolist()
+    return [x0, y0, x1, y1] if convention == "xyxy" else [x0, y0, x1 - x0, y1 - y0]
+
+
 def _detection(
-    entry: _Entry | Mapping[str, Any], label_of: Mapping[int, int]
+    entry: _Entry | Mapping[str, Any], label_of: Mapping[int, int], convention: Boxes
 ) -> tuple[Iterable[float], float, int, Iterable[float] | None]:
     """Return box, score, label and position of one entry; the error that it raises says what is wrong."""
     if isinstance(entry, _Entry):
         if entry.category_id not in label_of:
             raise _CategoryError(entry.category_id)
-        return entry.bbox, entry.score, label_of[entry.category_id], entry.position_m
+        box = _box_around(entry, convention) if entry.bbox is None else entry.bbox
+        return box, entry.score, label_of[entry.category_id], entry.position_m
+    if "bbox" not in entry and "segmentation" in entry:
+        entry = {**entry, "bbox": _box_around(entry, convention)}
     lacking = [field for field in FIELDS if field not in entry]
     if lacking:
         raise KeyError(f"it has no {lacking[0]}")

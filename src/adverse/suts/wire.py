@@ -146,10 +146,12 @@ class GarbageError(BadAnswerError):
 def _plain(answer: Answer) -> Any:
     """Return an answer as JSON can carry it."""
     if isinstance(answer, Detections):
+        masks = {} if answer.masks is None else {"masks": answer.masks.as_coco()}
         fields: dict[str, Any] = {
             "boxes": answer.boxes.tolist(),
             "scores": answer.scores.tolist(),
             "labels": answer.labels.tolist(),
+            **masks,
         }
         if answer.positions_m is not None:
             fields["positions_m"] = answer.positions_m.tolist()

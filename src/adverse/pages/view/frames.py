@@ -15,6 +15,7 @@ import colorsys
 import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from adverse.levels.match import FALSE, HIT, MatchedDetections
 from adverse.levels.outcomes import first_level
 from adverse.pages.view.pick import Pick
 from adverse.pages.view.session import ExploredRun
+from adverse.report.pictures import outline, outline_path
 from adverse.text import counted, shown, without_paths
 
 KINDS = {HIT: "hit", FALSE: "false"}
@@ -68,6 +70,7 @@ def _detection(
     kind = KINDS.get(int(judged.outcome[at]), IGNORED)
     label, score = run.store.targets[int(answers.labels[at])], float(answers.scores[at])
     box: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(answers.boxes[at]), "score": score}
+    box |= _drawn_mask(run, answers.masks, at, int(judged.frame[at]))
     if seen is not None:
         box |= {"range_m": metres(seen.places.range_m[at]), "along_m": metres(seen.distance_m[at])}
     return box | {"score_words": f"{score:.4f}", "words": f"{NAMES[kind]}: {shown(label)}, score {score:.4f}"}
@@ -89,6 +92,7 @@ def _true(
         kind = IGNORED if truth.ignore[row] else "true"
         label = run.store.targets[int(truth.labels[row])]
         box: dict[str, Any] = {"kind": kind, "label": label, "box": _placed(truth.boxes[row])}
+        box |= _drawn_mask(run, truth.masks, row, frame)
         if places is not None:
             box |= {"range_m": metres(places.places.range_m[row]), "along_m": metres(places.distance_m[row])}
         words = f"{NAMES[kind]}: {shown(label)}"
@@ -110,6 +114,13 @@ def _steps(
         )
         steps.append((k, words))
     return steps
+
+
+def _drawn_mask(run: ExploredRun, masks: Sequence[bytes] | None, at: int, frame: int) -> dict[str, str]:
+    """Return the outline of an object's mask as an SVG path, in a run with masks."""
+    if masks is None:
+        return {}
+    return {"mask": outline_path(outline(masks[at], run.store.mask_sizes[frame]))}
 
 
 def _placed(box: NDArray[Any]) -> list[float]:

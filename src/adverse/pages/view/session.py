@@ -148,7 +148,8 @@ class ExploredRun:
         return self.store.pixel_hashes(self._ids(log))
 
     def _judged(self, sut: str, setting: str, log: str) -> MatchedDetections:
-        answers = self.store.answers(sut, settings=[setting], frames=self._ids(log))
+        masks = self.store.run.masks
+        answers = self.store.answers(sut, settings=[setting], frames=self._ids(log), masks=masks)
         return match_detections(answers[setting], self.store.truth)
 
     def _seen(self, sut: str, setting: str, log: str) -> PlacedDetections:
