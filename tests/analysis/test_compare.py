@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.analysis.compare import compare
+from adverse.analysis.compare_metrics import PairedRatios
 from adverse.analysis.pairing import Change
 from adverse.cli.app import app
 from adverse.curves.bootstrap import draw, estimate
@@ -124,7 +125,10 @@ def test_a_sut_gone_blind_is_a_regression_and_comes_first(made: Runner) -> None:
         other = mirrored[change.level, change.setting]
         assert change.difference is not None
         assert other.difference is not None
-        assert change.difference.value == pytest.approx(-(other.difference.value or 0))
+        if change.figure == "precision":  # who detects nothing has none
+            assert (change.difference.value, other.difference.value) == (None, None)
+        else:
+            assert change.difference.value == pytest.approx(-(other.difference.value or 0))
 
 
 @pytest.mark.parametrize(("order", "code"), [((0, 1), 1), ((1, 0), 0), ((0, 0), 0)])
@@ -346,7 +350,24 @@ def test_an_interval_of_a_difference_is_the_jackknife_over_logs(made: Runner) ->
     assert change.difference is not None
     assert change.difference.value == pytest.approx(sum(hits[1].values()) / 24 - sum(hits[0].values()) / 24)
     reach = stats.t.ppf(0.975, len(logs) - 1) * error
+    assert all(0 < len(set(side.values())) > 1 for side in hits)  # else the rule of three is added
     assert change.difference.low == pytest.approx(change.difference.value - reach)
+
+
+@pytest.mark.parametrize(("logs", "rate"), [(8, 0.8), (8, 1.0), (30, 0.95)])
+def test_an_interval_of_a_difference_covers(logs: int, rate: float) -> None:
+    """Logs differ in how hard they are, for both alike; at a rate of 1 only the rule of three is left."""
+    rng = np.random.default_rng(7)
+    missed = 0
+    for _ in range(400):
+        hard = rng.beta(10 * rate, 10 * (1 - rate), logs) if rate < 1 else np.ones(logs)
+        trials = rng.integers(2, 8, logs)
+        parts = [(rng.binomial(trials, hard).astype(float), trials.astype(float)) for _ in range(2)]
+        found = PairedRatios([str(log) for log in range(logs)], parts, seed=0).interval()
+        assert found.low is not None
+        assert found.high is not None
+        missed += not found.low <= 0 <= found.high
+    assert missed / 400 <= 0.065  # 5 % and three standard errors would be 8.3 %
 
 
 def _found_by_log(run: Path, setting: str) -> dict[str, int]:

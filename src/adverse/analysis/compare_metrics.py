@@ -6,16 +6,19 @@ same groups of logs in turn; logs that say nothing about a metric in either run 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
-from adverse.analysis.compare_scores import score_change
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.pairing import Change, Pairing
 from adverse.analysis.plain_metrics import Parts, operating_threshold, ratio_parts
-from adverse.benchmarks.intervals import LeftOut
+from adverse.benchmarks.intervals import CONFIDENCE, FEWEST, METHOD, NO_SPREAD, LeftOut, standard_error
+from adverse.curves.interval import Interval, given, none_seen, refused
 from adverse.levels.image import ROC_A, image_outcomes
 from adverse.store.read import Store
 
@@ -23,6 +26,8 @@ COMPARED = ("recall", "precision", "false_positives_per_image")
 FAULT_RATE = "fault_rate"
 LOWER_IS_BETTER = ("false_positives_per_image", FAULT_RATE)
 ALL = "all settings"
+LEAST_P, PRECISION = 1e-9, 0.01
+"""No p-value is less, nor more precise than to one percent of itself."""
 
 
 def metric_changes(pairing: Pairing, before: str, after: str) -> Iterator[Change]:
@@ -31,15 +36,81 @@ def metric_changes(pairing: Pairing, before: str, after: str) -> Iterator[Change
     for name, setting in [key for key in sides[0] if key in sides[1]]:
         parts = [side[name, setting] for side in sides]
         there = (parts[0][1] > 0) | (parts[1][1] > 0)
-        logs = [log for log, counts in zip(pairing.logs, there, strict=True) if counts]
-        groups = LeftOut(logs, np.arange(len(logs)), seed=pairing.first.run.seed)
-        kept = [(part[there], whole[there]) for part, whole in parts]
-        values = [float(_ratio(one, np.ones((1, len(logs))))[0]) for one in kept]
-        without = [_ratio(one, groups.weights) for one in kept]
-        lower = name in LOWER_IS_BETTER
-        yield score_change(
-            pairing, (before, after), name, setting, (values, without), groups.logs, lower_is_better=lower
+        paired = PairedRatios(
+            [log for log, counts in zip(pairing.logs, there, strict=True) if counts],
+            [(part[there], whole[there]) for part, whole in parts],
+            seed=pairing.first.run.seed,
+            most=math.inf if name == "false_positives_per_image" else 1.0,
         )
+        found = paired.interval()
+        yield Change(
+            before,
+            after,
+            name,
+            setting,
+            name,
+            *(None if math.isnan(value) else value for value in paired.values),
+            found,
+            None if found.low is None else paired.p_value(),
+            identical=paired.identical,
+            same_sut=pairing.same_sut(before, after),
+            lower_is_better=name in LOWER_IS_BETTER,
+        )
+
+
+class PairedRatios:
+    """Two ratios of sums over the same logs, and how sure their difference is.
+
+    A jackknife over logs with Student's t. What no log shows of a ratio that is the same in all of them, as a
+    recall of 1, may have been missed: the ends are moved out by the rule of three (`curves.none_seen`).
+    """
+
+    def __init__(self, logs: Sequence[str], parts: Sequence[Parts], *, seed: int, most: float = 1.0) -> None:
+        """Take numerators and denominators by log (L,) of both; `most` is the largest value of the ratios."""
+        self._most = most
+        groups = LeftOut(logs, np.arange(len(logs)), seed=seed)
+        without = [_ratio(one, groups.weights) for one in parts]
+        self.logs = groups.logs
+        self.values = [float(_ratio(one, np.ones((1, len(logs))))[0]) for one in parts]
+        self.difference = self.values[1] - self.values[0]
+        self.identical = all(np.array_equal(one, other) for one, other in zip(*parts, strict=True))
+        self._without = without[1] - without[0]
+        defined = len(self._without) >= FEWEST and bool(np.isfinite(self._without).all())
+        self._error = standard_error(self._without) if defined else math.nan
+        self._still = [
+            whole
+            for part, whole in parts
+            if self._error < NO_SPREAD or len(np.unique(_by_one(part, whole))) < 2
+        ]
+
+    def interval(self) -> Interval:
+        """Return the difference with its interval at 95 %, or why it has none."""
+        facts: dict[str, Any] = {"confidence": CONFIDENCE, "method": METHOD, "logs": self.logs}
+        if math.isnan(self._error):
+            few = len(self._without) < FEWEST
+            why = f"fewer than {FEWEST} logs" if few else "not defined without some of the logs"
+            return refused(self.difference, why, **facts)
+        reach = self._reach(1 - CONFIDENCE)
+        low, high = max(self.difference - reach, -self._most), min(self.difference + reach, self._most)
+        return given(self.difference, low, high, **facts)
+
+    def p_value(self) -> float:
+        """Return the least doubt at which the interval leaves out 0."""
+        low, high = math.log(LEAST_P), 0.0
+        while high - low > PRECISION:
+            middle = (low + high) / 2
+            leaves_out = self._reach(math.exp(middle)) < abs(self.difference)
+            low, high = (low, middle) if leaves_out else (middle, high)
+        return math.exp(high)
+
+    def _reach(self, doubt: float) -> float:
+        spread = float(special.stdtrit(len(self._without) - 1, 1 - doubt / 2)) * self._error
+        return spread + max((none_seen(whole, tail=doubt / 2) for whole in self._still), default=0.0)
+
+
+def _by_one(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ratio of each log that has one."""
+    return part[whole > 0] / whole[whole > 0]
 
 
 def _sides(pairing: Pairing, before: str, after: str) -> list[tuple[Store, str]]:
@@ -49,7 +120,7 @@ def _sides(pairing: Pairing, before: str, after: str) -> list[tuple[Store, str]]
 def _ratio(parts: Parts, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the ratio of weighted sums for each row of weights (G, L); 0 / 0 is not a number."""
     part, whole = (weights @ one for one in parts)
-    return np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0)
+    return np.asarray(np.divide(part, whole, out=np.full(len(whole), np.nan), where=whole > 0))
 
 
 def _by_log(store: Store, sut: str, pairing: Pairing) -> dict[tuple[str, str], Parts]:

@@ -49,7 +49,7 @@ def score_changes(pairing: Pairing) -> Iterator[Change]:
                 for one, group in zip(found, groups, strict=True)
             ]
             without = [one.scores(group.weights) for one, group in zip(found, groups, strict=True)]
-            yield score_change(pairing, suts, name, setting, (values, without), groups[0].logs)
+            yield _change(pairing, suts, name, setting, (values, without), groups[0].logs)
 
 
 def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
@@ -74,11 +74,11 @@ def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
             without = [getattr(row.without, part) for row in (first, second) if row.without is not None]
             logs = first.without.logs if first.without else 0
             level = f"{name} by {tables[0].metric.short}"
-            found.append(score_change(pairing, suts, level, "coco-c", (values, without), logs, figure=name))
+            found.append(_change(pairing, suts, level, "coco-c", (values, without), logs, figure=name))
     return found, []
 
 
-def score_change(
+def _change(
     pairing: Pairing,
     suts: tuple[str, str],
     level: str,
@@ -87,7 +87,6 @@ def score_change(
     logs: int,
     *,
     figure: str | None = None,
-    lower_is_better: bool = False,
 ) -> Change:
     """Return the change of a score from its values, and from those without each group of logs."""
     (before, after), without = [float(value) for value in sides[0]], sides[1]
@@ -103,11 +102,8 @@ def score_change(
         _known(after),
         found,
         None if found.low is None else p_value(difference, away),
-        identical=difference == 0
-        and len(without) == 2
-        and bool(np.array_equal(without[0], without[1], equal_nan=True)),
+        identical=difference == 0 and len(without) == 2 and bool(np.array_equal(without[0], without[1])),
         same_sut=pairing.same_sut(*suts),
-        lower_is_better=lower_is_better,
     )
 
 
