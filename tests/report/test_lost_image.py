@@ -1,4 +1,4 @@
-"""The image that a classifier or segmenter loses: right before, wrong now, the largest fall under little change."""
+"""The image that a classifier or segmenter loses: right before, wrong now, the largest fall."""
 
 from __future__ import annotations
 

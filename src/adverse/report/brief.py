@@ -23,7 +23,7 @@ from adverse.text import SCORE_WORDS, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
-MOST_DRIVEN = 6
+MOST_DRIVEN = 5
 """Conditions where a robot drives: what they cost in stops stands below."""
 TITLE, NEXT = 56, 3
 """Characters of a title that fit on a line, and the lines that say where to look next."""
@@ -124,7 +124,13 @@ def stop_lines(summary: Summary, run: Run) -> list[str]:
     if not known:
         return []
     head = f"stops in time (at {known[0].sensitivity:.2g} false alarms per image):"
-    return [head, *(f"  {shown(one.sut)} {_cost_words(one, MOST_COSTS)}" for one in known)]
+    return [head, *(_cost_line(one) for one in known)]
+
+
+def _cost_line(one: StopCosts) -> str:
+    """Return what costs a SUT most stops, as much as fits on a line."""
+    lines = [f"  {shown(one.sut)} {_cost_words(one, most)}" for most in range(MOST_COSTS, 0, -1)]
+    return next((line for line in lines if len(line) <= WIDTH), lines[-1])
 
 
 def stop_sentences(summary: Summary, run: Run) -> list[str]:
