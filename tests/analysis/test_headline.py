@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from adverse.analysis.choices import best_sut
-from adverse.analysis.headline import headline, headline_levels, stop_costs, stopping
+from adverse.analysis.headline import headline, headline_levels, setting_names, stop_costs, stopping
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.report.answer import choices
 from adverse.report.brief import brief_lines, brief_table, stop_lines
 from adverse.store.read import finished
+from adverse.types import Setting, Step
 
 
 def test_shares_are_those_of_the_rows_the_most_harmful_first(driven: Path) -> None:
@@ -152,3 +154,19 @@ def test_of_nothing_nothing_can_survive_and_that_is_said(run: Path) -> None:
     said = {row[blind].text for row in table.rows}
     assert "clean is 0" in said
     assert "ok" not in said
+
+
+def test_settings_are_named_by_what_differs_between_them(driven: Path) -> None:
+    run = finished(driven).run
+
+    def named(*options: dict[str, float]) -> list[str]:
+        settings = [
+            Setting(str(number), (Step("defocus", one),), "mild", frozenset())
+            for number, one in enumerate(options)
+        ]
+        return list(setting_names(replace(run, settings=(run.baseline, *settings))).values())
+
+    near, far = {"focus_m": 1.0, "kappa": 2.8}, {"focus_m": 5.0, "kappa": 2.8}
+    assert named(near, far) == ["defocus focus 1 m", "defocus focus 5 m"]
+    assert named(near) == ["defocus focus 1 m, kappa 2.8"]
+    assert named(near, {"focus_m": 5.0, "kappa": 1.4})[0] == "defocus focus 1 m, kappa 2.8"

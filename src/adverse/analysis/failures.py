@@ -25,6 +25,7 @@ from adverse.analysis.strengths import RECORDED, visual_changes
 from adverse.store.read import Store
 from adverse.types import Image
 
+IMAGE_COLUMNS = ["sut", "setting", "frame", "score", "score_before", "found", "found_before"]
 MOST_FAILURES = 60
 PER_LOG = 2
 UNDETECTABLE = 100.0
@@ -230,6 +231,28 @@ def most_telling(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
         return row["overlap_after"] < NEAR, surely, row["group"] == "mild", row["height_px"]
 
     return max(rows, key=plainness, default=None)
+
+
+def most_telling_image(objects: pa.Table, mild: Sequence[str]) -> dict[str, Any] | None:
+    """Return the image whose score falls most under a mutation, of those whose class is lost where any is.
+
+    `objects` holds images of a classifier or segmenter, `mild` names the mild settings, which come first: a
+    failure under little change says most. None where no score falls.
+    """
+    rows = objects.filter(pc.is_valid(objects["score_before"]))
+    found = [] if not len(rows) else rows.select(IMAGE_COLUMNS).to_pylist()
+    kept = [row for row in found if row["found_before"] is not False and row["found"] is not True]
+
+    falls = [row["score_before"] - (row["score"] or 0.0) for row in kept]
+    largest: dict[str, float] = {}
+    for row, fall in zip(kept, falls, strict=True):  # scores of two SUTs need not be of one kind
+        largest[row["sut"]] = max(fall, largest.get(row["sut"], 0.0))
+    order = [
+        (row["setting"] in mild, fall / largest[row["sut"]], -number)
+        for number, (row, fall) in enumerate(zip(kept, falls, strict=True))
+        if fall > 0
+    ]
+    return kept[-max(order)[2]] if order else None
 
 
 def by_visible_change(rows: Sequence[Mapping[str, Any]], moved: Sequence[float]) -> list[int]:

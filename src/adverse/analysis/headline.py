@@ -120,7 +120,7 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
     rows = [row for row in summary.rows if not detection or row["level"] == level]
     families = [row for row in summary.data.get("families", ()) if not detection or row["level"] == level]
     single = len(run.mutations) <= MOST_SETTINGS
-    names = {setting.id: setting_words(setting) for setting in run.mutations}
+    names = setting_names(run)
     if single:
         shown = [
             (setting.id, names[setting.id], 1, _of(rows, "setting", setting.id)) for setting in run.mutations
@@ -177,6 +177,28 @@ def setting_words(setting: Setting) -> str:
     return " + ".join(_step_words(step.mutation, step.options) for step in setting.steps)
 
 
+def setting_names(run: Run) -> dict[str, str]:
+    """Return every mutation of a run in words, without options that are the same in all of its settings."""
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for setting in run.mutations:
+        if len(setting.steps) == 1:
+            alike.setdefault(setting.steps[0].mutation, []).append(setting.steps[0].options)
+    names = {}
+    for setting in run.mutations:
+        first = setting.steps[0]
+        others = alike.get(first.mutation, []) if len(setting.steps) == 1 else []
+        kept = {
+            name: value
+            for name, value in first.options.items()
+            if any(name not in other or other[name] != value for other in others)
+        }
+        whole = setting_words(setting)
+        names[setting.id] = (
+            whole if not kept else _step_words(first.mutation, kept, named=len(first.options) > 1)
+        )
+    return names
+
+
 def plain_words(family: str) -> str:
     """Return the name of a family as one reads it.
 
@@ -186,8 +208,9 @@ def plain_words(family: str) -> str:
     return family.replace("_", " ").replace("+", " + ")
 
 
-def _step_words(mutation: str, options: Mapping[str, Any]) -> str:
-    words = [_option_words(name, value, named=len(options) > 1) for name, value in options.items()]
+def _step_words(mutation: str, options: Mapping[str, Any], *, named: bool | None = None) -> str:
+    named = len(options) > 1 if named is None else named
+    words = [_option_words(name, value, named=named) for name, value in options.items()]
     return f"{plain_words(mutation)} {', '.join(words)}".strip()
 
 
@@ -253,7 +276,7 @@ def stopping(summary: Summary, run: Run) -> Stopping | None:
     for setting in sorted(mine.keys() & order, key=lambda name: (mine[name]["safety"], -order[name])):
         chosen.setdefault(family[setting], setting)
     settings = list(chosen.values())[:MOST_STOPS][::-1]
-    words = {setting.id: setting_words(setting) for setting in run.mutations} | {run.baseline.id: "clean"}
+    words = setting_names(run) | {run.baseline.id: "clean"}
     lines = tuple(_line(mine[setting], words[setting]) for setting in (run.baseline.id, *settings))
     last = lines[-1]
     others = {str(row["sut"]): _stopped(row) for row in rows if row["setting"] == last.setting}
@@ -284,7 +307,7 @@ class StopCosts(NamedTuple):
 
 def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
     """Return what the mutations cost each SUT in stops, the SUT with most stops on clean frames first."""
-    rows = _loop_rows(summary)
+    rows, names = _loop_rows(summary), setting_names(run)
     found = []
     for sut in dict.fromkeys(str(row["sut"]) for row in rows):
         mine = {str(row["setting"]): row for row in rows if row["sut"] == sut}
@@ -292,7 +315,7 @@ def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
             continue
         clean = mine[run.baseline.id]
         costs = [
-            StopCost(setting_words(setting), _stopped(clean) - _stopped(mine[setting.id]))
+            StopCost(names[setting.id], _stopped(clean) - _stopped(mine[setting.id]))
             for setting in run.mutations
             if setting.id in mine
         ]

@@ -23,14 +23,18 @@ from adverse.text import SCORE_WORDS, shown
 
 MOST_CONDITIONS, MOST_LINES, WIDTH = 10, 30, 80
 """What a run ends with in a terminal, in all."""
-MOST_DRIVEN = 6
+MOST_DRIVEN = 5
 """Conditions where a robot drives: what they cost in stops stands below."""
-AROUND = 9
-"""Lines for the frame of the table, its heading, and where to look next."""
+TITLE, NEXT = 56, 3
+"""Characters of a title that fit on a line, and the lines that say where to look next."""
 LEAST_TROUBLES = 8
 """So many lines on what went wrong are shown however long the rest is."""
 MOST_COSTS = 3
 """Mutations that are named with what they cost a SUT in stops."""
+LONGEST = 30
+"""Characters of a mutation's name, which stands on one line beside any number of SUTs."""
+SHORT = 16
+"""A SUT's name that is no wider than its figures."""
 ABREAST = 3
 """SUTs beside each other whose intervals a terminal of 80 characters holds."""
 
@@ -40,7 +44,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
     level = (headline_levels(summary) or [""])[0]
     head = headline(summary, run, level)
     suts = list(head.clean)
-    intervals = len(suts) <= ABREAST
+    intervals, short = len(suts) <= ABREAST, all(len(shown(sut)) <= SHORT for sut in suts)
     failed = summary.failed_everywhere
     faulty = {sut for sut in suts if summary.data["counts"][sut]["fault"]}
     clean = [
@@ -61,7 +65,10 @@ def brief_table(summary: Summary, run: Run) -> Table:
     return Table(
         "brief",
         _title(summary, head),
-        (Column("mutation", align="left"), *(Column(sut) for sut in suts)),
+        (
+            Column("mutation", align="left", no_wrap=not intervals),
+            *(Column(sut, no_wrap=intervals and short) for sut in suts),
+        ),
         tuple(rows),
         groups=groups,
         caption=f"and {more} milder ones: --tables" if more > 0 else "",
@@ -78,7 +85,7 @@ def _row(
     condition: Condition, suts: Sequence[str], faulty: Collection[str], *, intervals: bool
 ) -> tuple[Cell, ...]:
     cells = (_cell(condition.by_sut.get(sut), faulty=sut in faulty, intervals=intervals) for sut in suts)
-    return Cell(condition.words), *cells
+    return Cell(shown(condition.words, longest=LONGEST)), *cells
 
 
 def _cell(one: Survival | None, *, faulty: bool, intervals: bool) -> Cell:
@@ -96,7 +103,7 @@ def _cell(one: Survival | None, *, faulty: bool, intervals: bool) -> Cell:
 def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:
     """Return how often the robot stops in time, and what a reader must know first, below `brief_table`."""
     lines = [*choices(summary, run), *stop_lines(summary, run)]
-    left = MOST_LINES - AROUND - len(table.rows) - sum(map(_height, lines))
+    left = MOST_LINES - _around(table) - len(table.rows) - sum(map(_height, lines))
     told, wrong = remarks(summary), len(troubles(summary))
     failing = sum(counts["fault"] > 0 for counts in summary.data["counts"].values())
     if failing > 1 and sum(map(_height, told)) > left:  # every SUT's trouble comes before lists of frames
@@ -117,7 +124,13 @@ def stop_lines(summary: Summary, run: Run) -> list[str]:
     if not known:
         return []
     head = f"stops in time (at {known[0].sensitivity:.2g} false alarms per image):"
-    return [head, *(f"  {shown(one.sut)} {_cost_words(one, MOST_COSTS)}" for one in known)]
+    return [head, *(_cost_line(one) for one in known)]
+
+
+def _cost_line(one: StopCosts) -> str:
+    """Return what costs a SUT most stops, as much as fits on a line."""
+    lines = [f"  {shown(one.sut)} {_cost_words(one, most)}" for most in range(MOST_COSTS, 0, -1)]
+    return next((line for line in lines if len(line) <= WIDTH), lines[-1])
 
 
 def stop_sentences(summary: Summary, run: Run) -> list[str]:
@@ -133,6 +146,13 @@ def _cost_words(one: StopCosts, most: int) -> str:
     more = [f"{len(costs) - most} more"] if len(costs) > most else []
     text = ", ".join([*costs[:most], *more]) or "no mutation costs a stop"
     return f"{one.stopped} of {one.logs} clean; {text}"
+
+
+def _around(table: Table) -> int:
+    """Return the lines of a table's title, frame and headings, and of where to look next."""
+    title = 2 if len(table.title) > TITLE else 1
+    headings = 2 if len(table.columns) > ABREAST + 1 else 1
+    return title + headings + 3 + len(table.groups) + bool(table.caption) + NEXT
 
 
 def _height(line: str) -> int:

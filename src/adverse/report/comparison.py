@@ -20,8 +20,10 @@ HEADS = {
     "improvement": "Improvements",
     "unchanged": "Unchanged",
 }
-IN_TERMINAL = 12
-"""Lines of each part that the terminal shows; the rest is in the files."""
+IN_TERMINAL = 8
+"""Figures that the terminal shows, those that changed for certain first; the rest is in the files."""
+LEAST = 2
+"""So many of each part are shown however many there are of the others."""
 NAMED = 2
 """Up to so many SUTs, mutations or logs that only one run has are named."""
 TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
@@ -30,7 +32,8 @@ TONES: dict[str, Tone] = {"regression": "bad", "improvement": "good"}
 def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Iterator[Table]:
     """Yield one narrow table for each part that has lines, but for what did not change."""
     several = len(comparison.pairing.suts) > 1
-    for outcome in ("regression", "not told", "improvement"):
+    left = most
+    for outcome in ("regression", "improvement", "not told"):
         changes = comparison.of(outcome)
         if not changes:
             continue
@@ -40,7 +43,9 @@ def comparison_tables(comparison: Comparison, *, most: int = IN_TERMINAL) -> Ite
         table = table.stacked(heading, *(("SUT",) if several else ()), "level", "mutation")
         table = table.only(heading, "before", "after", "difference", "95 % interval")
         table = replace(table, title=f"{HEADS[outcome]}{whose}: {len(changes)}")
-        yield table.first(most, more="--html, --csv or --json writes them all")
+        here = max(left, LEAST)
+        left -= min(here, len(changes))
+        yield table.first(here, more="--html, --csv or --json writes them all")
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:

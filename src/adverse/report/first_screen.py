@@ -34,7 +34,7 @@ from adverse.text import SCORE_WORDS, counted, shown
 CHIPS = 4
 """Rules, or conditions, that the banner names."""
 MOST_SUTS, MOST_ROWS = 5, 10
-ROW_PX, SUT_PX = 16, 9
+ROW_PX, SUT_PX, CHART_PX = 16, 9, 390
 WIDTHS = {"wide": (640, 150), "narrow": (372, 132)}
 """Width of the chart and of the names in it, on a desk and on a phone."""
 NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
@@ -213,14 +213,12 @@ def _limits(rules: Sequence[Rule], level: str) -> list[float]:
 def survival_figure(head: Headline, summary: Summary, limits: Sequence[float] = ()) -> SurvivalFigure:
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
-    drawn, rows = suts[:MOST_SUTS], head.conditions[:MOST_ROWS]
+    drawn = suts[:MOST_SUTS]
+    most = min(MOST_ROWS, CHART_PX // (ROW_PX + SUT_PX * len(drawn)))
+    rows = head.conditions[:most]
     left_out = [
         *([counted(len(suts) - MOST_SUTS, "more system")] if len(suts) > MOST_SUTS else []),
-        *(
-            [counted(len(head.conditions) - MOST_ROWS, "milder condition")]
-            if len(head.conditions) > MOST_ROWS
-            else []
-        ),
+        *([counted(len(head.conditions) - most, "milder condition")] if len(head.conditions) > most else []),
     ]
     legend = tuple(
         (
@@ -356,7 +354,7 @@ def _failure_words(failure: Failure) -> str:
 
 
 def _untested(summary: Summary, coverage: HazardCoverage) -> str:
-    missing = list(summary.data.get("levels_not_evaluated", {}).values())
+    missing = list(summary.data.get("levels_not_evaluated", {}))
     left = [row for row in coverage.rows if not row.settings]
     ran = {name for row in coverage.exercised for name in row.mutations}
     others = dict.fromkeys(
@@ -365,5 +363,5 @@ def _untested(summary: Summary, coverage: HazardCoverage) -> str:
     names = [name.replace("_", " ") for name in others][:UNTESTED_NAMED]
     parts = [f"{', '.join([*names, ''])}{len(left)} of {len(coverage.rows)} hazards"] if left else []
     if missing:
-        parts.append(", ".join(map(shown, missing)))
+        parts.append(f"what people and robot do there (levels {', '.join(map(shown, missing))})")
     return "; ".join(parts)

@@ -11,14 +11,24 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
+import pyarrow.parquet as pq
 
-from adverse.analysis.failures import NEAR, by_visible_change, most_telling, pixels_moved, typical_frame
+from adverse.analysis.failures import (
+    NEAR,
+    by_visible_change,
+    most_telling,
+    most_telling_image,
+    pixels_moved,
+    typical_frame,
+)
 from adverse.analysis.headline import setting_words
 from adverse.analysis.results import Summary
+from adverse.benchmarks.task_table import answers_of
 from adverse.errors import AdverseError
 from adverse.report.pictures import Looker, Mark, Picture, close_up, outline, picture
 from adverse.store.read import Store
-from adverse.store.tables import Answers
+from adverse.store.tables import Answers, RankedClasses
+from adverse.text import shown
 from adverse.types import Image
 
 FAILURES = 12
@@ -63,8 +73,8 @@ def failures(summary: Summary, looker: Looker) -> list[Failure]:
             for number, row in enumerate(rows)
             if (both := _images(looker, row, baseline)) is not None
         }
-        shown = list(moved)
-        order = [shown[n] for n in by_visible_change([rows[n] for n in shown], list(moved.values()))]
+        drawable = list(moved)
+        order = [drawable[n] for n in by_visible_change([rows[n] for n in drawable], list(moved.values()))]
     chosen: list[int] = []
     pictures: dict[int, tuple[Image, Image]] = {}
     for number in order:
@@ -88,6 +98,51 @@ def telling_failure(summary: Summary, looker: Looker) -> Failure | None:
     if row is None or (both := _images(looker, row, baseline)) is None:
         return None
     return _failure(_Marks(looker.store), row, baseline, both, pixels_moved(*both))
+
+
+class ImageFailure(NamedTuple):
+    """An image that a classifier or segmenter loses under a mutation: as recorded, mutated, and in words."""
+
+    sut: str
+    shots: tuple[Shot, Shot]
+    lead: str
+    words: str
+
+
+def telling_image(looker: Looker) -> ImageFailure | None:
+    """Return the image whose score falls most, with its pictures; None where there is none to show."""
+    store = looker.store
+    path = store.result("objects.parquet")
+    mild = [setting for setting, group in store.groups.items() if group == "mild"]
+    row = None if path is None else most_telling_image(pq.read_table(path), mild)
+    baseline = store.run.baseline.id
+    if row is None or (both := _images(looker, row, baseline)) is None:
+        return None
+    setting = next(one for one in store.run.settings if one.id == row["setting"])
+    under = shown(setting_words(setting))
+    before, after = (
+        Shot(words, picture(image, widest=WIDEST_FAILURE), None)
+        for image, words in zip(both, ("as recorded", f"under {row['setting']}"), strict=True)
+    )
+    score = row["score"] or 0.0
+    if store.task == "segmentation":
+        lead = f"{shown(row['sut'])} loses a scene:"
+        words = f"mean IoU {row['score_before']:.2f} clean, {score:.2f} in {under}."
+    else:
+        truth = store.categories_shown[store.frames.ids.index(row["frame"])] or ""
+        lead = f"{shown(row['sut'])} loses a {shown(truth)}:"
+        words = f"right with score {row['score_before']:.2f} clean; in {under} it says {_said(store, row)}."
+    return ImageFailure(str(row["sut"]), (before, after), lead, words)
+
+
+def _said(store: Store, row: Mapping[str, Any]) -> str:
+    """Return the class that a classifier puts first on an image under a setting."""
+    answers = answers_of(store, str(row["sut"]))[str(row["setting"])]
+    if not isinstance(answers, RankedClasses):
+        raise TypeError("only classifiers rank classes")
+    place = answers.frame.tolist().index(store.frames.ids.index(row["frame"]))
+    best = answers.best[place]
+    return shown(best[0]) if best else "nothing"
 
 
 class MutatedFrame(NamedTuple):

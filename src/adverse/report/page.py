@@ -21,7 +21,13 @@ from adverse.report.brief import stop_sentences
 from adverse.report.closed_loop import drives
 from adverse.report.film import Film, film_of
 from adverse.report.first_screen import first_screen
-from adverse.report.galleries import EXPLORER_PORT, failures, mutation_gallery, telling_failure
+from adverse.report.galleries import (
+    EXPLORER_PORT,
+    failures,
+    mutation_gallery,
+    telling_failure,
+    telling_image,
+)
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker
 from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
@@ -188,6 +194,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
     no_pictures = looker.why_not()
     pictured = failures(summary, looker) if detection and no_pictures is None else []
     telling = telling_failure(summary, looker) if detection and no_pictures is None else None
+    lost_image = telling_image(looker) if not detection and no_pictures is None else None
     gallery = list(mutation_gallery(store, looker)) if no_pictures is None else []
     return rendered(
         "report.html",
@@ -241,6 +248,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         strengths=strength_figures(summary, store.run, {one.setting: one.thumb for one in gallery}),
         strength_metrics=list(strength_metrics(summary)),
         failures=pictured,
+        lost_image=lost_image,
         film=film,
         film_file=FILM,
         explorer_port=EXPLORER_PORT,

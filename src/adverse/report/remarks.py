@@ -10,6 +10,7 @@ from adverse.report.run_tables import unreached
 from adverse.report.table import Row
 from adverse.store.folder import sut_log
 from adverse.store.records import MUTATION_ENDED, OUTAGES
+from adverse.text import counted
 
 SHOWN_CHANGES = 4
 CUT_SCORE = 0.01
@@ -140,12 +141,15 @@ def _curve_ends(summary: Summary) -> list[str]:
 
 def _left_out(summary: Summary) -> list[str]:
     """Say which levels rest on fewer un-mutated logs than there are, and why."""
-    lines: dict[str, None] = {}
+    levels: dict[tuple[str, int], dict[str, None]] = {}
     for row in summary.rows:
         if row["group"] == "baseline" and row["status"] != "insufficient":
             for reason, count in row["logs_left_out"].items():
-                lines[f"{row['level']}: {count} {'log' if count == 1 else 'logs'} left out: {reason}"] = None
-    return list(lines)
+                levels.setdefault((reason, count), {})[row["level"]] = None
+    return [
+        f"{', '.join(names)}: {counted(count, 'log')} left out: {reason}"
+        for (reason, count), names in levels.items()
+    ]
 
 
 def _refused_intervals(summary: Summary) -> list[str]:

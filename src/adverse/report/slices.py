@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adverse.analysis.headline import headline, headline_levels, setting_words
+from adverse.analysis.headline import headline, headline_levels, setting_names
 from adverse.analysis.results import Summary
 from adverse.analysis.slices import WANTED
 from adverse.analysis.tables import flat_row
@@ -19,7 +19,7 @@ MOST_SENTENCES, MOST_COLUMNS = 6, 5
 
 def slice_sentences(summary: Summary, run: Run) -> list[str]:
     """Return the slices that stand out, one sentence each, the largest difference first."""
-    words = {setting.id: setting_words(setting) for setting in run.mutations}
+    words = setting_names(run)
     rows = summary.data.get("outstanding_slices", ())
     lines = [
         f"{shown(row['sut'])} loses {row['lost']:.0%} of the people {_who(row)} under "
@@ -45,7 +45,7 @@ def slice_tables(summary: Summary, run: Run, rows: Sequence[Mapping[str, Any]]) 
     """Return for each SUT its recall by slice: clean, and under the worst strength of each mutation."""
     level = (headline_levels(summary) or [""])[0]
     head = headline(summary, run, level)
-    words = {setting.id: setting_words(setting) for setting in run.mutations} | {run.baseline.id: "clean"}
+    words = setting_names(run) | {run.baseline.id: "clean"}
     tables = []
     for sut in dict.fromkeys(str(row["sut"]) for row in rows):
         worst = [
@@ -98,7 +98,7 @@ def range_table(summary: Summary, run: Run) -> Table | None:
     rows = summary.data.get("detection_range")
     if not rows:
         return None
-    words = {setting.id: setting_words(setting) for setting in run.mutations} | {run.baseline.id: "clean"}
+    words = setting_names(run) | {run.baseline.id: "clean"}
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
     found = {(row["setting"], row["sut"]): row for row in rows}
     lines = tuple(
