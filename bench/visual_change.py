@@ -26,22 +26,26 @@ from sewar.full_ref import vifp as sewar_vifp
 import drawn
 import report
 from adverse.types import Image
-from adverse.visual import Reference
+from adverse.visual import Reference, visual_change
 from adverse.visual.luminance import Luminance, luminance
 from adverse.visual.vif import VifReference
 from adverse.visual.vifp import VifpReference
 
-IMAGES = 10
-ROUNDS = 5
+IMAGES = 5
+ROUNDS = 8
 WANTED = 40
+ONE_SHOT = "dv by vifp, VSNR and conversion from RGB included, a pair"
+MOST_MS = 12
+SIZE = (640, 480)
+"""What a pair may cost, at the size that all photographs are brought to."""
 SIGMA_N_SQ = 0.4
 
 
 def images(folder: Path | None) -> list[Image]:
     if folder is None:
-        return [drawn.street()[0]]
+        return [cv2.resize(drawn.street()[0], SIZE).astype(np.uint8)]
     read = (cv2.imread(str(path), cv2.IMREAD_COLOR_RGB) for path in sorted(folder.glob("*.jpg"))[:IMAGES])
-    return [image.astype(np.uint8) for image in read if image is not None]
+    return [cv2.resize(image, SIZE).astype(np.uint8) for image in read if image is not None]
 
 
 def least(call: Callable[[int], object], count: int, rounds: int = ROUNDS) -> float:
@@ -81,6 +85,7 @@ def main() -> None:
         "VIFp, adverse, one more": lambda n: vifp[n].compare(y[n]),
         "VIF by wavelets, a pair": lambda n: VifReference(x[n]).compare(y[n]),
         "VIF by wavelets, one more": lambda n: vif[n].compare(y[n]),
+        ONE_SHOT: lambda n: visual_change(originals[n], changes[n], backend="vifp"),
         "dv by vifp, VSNR and conversion from RGB included, one more": lambda n: dv_p[n].visual_change(
             changes[n]
         ),
@@ -92,13 +97,14 @@ def main() -> None:
     sewar = least(lambda n: sewar_vifp(x[n], y[n], sigma_nsq=SIGMA_N_SQ), len(x), rounds=2)
     times = {name: least(call, len(x)) for name, call in calls.items()}
     ratio = sewar / times["VIFp, adverse, a pair"]
-    holds = ratio >= WANTED and apart < 1e-4
+    holds = ratio >= WANTED and apart < 1e-4 and times[ONE_SHOT] <= MOST_MS
     sizes = [image.shape[0] * image.shape[1] / 1e6 for image in originals]
     kind = "drawn street" if options.folder is None else "photos"
     said = (
         f"{report.machine()}. {len(x)} {kind} of {min(sizes):.2f} to {max(sizes):.2f} megapixels, a blur "
         f"of 1.5 px, one thread. The two VIFp differ by {apart:.0e} at most. A pair is {ratio:.0f} times as "
-        f"fast; wanted are {WANTED}: **{'holds' if holds else 'falls short'}**."
+        f"fast; wanted are {WANTED}. Visual change of a pair takes {times[ONE_SHOT]:.1f} ms; wanted are at "
+        f"most {MOST_MS}: **{'holds' if holds else 'falls short'}**."
     )
     lines = [
         said,

@@ -362,3 +362,15 @@ def test_quantiles_of_all_columns_at_once_are_numpys_to_the_bit() -> None:
         values = rng.random((101, 30))
         values[rng.random(values.shape) < missing] = np.nan
         assert np.array_equal(_quantiles(values, [0.05, 0.95]), np.nanquantile(values, [0.05, 0.95], axis=0))
+
+
+def test_where_nobody_is_right_on_the_originals_nothing_is_tolerated() -> None:
+    rows: list[Row] = [
+        (f"person {i % 20}", f"image {i}", name, dv, "vif", "no car", "car")
+        for i in range(600)
+        for name, dv in ((ORIGINAL, 0.0), ("t.frost", i % 20 / 20))
+    ]
+    correct, same = estimate(judgments_of(rows))
+    assert (correct.status, correct.value, correct.tolerated_to) == (INSUFFICIENT, None, None)
+    assert "base rate is 0.0%" in correct.why
+    assert same.tolerated_to == 0.96

@@ -258,7 +258,7 @@ def estimate_one(
         none = np.zeros(len(counted.answers))
         counted = replace(counted, base_answers=none, base_successes=none, base_given=options.base_rate)
     backend = judgments.measured_by
-    why = lacking(counted)
+    why = lacking(counted, options.alpha)
     answers = counted.answers.sum(axis=0)
     if why:
         return Estimate(
@@ -380,15 +380,22 @@ def draws_of(people: int, options: EstimateOptions, *key: str) -> Array:
     return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
 
 
-def lacking(counted: AnswerCounts) -> str:
-    """Say why what was counted is too small to estimate anything from; empty where it is not."""
+def lacking(counted: AnswerCounts, alpha: float) -> str:
+    """Say why what was counted is too small to estimate anything from; empty where it is not.
+
+    Where so few succeed even on the base that no success at all in the fullest bin would be no drop, finding
+    none says nothing about what people tolerate.
+    """
     if not counted.answers.any():
         return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
     if counted.base_given is None and counted.base_answers.sum() < FEW:
         return f"fewer than {FEW} answers to compare with"
-    populated = int((counted.answers.sum(axis=0) > FEW).sum())
+    answers = counted.answers.sum(axis=0)
+    populated = int((answers > FEW).sum())
     if populated < LEAST_POINTS:
         return f"{populated} bins with more than {FEW} answers, where {LEAST_POINTS} are needed"
+    if (1 - counted.base_rate) ** float(answers.max()) >= alpha:
+        return f"the base rate is {counted.base_rate:.1%}: so low that no drop below it could be proven"
     return ""
 
 

@@ -19,6 +19,7 @@ from adverse.humans.answers import Judgments
 from adverse.humans.estimate import Estimate, EstimateOptions, estimate_one
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
 from adverse.seeds import generator
+from adverse.text import counted
 
 PART = 0.6
 BAND = 0.83
@@ -168,8 +169,10 @@ def counts_in_words(judgments: Judgments | None) -> str:
         return "Only bins are in the file: who answered what is not."
     people = len(set(judgments.participant.tolist()))
     images = len(set(judgments.image.tolist()))
-    words = f"{_changed(judgments)} answers of {people} participants on changed versions of {images} images."
-    words += f" {len(judgments.originals)} answers on originals."
+    words = (
+        f"{counted(_changed(judgments), 'answer')} of {counted(people, 'participant')} on changed versions"
+    )
+    words += f" of {counted(images, 'image')}. {counted(len(judgments.originals), 'answer')} on originals."
     words += f" Visual change is by {judgments.measured_by}."
     if judgments.seen_before:
         words += (

@@ -95,6 +95,8 @@ def estimate_as_hu2022(
             f"{len(counts.edges)} bins with more than {FEW} answers, where {LEAST_POINTS} are needed"
             if base is not None
             else "the rate on the originals is not in the file; give it with --base-rate"
+            if counts.kind == "correctness"
+            else f"no bin has more than {FEW} answers on images whose original was judged, too"
         )
         return Estimate(
             counts.transformation, counts.kind, INSUFFICIENT, counts.backend, why, answers=total, compat=NAME

@@ -15,7 +15,7 @@ from adverse.text import shown
 SIGNS: dict[Status, tuple[str, Tone]] = {
     "exercised": ("✓", "good"),
     "available": ("could", ""),
-    "no mutation": ("none", "doubt"),
+    "no mutation": ("-", "soft"),
     "not applicable": ("n/a", "soft"),
 }
 NAMED = 3
