@@ -106,9 +106,10 @@ const newBox = async (box) => {
   if (await put(`box ${id}`, after, id)) choose(id);
 };
 const copyBox = () => {
-  const before = view.id !== null && !selected() ? ofObject(view.id).filter((one) => one.frame < view.frame).pop() : null;
-  if (!before) { say("Select an object that is in an earlier frame and not in this one."); return; }
-  put(`copied ${view.id}`, { ...withoutPoint(before.value), row: undefined, box_by: "hand" });
+  const away = (one) => Math.abs(one.frame - view.frame);
+  const nearest = view.id === null || selected() ? null : ofObject(view.id).sort((a, b) => away(a) - away(b))[0];
+  if (!nearest) { say("Select an object that is in another frame and not in this one."); return; }
+  put(`copied ${view.id}`, { ...withoutPoint(nearest.value), row: undefined, box_by: "hand" });
 };
 const track = async (steps) => {
   if (!pointNow() || view.proposal) { say("Put a point on the selected object first; tracking starts there."); return; }
