@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 import adverse
 from adverse.annotation.changes import Changes, State
 from adverse.annotation.export import export_coco, export_folder
-from adverse.annotation.folder import JOURNAL, AnnotatedData, all_categories, fingerprint, open_state
+from adverse.annotation.folder import JOURNAL, KIND, AnnotatedData, all_categories, fingerprint, open_state
 from adverse.annotation.geometry import in_camera_m, in_world_m
 from adverse.data.folder import folder
 from adverse.data.images import write_image
@@ -32,6 +32,7 @@ from adverse.data.worlds.scripts import stereo_camera
 from adverse.errors import AdverseError
 from adverse.pages.annotate import routes_of
 from adverse.serving import Door, application, open_door
+from adverse.store.owned_folder import claim
 from adverse.types import Dataset
 from annotation_scenes import LOG, Scene, patterned, write_camera
 from browsing import Bright, barriers
@@ -43,7 +44,7 @@ MOST_ERROR_M = 0.10
 
 def opened(root: Path, out: Path) -> tuple[Dataset, State]:
     dataset = folder(root)
-    out.mkdir(exist_ok=True)
+    claim(out, KIND)
     data = AnnotatedData(str(root), "folder", (), (), all_categories(dataset, ()), fingerprint(dataset))
     return dataset, open_state(out, data, dataset)[0]
 
@@ -110,6 +111,15 @@ def test_a_log_is_annotated_with_a_box_and_a_click(
     expect(page.locator("#tracked")).to_have_text("the last frame is reached; the first frame is reached")
     expect(page.locator("#saved")).to_have_text(re.compile("all saved"))
     expect(page.locator("#graph .dot")).to_have_count(len(scene.boxes))
+    expect(page.locator("#graph .jump-mark")).to_have_count(0)
+    before = page.locator("#fact-depth").text_content()
+    for _ in range(4):  # quick presses are all counted
+        page.keyboard.press("Shift+ArrowRight")
+    expect(page.locator("#graph .jump-mark").first).to_be_visible()
+    for _ in range(4):
+        page.keyboard.press("z")
+    expect(page.locator("#graph .jump-mark")).to_have_count(0)
+    expect(page.locator("#fact-depth")).to_have_text(before or "")
     page.locator("#graph").click(position={"x": 60, "y": 60})
     page.locator("#left[data-frame='0']").wait_for()
     assert barriers(page) == []
