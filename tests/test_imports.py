@@ -14,11 +14,12 @@ SRC = Path(__file__).parents[1] / "src"
 HOUSE = """
 __main__: cli
 analysis: benchmarks content curves errors levels plugins processes robot store types
+annotation: content data depth errors store types
 api: analysis data errors plugins report store strict_yaml study text types
 benchmarks: curves errors plain_files seeds store types
-cli: adverse analysis benchmarks content curves data depth errors fuzz humans interop levels mutations
-    pages plugins processes report requirements semantic serving step_clock store strict_yaml study suts
-    text
+cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
+    mutations pages plugins processes report requirements semantic serving step_clock store strict_yaml study
+    suts text
 content: errors plain_files types
 curves: errors plain_files seeds
 data: content errors json_arrays masks plain_files plugins seeds strict_json types
@@ -32,7 +33,7 @@ json_arrays: json_scan strict_json
 levels: errors marks plugins robot store
 marks: errors
 mutations: errors marks plugins seeds types
-pages: analysis errors fuzz levels report robot serving store text
+pages: analysis annotation errors fuzz levels report robot serving store text types
 plugins: content errors marks type_words user_files
 processes: adverse
 report: adverse analysis benchmarks content curves errors fuzz humans marks masks mutations plugins

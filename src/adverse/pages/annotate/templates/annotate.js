@@ -84,19 +84,20 @@ const setPoint = async (id, spot) => {
 };
 const setPartner = (right_x) => {
   const spot = pointNow(), value = selected();
-  if (!spot || !value || !state.frames[view.frame].stereo) return;
+  if (!spot || !value || !state.frames[view.frame].stereo) return null;
   const corrected = { ...spot, right_x, depth_m: undefined };
   view.proposal = null;
   say("");
-  put(`partner of ${view.id}`, withPoint(value, corrected));
+  return put(`partner of ${view.id}`, withPoint(value, corrected));
 };
 const nudge = (across, down) => {
   const value = selected(), spot = pointNow();
-  if (!value) return;
-  if (target === "partner" && spot?.right_x) setPartner(spot.right_x + across);
-  else if (target === "point" && spot) setPoint(view.id, [spot.point[0] + across, spot.point[1] + down]);
-  else if (target === "box") put(`moved ${view.id}`, { ...value, box: value.box.map((side, n) => side + (n % 2 ? down : across)), box_by: "hand" });
-  else if (target === "corner") put(`resized ${view.id}`, { ...value, box: [value.box[0], value.box[1], value.box[2] + across, value.box[3] + down], box_by: "hand" });
+  if (!value) return null;
+  if (target === "partner" && spot?.right_x) return setPartner(spot.right_x + across);
+  if (target === "point" && spot) return setPoint(view.id, [spot.point[0] + across, spot.point[1] + down]);
+  if (target === "box") return put(`moved ${view.id}`, { ...value, box: value.box.map((side, n) => side + (n % 2 ? down : across)), box_by: "hand" });
+  if (target === "corner") return put(`resized ${view.id}`, { ...value, box: [value.box[0], value.box[1], value.box[2] + across, value.box[3] + down], box_by: "hand" });
+  return null;
 };
 const newBox = async (box) => {
   // drawn where the selected object is missing, it is that object; else a new one
@@ -106,9 +107,10 @@ const newBox = async (box) => {
   if (await put(`box ${id}`, after, id)) choose(id);
 };
 const copyBox = () => {
-  const before = view.id !== null && !selected() ? ofObject(view.id).filter((one) => one.frame < view.frame).pop() : null;
-  if (!before) { say("Select an object that is in an earlier frame and not in this one."); return; }
-  put(`copied ${view.id}`, { ...withoutPoint(before.value), row: undefined, box_by: "hand" });
+  const away = (one) => Math.abs(one.frame - view.frame);
+  const nearest = view.id === null || selected() ? null : ofObject(view.id).sort((a, b) => away(a) - away(b))[0];
+  if (!nearest) { say("Select an object that is in another frame and not in this one."); return null; }
+  return put(`copied ${view.id}`, { ...withoutPoint(nearest.value), row: undefined, box_by: "hand" });
 };
 const track = async (steps) => {
   if (!pointNow() || view.proposal) { say("Put a point on the selected object first; tracking starts there."); return; }
@@ -137,7 +139,10 @@ const track = async (steps) => {
   of("tracked").textContent = told.map(([why, , end]) => (end ? why : `stopped: ${why}`)).join("; ");
   if (open) await go(open[1]); else show();
 };
-const undo = async (again) => { const top = again ? state.redo : state.undo; view.proposal = null; if (top) answered(await send("/undo.json", () => ({ top: top.version, again }))); };
+const undo = async (again) => {
+  view.proposal = null;
+  answered(await send("/undo.json", () => { const top = again ? state.redo : state.undo; return top && { top: top.version, again }; }));
+};
 const whole = async (body) => answered(await send("/object.json", () => ({ id: view.id, ...body })));
 const remove = async (everywhere) => {
   if (view.id === null) return;
@@ -157,21 +162,31 @@ const neighbour = (step) => {
   if (all.length) choose(all[(all.indexOf(view.id) + step + all.length) % all.length] ?? all[0], true);
 };
 const zoom = (by) => { view.zoom = Math.min(Math.max(view.zoom * by, 1), 8); show(); };
-const take = () => { if (view.proposal) { const spot = view.proposal; view.proposal = null; say(""); put(`point on ${view.id}`, withPoint(selected(), spot)); } };
-const middle = () => { const [w, h] = view.size; newBox([w * 0.45, h * 0.35, w * 0.55, h * 0.7]); };
-const point = () => { const value = selected(); if (value) setPoint(view.id, [(value.box[0] + value.box[2]) / 2, value.box[1] + (value.box[3] - value.box[1]) / 3]); };
-const ignored = () => { const value = selected(); if (value) put(`${value.ignore ? "counted" : "ignored"} ${view.id}`, { ...value, ignore: !value.ignore }); };
-const nextClass = () => { const value = selected(); if (value) whole({ to: "label", label: state.classes[(state.classes.indexOf(value.label) + 1) % state.classes.length] }); };
+const take = () => {
+  const spot = view.proposal;
+  if (!spot) return null;
+  view.proposal = null;
+  say("");
+  return put(`point on ${view.id}`, withPoint(selected(), spot));
+};
+const middle = () => { const [w, h] = view.size; return newBox([w * 0.45, h * 0.35, w * 0.55, h * 0.7]); };
+const point = () => { const value = selected(); return value && setPoint(view.id, [(value.box[0] + value.box[2]) / 2, value.box[1] + (value.box[3] - value.box[1]) / 3]); };
+const ignored = () => { const value = selected(); return value && put(`${value.ignore ? "counted" : "ignored"} ${view.id}`, { ...value, ignore: !value.ignore }); };
+const nextClass = () => { const value = selected(); return value && whole({ to: "label", label: state.classes[(state.classes.indexOf(value.label) + 1) % state.classes.length] }); };
 
+// What changes something waits for the change before it: ten quick presses are ten steps.
+let queue = Promise.resolve();
+const inTurn = (act) => (...given) => { queue = queue.then(() => act(...given)).catch((error) => say(String(error))); return queue; };
 const KEYS = {
   a: () => go(view.frame - 1), d: () => go(view.frame + 1), A: () => go(view.frame - 10), D: () => go(view.frame + 10),
   Home: () => go(0), End: () => go(state.frames.length - 1), "[": () => mark(-1), "]": () => mark(1), w: () => neighbour(-1), s: () => neighbour(1),
-  p: point, P: () => { if (selected()?.point) put(`no point on ${view.id}`, withoutPoint(selected())); }, m: () => { if (pointNow()) setPoint(view.id, pointNow().point); },
-  Enter: take, f: () => track([1]), b: () => track([-1]), t: () => track([1, -1]), Escape: () => { tracking += 1; view.proposal = null; say(""); show(); },
-  n: middle, c: copyBox, i: ignored, k: nextClass, r: () => { of("edit-id").focus(); of("edit-id").select(); },
-  z: () => undo(false), Z: () => undo(true), "+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), 0: () => zoom(0), "?": () => of("help").showModal(),
-  ArrowLeft: (by) => nudge(-by, 0), ArrowRight: (by) => nudge(by, 0), ArrowUp: (by) => nudge(0, -by), ArrowDown: (by) => nudge(0, by),
+  p: inTurn(point), P: inTurn(() => selected()?.point && put(`no point on ${view.id}`, withoutPoint(selected()))), m: inTurn(() => pointNow() && setPoint(view.id, pointNow().point)),
+  Enter: inTurn(take), f: () => track([1]), b: () => track([-1]), t: () => track([1, -1]), Escape: () => { tracking += 1; view.proposal = null; say(""); show(); },
+  n: inTurn(middle), c: inTurn(copyBox), i: inTurn(ignored), k: inTurn(nextClass), r: () => { of("edit-id").focus(); of("edit-id").select(); },
+  z: inTurn(() => undo(false)), Z: inTurn(() => undo(true)), "+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), 0: () => zoom(0), "?": () => of("help").showModal(),
+  ArrowLeft: inTurn((by) => nudge(-by, 0)), ArrowRight: inTurn((by) => nudge(by, 0)), ArrowUp: inTurn((by) => nudge(0, -by)), ArrowDown: inTurn((by) => nudge(0, by)),
 };
+const removed = inTurn(remove);
 ["partner", "point", "box", "corner"].forEach((name, n) => { KEYS[n + 1] = () => { target = name; show(); }; });
 document.addEventListener("keydown", (event) => {
   if (of("help").open || event.altKey) return;
@@ -182,19 +197,19 @@ document.addEventListener("keydown", (event) => {
     const again = event.key === "y" || (event.shiftKey && event.key.toLowerCase() === "z");
     if (!again && event.key !== "z") return;
     event.preventDefault();
-    undo(again);
+    KEYS[again ? "Z" : "z"]();
     return;
   }
-  if (event.key === "Delete" || event.key === "Backspace") { event.preventDefault(); remove(event.shiftKey); return; }
+  if (event.key === "Delete" || event.key === "Backspace") { event.preventDefault(); removed(event.shiftKey); return; }
   const act = KEYS[event.key];
   if (!act) return;
   event.preventDefault();
   act(event.shiftKey ? 16 * NUDGE_PX : NUDGE_PX);
 });
 const press = (id, act) => of(id).addEventListener("click", act);
-press("undo", () => undo(false)); press("redo", () => undo(true)); press("help-open", () => of("help").showModal());
+press("undo", KEYS.z); press("redo", KEYS.Z); press("help-open", () => of("help").showModal());
 press("track-back", () => track([-1])); press("track-both", () => track([1, -1])); press("track-on", () => track([1]));
-press("new-box", middle); press("copy-box", copyBox); press("delete-one", () => remove(false)); press("delete-all", () => remove(true));
+press("new-box", KEYS.n); press("copy-box", KEYS.c); press("delete-one", () => removed(false)); press("delete-all", () => removed(true));
 press("theirs", () => { of("conflict").hidden = true; refused = null; });
 press("mine", async () => { of("conflict").hidden = true; const again = refused; refused = null; if (again) answered(await again(), again); });
 document.querySelectorAll("[data-target]").forEach((button) => button.addEventListener("click", () => { target = button.dataset.target; show(); }));
@@ -207,8 +222,8 @@ of("edit-class").addEventListener("change", () => { if (selected()) whole({ to: 
 of("edit-ignore").addEventListener("change", ignored);
 window.addEventListener("resize", show);
 listen({
-  onPoint: setPoint, onNew: newBox, onPartner: setPartner,
-  onBox: (id, box) => put(`moved ${id}`, { ...selected(), box, box_by: "hand" }),
+  onPoint: inTurn(setPoint), onNew: inTurn(newBox), onPartner: inTurn(setPartner),
+  onBox: inTurn((id, box) => put(`moved ${id}`, { ...selected(), box, box_by: "hand" })),
 });
 whenChanged(show);
 whenSaved((words, fine) => {
