@@ -107,9 +107,9 @@ def pair_of(text: str, shape: tuple[int, int] = (40, 60)) -> tuple[Image, Image]
 def test_light_is_shared_and_noise_is_not_whatever_comes_first() -> None:
     left, right = pair_of("t.rgb_shift(strength=0.5)")
     assert np.array_equal(left, right)
-    left, right = pair_of("signal_noise(sigma_w=10)")
+    left, right = pair_of("c.gaussian_noise(severity=2)")
     assert abs(np.corrcoef(left.ravel(), right.ravel())[0, 1]) < 0.1
-    left, right = pair_of("signal_noise(sigma_w=10) + t.rgb_shift(strength=0.5)")
+    left, right = pair_of("c.gaussian_noise(severity=2) + t.rgb_shift(strength=0.5)")
     means = [image.reshape(-1, 3).mean(axis=0) for image in (left, right)]
     np.testing.assert_allclose(means[0], means[1], atol=2)  # the same colour of light, by its own noise
     assert not np.array_equal(left, right)
