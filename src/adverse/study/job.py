@@ -31,6 +31,8 @@ class SutTask:
     class_map: Mapping[str, str]
     files: tuple[Path, ...] = ()
     """What the study names besides the options that decides the answers."""
+    trained_on: tuple[str, ...] = ()
+    """The names of the mutations that it was trained with; they decide no answer."""
 
 
 @dataclass(frozen=True)

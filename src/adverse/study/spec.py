@@ -99,6 +99,7 @@ class SutSection(_OpenSection):
     class_map: dict[str, str] = {}
     groups: dict[str, list[str] | str] = {}
     files: list[str] = []
+    trained_on: list[str] = []
 
     @field_validator("name")
     @classmethod
