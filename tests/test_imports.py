@@ -50,6 +50,7 @@ strict_yaml: errors plain_files type_words
 study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
     seeds store strict_yaml suts types visual
 suts: content errors file_access json_arrays masks plain_files plugins processes strict_json types user_files
+transforms: errors mutations plugins seeds types
 types: errors masks
 user_files: content errors file_access
 visual: errors marks mutations plugins seeds types

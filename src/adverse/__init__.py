@@ -17,7 +17,7 @@ import importlib  # noqa: E402 - after the search path is put right
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
-    from adverse import curves, depth, mutations, visual
+    from adverse import curves, depth, mutations, transforms, visual
     from adverse.analysis.results import Summary
     from adverse.api import FinishedRun, open_run, read_dataset, run
     from adverse.errors import (
@@ -66,7 +66,7 @@ _NAMES = {
     ),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = ("curves", "depth", "mutations", "visual")
+_MODULES = ("curves", "depth", "mutations", "transforms", "visual")
 
 __all__ = [
     "AdverseError",
@@ -102,6 +102,7 @@ __all__ = [
     "read_dataset",
     "run",
     "sut",
+    "transforms",
     "visual",
 ]
 

@@ -13,10 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from adverse.benchmarks.matching import DetectedObjects, TrueObjects
-from adverse.benchmarks.mpc import CORRUPTIONS
-from adverse.benchmarks.table import as_csv, as_data, bench_table
+from adverse.benchmarks.metrics import metric_of
+from adverse.benchmarks.mpc import CORRUPTIONS, under_corruption
+from adverse.benchmarks.table import BenchTable, SutRobustness, as_csv, as_data, bench_table
 from adverse.data.images import write_image
 from adverse.errors import IncompleteError, StudyError
+from adverse.report.benchmark import TRAINED, benchmark_remarks, benchmark_tables
+from adverse.requirements.gate import RunFigures
+from adverse.requirements.rules import Rule
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study
@@ -200,6 +204,55 @@ def test_a_run_without_all_corruptions_has_no_mpc(some: Path) -> None:
     assert table.rows[0].whole.label == "mean over 2 corruptions (3 cells), not mPC"
     assert "mPC" not in json.dumps(as_data(table)).replace("not mPC", "")
     assert "mPC" not in as_csv(table)
+
+
+def test_what_a_sut_was_trained_with_is_marked_and_its_mean_is_not_mpc(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    suts = [
+        {"name": "squares", "adapter": "squares", "trained_on": ["c.fog(severity=1)", "t.jpeg"]},
+        {"name": "shy", "adapter": "shy"},
+    ]
+    path = run(tmp_path, ["c.fog(severity=1)", "c.contrast(severity=5)"], suts=suts)
+    table = bench_table(path, partial=True, with_intervals=False)
+    trained, other = table.rows
+    assert trained.trained_on == ("fog",)
+    assert trained.whole.label == "mean over 2 corruptions, trained on 1 of them: not mPC"
+    assert other.trained_on == ()
+    data = as_data(table)
+    assert [sut["trained_on"] for sut in data["suts"]] == [["fog"], []]
+    corruptions = next(one for one in benchmark_tables(data) if one.name == "benchmark corruptions")
+    texts = {row[0].value: [cell.text for cell in row[1:]] for row in corruptions.rows}
+    assert texts["fog"][0].endswith(TRAINED)
+    assert not texts["contrast"][0].endswith(TRAINED)
+    assert not texts["fog"][1].endswith(TRAINED)
+    assert any("trained on fog" in line for line in benchmark_remarks(table))
+    bad = [{**suts[0], "trained_on": ["c.fogg"]}]
+    with pytest.raises(StudyError, match=r"c\.fogg"):
+        run(tmp_path, ["c.fog(severity=1)"], suts=bad)
+
+
+def test_a_whole_battery_trained_on_is_not_mpc_and_the_gate_says_so() -> None:
+    cells = {(name, severity): 0.25 for name in CORRUPTIONS for severity in range(1, 6)}
+    clean = under_corruption(0.5, cells, metric="AP")
+    trained = under_corruption(0.5, cells, metric="AP", trained_on=("fog", "snow"))
+    assert clean.complete
+    assert not trained.complete
+    assert trained.label == "mean over 15 corruptions, trained on 2 of them: not mPC"
+    rows = (
+        SutRobustness("a", trained, {}, 1, 0, None, ("fog", "snow")),
+        SutRobustness("b", clean, {}, 1, 0, None),
+    )
+    table = BenchTable("both", metric_of("ap"), rows, ("person",), 9, 0, "ok", ())
+    summary = benchmark_tables(as_data(table))[0]
+    assert [column.heading for column in summary.columns] == ["SUT", "P", "mean", "% of P"]
+    assert "not mPC" in summary.title
+    assert [row[0].value for row in summary.rows] == [f"a {TRAINED}", "b"]
+    gate = RunFigures.__new__(RunFigures)
+    gate.benchmark = lambda _: table
+    rule = Rule(measure="mPC", at_least=20.0)
+    doubts = {sut: gate._benchmarked(rule, sut).doubt for sut in ("a", "b")}
+    assert "trained on fog, snow" in doubts["a"]
+    assert doubts["b"] == ""
 
 
 def test_an_image_that_one_setting_cannot_use_is_left_out_of_all(tmp_path: Path) -> None:

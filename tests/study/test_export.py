@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from adverse.data.coco import coco
 from adverse.data.folder import folder
 from adverse.data.images import ImageFile
 from adverse.errors import StoreError, StudyError
-from adverse.study.export import Exported, export, export_job
+from adverse.study.export import Exported, export, export_job, read_mix
 from adverse.study.spec import study_from
 from small_study import write_study
 from study.test_determinism import Quiet
@@ -55,6 +56,34 @@ def test_pixels_are_those_of_a_study(data: Path, tmp_path: Path) -> None:
         for name in NAMES:
             wanted = mutations.apply(frame.image(), name, seed=5, key=frame.id)
             np.testing.assert_array_equal(ImageFile(tmp_path / name / f"{frame.id}.png")(), wanted)
+
+
+def test_a_mix_holds_each_frame_once_clean_or_mutated(data: Path, tmp_path: Path) -> None:
+    study = {"name": "x", "seed": 5, "data": {"format": "folder", "root": str(data)}, "mutations": NAMES}
+    dataset, job = export_job(study_from(study, data))
+    options = {"suffix": ".png", "workers": 1, "mix": read_mix("clean=1,mutated=1")}
+    done = export(dataset, job, tmp_path, watch=Quiet(), **options)  # type: ignore[arg-type]
+    assert (done.files, done.made) == (6, 6)
+    rows = [line.split(",", 1) for line in (tmp_path / "mixed" / "mix.csv").read_text().splitlines()[1:]]
+    drawn = {frame: name.strip('"') for frame, name in rows}
+    assert set(drawn.values()) <= {"identity", *NAMES}
+    assert len(set(drawn.values())) > 1
+    for frame in (frame for log in folder(data).logs for frame in log.frames):
+        wanted = mutations.apply(frame.image(), drawn[frame.id], seed=5, key=frame.id)
+        np.testing.assert_array_equal(ImageFile(tmp_path / "mixed" / f"{frame.id}.png")(), wanted)
+    again = export(dataset, job, tmp_path, watch=Quiet(), **options)  # type: ignore[arg-type]
+    assert again.made == 0
+    mix, total = read_mix("clean=1,mutated=3"), 4000
+    clean = sum(mix.setting(str(n), replace(job, settings=job.settings * 2)) == 0 for n in range(total))
+    assert abs(clean / total - 0.25) < 4 * (0.25 * 0.75 / total) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "text", ["", "clean=1", "mutated=x", "stylized=1,mutated=1", "mutated=-1", "mutated=inf"]
+)
+def test_a_mix_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(StudyError, match="the mix cannot be read"):
+        read_mix(text)
 
 
 def test_what_lies_on_the_lens_stays_in_place_over_a_log(data: Path, tmp_path: Path) -> None:

@@ -199,6 +199,7 @@ def test_recorded_masks_give_the_same_numbers_without_boxes(whole: Path) -> None
         "adapter": "predictions",
         "path": "vendor/discs/{mutation}.json",
         "annotations": "truth.json",
+        "missing": "no-detections",
     }
     again = run(whole.parent, "again", suts=[recorded])
     for metric in ("mask-ap", "ap"):

@@ -129,6 +129,23 @@ def test_decoded_in_one_array_or_in_three() -> None:
         ("detr-sigmoid", {"scores": random(3, C), "boxes": random(2, 4)}, "boxes", "(3, 4)"),
         ("fastestdet", {"predictions": random(9, 2, 2)}, "predictions", "(10, H, W)"),
         ("fastestdet", {"predictions": random(10, 4)}, "predictions", "(10, H, W)"),
+        (
+            "yolo-seg",
+            {"predictions": random(4, 9), "prototypes": random(2, 3, 3)},
+            "predictions",
+            "(11, N) or (N, 11): 4 + 5 classes + 2 coefficients",
+        ),
+        (
+            "mask-rcnn",
+            {
+                "boxes": random(3, 4),
+                "scores": random(3),
+                "labels": np.zeros(3),
+                "masks": random(2, 1, 7, 7),
+            },
+            "masks",
+            "(3, 1, h, w)",
+        ),
     ],
 )
 def test_a_wrong_shape_names_the_output_and_the_shape_wanted(
@@ -157,6 +174,13 @@ def test_not_a_number_goes_through_to_where_it_is_refused(style: Style) -> None:
         "decoded": lambda: {"detections": random(3, 6)},
         "detection-output": lambda: {"detections": random(1, 3, 7)},
         "darknet": lambda: {"predictions": random(3, 5 + C)},
+        "yolo-seg": lambda: {"predictions": random(3, 4 + C + 2), "prototypes": random(2, 3, 3)},
+        "mask-rcnn": lambda: {
+            "boxes": random(3, 4),
+            "scores": random(3),
+            "labels": random(3),
+            "masks": random(3, 1, 7, 7),
+        },
     }
     arrays = {role: np.full_like(array, np.nan) for role, array in shapes[style]().items()}
     assert np.isnan(decode(style, **arrays).scores).all()

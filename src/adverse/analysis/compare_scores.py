@@ -67,15 +67,19 @@ def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
         ]
     except AdverseError as error:
         return [], [f"mPC and rPC are not compared: {error}"]
-    found = []
+    found, notes = [], []
     for suts, first, second in zip(pairing.suts, tables[0].rows, tables[1].rows, strict=True):
-        for name, part in (("P", "clean"), ("mPC", "corrupted"), ("rPC", "relative")):
+        parts = [("P", "clean"), ("mPC", "corrupted"), ("rPC", "relative")]
+        if trained := sorted({*first.trained_on, *second.trained_on}):
+            notes.append(f"mPC and rPC of {suts[1]} are not compared: it was trained on {', '.join(trained)}")
+            parts = parts[:1]
+        for name, part in parts:
             values = [_number(getattr(row.whole, part)) for row in (first, second)]
             without = [getattr(row.without, part) for row in (first, second) if row.without is not None]
             logs = first.without.logs if first.without else 0
             level = f"{name} by {tables[0].metric.short}"
             found.append(_change(pairing, suts, level, "coco-c", (values, without), logs, figure=name))
-    return found, []
+    return found, notes
 
 
 def _change(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -67,12 +67,18 @@ class Robustness:
 
 
 def under_corruption(
-    clean: float, cells: Mapping[Cell, float], *, metric: str, partial: bool = False
+    clean: float,
+    cells: Mapping[Cell, float],
+    *,
+    metric: str,
+    partial: bool = False,
+    trained_on: Collection[str] = (),
 ) -> Robustness:
     """Return P, mPC and rPC from the performance on clean data and in each (corruption, severity).
 
     All 15 x 5 cells must be there; others have no part in mPC. With `partial` and some missing, the mean
-    is taken over all cells given, whichever they are, and labelled as what it is.
+    is taken over all cells given, whichever they are, and labelled as what it is. So is the mean of a system
+    that was `trained_on` some of the corruptions: the benchmark asks not to.
 
     >>> cells = {(corruption, severity): 0.25 for corruption in CORRUPTIONS for severity in SEVERITIES}
     >>> found = under_corruption(0.5, cells, metric="AP")
@@ -101,6 +107,9 @@ def under_corruption(
     else:
         used, names, label = wanted, list(CORRUPTIONS), "mPC"
     _refuse_undefined({("clean", 0): clean, **{cell: cells[cell] for cell in used}}, metric)
+    trained = [name for name in names if name in trained_on]
+    if trained:
+        label = f"mean over {len(names)} corruptions, trained on {len(trained)} of them: not mPC"
     means = {name: _mean([cells[cell] for cell in used if cell[0] == name]) for name in names}
     corrupted = _mean(list(means.values()))
     relative = corrupted / clean if clean else None
@@ -113,11 +122,16 @@ def per_class(
     *,
     metric: str,
     partial: bool = False,
+    trained_on: Collection[str] = (),
 ) -> dict[str, Robustness]:
     """Return the same for each class that has a value on clean data; NaN there means that it has no truth."""
     return {
         name: under_corruption(
-            value, {cell: values[name] for cell, values in cells.items()}, metric=metric, partial=partial
+            value,
+            {cell: values[name] for cell, values in cells.items()},
+            metric=metric,
+            partial=partial,
+            trained_on=trained_on,
         )
         for name, value in clean.items()
         if not math.isnan(value)

@@ -13,7 +13,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -65,6 +65,8 @@ class SutRobustness:
     classes_named: int
     faults: int
     intervals: Intervals | None
+    trained_on: tuple[str, ...] = ()
+    """Corruptions of the table that it was trained with."""
     without: Without | None = field(default=None, compare=False, repr=False)
     """The numbers without each group of logs, used to compare with another run."""
 
@@ -158,10 +160,13 @@ def _of_task(
     rows = []
     for sut in suts:
         scores = settings_scores(store, sut, metric, counted)
-        whole, by_class, without = numbers(scores, cells, baseline, metric, groups, images, partial=partial)
+        trained = trained_corruptions(store, sut, cells)
+        whole, by_class, without = numbers(
+            scores, cells, baseline, metric, groups, images, partial=partial, trained_on=trained
+        )
         sure = intervals(whole, without) if without else None
         faults = sum(scores[setting].faults for setting in (baseline, *cells.values()))
-        rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure, without))
+        rows.append(SutRobustness(sut, whole, by_class, len(by_class), faults, sure, trained, without))
     used = {cell[0] for cell in rows[0].whole.cells} if rows else set()
     budget = store.run.quarantine_budget * int(test.sum())
     return BenchTable(
@@ -276,6 +281,7 @@ def _row(
         without = left_out.values(metric.match(*parts)) if left_out and metric.match else np.zeros(0)
         return _CellScore(metric.judge(*parts), without)
 
+    trained = trained_corruptions(scene.store, sut, cells)
     answers = scene.detections(sut, [scene.baseline, *cells.values()])
     plain, faults = next(answers)
     clean = look(plain)
@@ -288,6 +294,7 @@ def _row(
         {cell: cell_score.score.value for cell, cell_score in scores.items()},
         metric=metric.short,
         partial=partial,
+        trained_on=trained,
     )
     by_class = per_class(
         dict(zip(scene.classes, clean.score.per_class, strict=True)),
@@ -297,6 +304,7 @@ def _row(
         },
         metric=metric.short,
         partial=partial,
+        trained_on=trained,
     )
     named = {scene.classes[label] for label in np.unique(plain.labels).tolist()}
     without = None
@@ -304,7 +312,14 @@ def _row(
         cells_without = {cell: cell_score.without for cell, cell_score in scores.items()}
         without = without_groups(whole, clean.without, cells_without, left_out.logs)
     sure = intervals(whole, without) if without else None
-    return SutRobustness(sut, whole, by_class, len(named & set(scene.with_truth)), faults, sure, without)
+    classes_named = len(named & set(scene.with_truth))
+    return SutRobustness(sut, whole, by_class, classes_named, faults, sure, trained, without)
+
+
+def trained_corruptions(store: Store, sut: str, cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Return the corruptions of the table that a SUT was trained with."""
+    known = store.run.sut(sut).trained_on
+    return tuple(dict.fromkeys(name for name, _ in cells if f"c.{name}" in known))
 
 
 class _CellScore(NamedTuple):
@@ -373,6 +388,7 @@ def as_data(
                 "sut": row.sut,
                 **_numbers(row.whole),
                 "intervals": None if row.intervals is None else asdict(row.intervals),
+                "trained_on": list(row.trained_on),
                 "classes_named": row.classes_named,
                 "faults": row.faults,
                 "by_class": {

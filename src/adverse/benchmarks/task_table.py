@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,6 +117,7 @@ def numbers(
     images: int,
     *,
     partial: bool,
+    trained_on: Collection[str] = (),
 ) -> tuple[Robustness, dict[str, Robustness], Without | None]:
     """Return P, mPC and rPC as a whole, by class, and without each group of logs, if there are groups."""
     everything = np.ones((1, images))
@@ -125,12 +126,14 @@ def numbers(
         {cell: float(scores[setting].scores(everything)[0]) for cell, setting in cells.items()},
         metric=metric.short,
         partial=partial,
+        trained_on=trained_on,
     )
     classes = per_class(
         scores[baseline].classes,
         {cell: scores[setting].classes for cell, setting in cells.items()},
         metric=metric.short,
         partial=partial,
+        trained_on=trained_on,
     )
     if left_out is None:
         return whole, classes, None

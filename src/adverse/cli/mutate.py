@@ -43,6 +43,13 @@ Key = Annotated[
     str | None, typer.Option("--key", help="Frame id, which also seeds them. [default: IN's name]")
 ]
 Suffix = Annotated[str, typer.Option("--suffix", help="File type for many images: .png (exact) or .jpg.")]
+MixShares = Annotated[
+    str | None,
+    typer.Option(
+        "--mix",
+        help="Write each image once, clean or under one of the mutations, to train on: clean=1,mutated=1.",
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option("--workers", "-w", min=1, help="Worker processes for many images. [default: all cores]"),
@@ -61,6 +68,7 @@ def mutate(
     key: Key = None,
     suffix: Suffix = ".png",
     workers: Workers = None,
+    mix: MixShares = None,
 ) -> None:
     """Apply mutations to an image, a folder or a data set.
 
@@ -71,8 +79,10 @@ def mutate(
         adverse mutate in.png --sheet sheet.png -m coco-c
         adverse mutate photos mutated -m first-look -m "gaussian_blur(sigma_px=5)"
         adverse mutate study.yaml mutated
+        adverse mutate study.yaml augmented --mix clean=1,mutated=2
 
-    Many images go to OUT/MUTATION/FRAME.png, with annotations.json beside them. Existing images are kept.
+    Many images go to OUT/MUTATION/FRAME.png, with annotations.json beside them; with --mix to OUT/mixed, with
+    mix.csv. Existing images are kept.
     """
     if target is None and sheet is None:
         raise StudyError("no output was given", fix="Give OUT, or --sheet SHEET.png.")
@@ -80,8 +90,12 @@ def mutate(
         if target is None:
             raise StudyError("a contact sheet shows one image", got=str(source), fix="Give an image as IN.")
         given = {"mutations": mutation, "seed": seed, "invalid_depth": invalid_depth}
-        _many(_as_study(source, given), target, suffix, workers)
+        _many(_as_study(source, given), target, suffix, workers, mix)
         return
+    if mix is not None:
+        raise StudyError(
+            "a mix is of many images", where="--mix", got=str(source), fix="Give a folder as IN."
+        )
     from adverse.data.images import ImageFile
 
     image = ImageFile(source)
@@ -123,13 +137,15 @@ def _one(
         write_image(sheet, contact_sheet(image, chosen, registry, seed=seed, key=key, depth_m=depth_m))
 
 
-def _many(file: StudyFile, target: Path, suffix: str, workers: int | None) -> None:
+def _many(file: StudyFile, target: Path, suffix: str, workers: int | None, mix: str | None) -> None:
     from adverse.processes import all_cores
-    from adverse.study.export import export, export_job
+    from adverse.study.export import export, export_job, read_mix
 
+    shares = None if mix is None else read_mix(mix)
     dataset, job = export_job(file)
     watch = ProgressWatcher(Console())
-    done = export(dataset, job, target, suffix=suffix, workers=workers or all_cores(), watch=watch)
+    count = workers or all_cores()
+    done = export(dataset, job, target, suffix=suffix, workers=count, watch=watch, mix=shares)
     typer.echo(f"{done.files} files in {target}, {done.made} of them made now")
     for frame, reason in done.refused[:10]:
         say(f"- left out {frame}: {reason}")

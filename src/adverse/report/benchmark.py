@@ -24,6 +24,10 @@ PARTS = ("clean", "corrupted", "relative")
 WHOLE, PARTIAL = ("P", "mPC", "rPC"), ("P", "partial_mean", "partial_relative")
 """The keys of a benchmark's numbers; those that are no mean over the whole battery are not called mPC."""
 PARTIAL_HEADINGS = ("P", "partial mean, not mPC", "% of P")
+MIXED_HEADINGS = ("P", "mean", "% of P")
+"""Where the mean of some SUTs is mPC and that of others is not."""
+TRAINED = "†"
+"""Marks what a SUT was trained with."""
 ABREAST = 5
 """SUTs side by side in a table of corruptions, so that 80 columns are enough."""
 SHADED = ", shaded by the share of P that is left"
@@ -67,7 +71,10 @@ def benchmark_classes(data: Row) -> Table:
     whole = _whole(data)
     names = [name for name in data["classes"] if any(name in sut["by_class"] for sut in suts)]
     rows = tuple(
-        (Cell(name), *(cell for sut in suts for cell in _class_cells(sut["by_class"].get(name), whole=whole)))
+        (
+            Cell(name),
+            *(cell for sut in suts for cell in _class_cells(sut["by_class"].get(name), whole="mPC" in sut)),
+        )
         for name in names
     )
     records = tuple(
@@ -110,6 +117,10 @@ def benchmark_remarks(table: BenchTable) -> list[str]:
             lines.append(
                 f"{row.sut}: never named {total - row.classes_named} of the {total} classes on clean images; "
                 "they count as 0 (--classes compares on fewer)"
+            )
+        if row.trained_on:
+            lines.append(
+                f"{row.sut}: trained on {', '.join(row.trained_on)} ({TRAINED}), so its mean is not mPC"
             )
         if row.faults:
             lines.append(f"{row.sut}: failed on {row.faults} images; they count as nothing detected")
@@ -168,15 +179,20 @@ def _whole(data: Row) -> bool:
     return all("mPC" in sut for sut in data["suts"])
 
 
+def _keys(sut: Row) -> tuple[str, str, str]:
+    """Return the keys of a SUT's three numbers; a mean that is not mPC has another one."""
+    return WHOLE if "mPC" in sut else PARTIAL
+
+
 def _summary(data: Row, *, best_first: bool) -> Table:
-    keys = WHOLE if _whole(data) else PARTIAL
+    whole = _whole(data)
     suts: Sequence[Row] = data["suts"]
     if best_first:
-        suts = sorted(suts, key=lambda sut: -sut[keys[1]])
+        suts = sorted(suts, key=lambda sut: -sut[_keys(sut)[1]])
     rows = tuple(
         (
-            Cell(sut["sut"]),
-            *(_percent(sut[key], _interval(sut, part)) for key, part in zip(keys, PARTS, strict=True)),
+            Cell(f"{sut['sut']} {TRAINED}" if sut.get("trained_on") else sut["sut"]),
+            *(_percent(sut[key], _interval(sut, part)) for key, part in zip(_keys(sut), PARTS, strict=True)),
         )
         for sut in suts
     )
@@ -188,7 +204,7 @@ def _summary(data: Row, *, best_first: bool) -> Table:
             "status": data["status"],
             **{
                 name: value
-                for key, part in zip(keys, PARTS, strict=True)
+                for key, part in zip(_keys(sut), PARTS, strict=True)
                 for name, value in (
                     (key, sut[key]),
                     (f"{key}_low", (_interval(sut, part) or {}).get("low")),
@@ -198,12 +214,14 @@ def _summary(data: Row, *, best_first: bool) -> Table:
         }
         for sut in data["suts"]
     )
-    doubt = "" if keys is WHOLE else f" ({data['suts'][0]['label']})"
+    labels = dict.fromkeys(sut["label"] for sut in suts if "mPC" not in sut)
+    doubt = f" ({'; '.join(labels)})" if labels else ""
     if data["status"] != "ok":
         doubt += f" ({data['status']}: {data['images_left_out']} images left out)"
     title = f"{data['metric']['full']}, in percent, over {data['images']} images{doubt}"
-    p, mean, relative = WHOLE if keys is WHOLE else PARTIAL_HEADINGS
-    headings = (*columns("SUT", p, mean), Column(relative, brief="rPC %" if keys is WHOLE else ""))
+    some = any("mPC" in sut for sut in suts)
+    p, mean, relative = WHOLE if whole else MIXED_HEADINGS if some else PARTIAL_HEADINGS
+    headings = (*columns("SUT", p, mean), Column(relative, brief="rPC %" if whole else ""))
     return Table("benchmark", title, headings, rows, records)
 
 
@@ -231,11 +249,14 @@ def _corruptions(data: Row) -> Table:
     suts: Sequence[Row] = data["suts"]
     names = list(dict.fromkeys(name for sut in suts for name in sut["by_corruption"]))
     clean = (Cell("(clean)"), *(_percent(sut["P"]) for sut in suts))
-    corrupted = (
-        (Cell(name), *(_share_of(sut["by_corruption"].get(name), sut["P"]) for sut in suts)) for name in names
-    )
+    corrupted = ((Cell(name), *(_corruption(sut, name) for sut in suts)) for name in names)
     records = tuple(
-        {"sut": sut["sut"], "corruption": name, "mean": sut["by_corruption"].get(name)}
+        {
+            "sut": sut["sut"],
+            "corruption": name,
+            "mean": sut["by_corruption"].get(name),
+            "trained_on": name in sut.get("trained_on", ()),
+        }
         for name in names
         for sut in suts
     )
@@ -245,6 +266,13 @@ def _corruptions(data: Row) -> Table:
         *(Column(sut["sut"]) for sut in suts),
     )
     return Table("benchmark corruptions", title, headings, (clean, *corrupted), records, {1: ""})
+
+
+def _corruption(sut: Row, name: str) -> Cell:
+    cell = _share_of(sut["by_corruption"].get(name), sut["P"])
+    if name not in sut.get("trained_on", ()):
+        return cell
+    return replace(cell, text=f"{cell.text} {TRAINED}", note=f"trained on it; {cell.note}".removesuffix("; "))
 
 
 def _class_table(sut: str, metric: str, rows: Sequence[Row]) -> Table:

@@ -141,8 +141,8 @@ class Panel:
     marks: Sequence[Mark] = ()
     dots: Sequence[Dots] = ()
     bands: Sequence[Band] = ()
-    arrows: Sequence[Arrow] = ()
     size: PanelSize = field(default=PanelSize())
+    arrows: Sequence[Arrow] = ()
 
     def place(self, x: ArrayLike, y: ArrayLike) -> Array:
         """Return points in pixels of the panel, with x and y last."""

@@ -5,13 +5,14 @@ Which people and which frame is decided by `analysis.failures`; here they are on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from adverse.analysis.failures import (
     NEAR,
@@ -25,7 +26,7 @@ from adverse.analysis.headline import setting_words
 from adverse.analysis.results import Summary
 from adverse.benchmarks.task_table import answers_of
 from adverse.errors import AdverseError
-from adverse.report.pictures import Looker, Mark, Picture, close_up, outline, picture
+from adverse.report.pictures import Kind, Looker, Mark, Picture, close_up, outline, picture
 from adverse.store.read import Store
 from adverse.store.tables import Answers, RankedClasses
 from adverse.text import shown
@@ -222,11 +223,7 @@ class _Marks:
         mine = np.flatnonzero(truth.frame == number).tolist()
         size = self.store.mask_sizes[number] if self.store.run.masks else None
         marks = [
-            Mark(
-                "ignored" if truth.ignore[at] else "truth",
-                *truth.boxes[at].tolist(),
-                outline=outline(truth.masks[at] if truth.masks else None, size),
-            )
+            _mark("ignored" if truth.ignore[at] else "truth", truth.boxes[at], truth.masks, at, size)
             for at in mine
         ]
         meant = next(at for at in mine if truth.place[at] == row["object"])
@@ -235,12 +232,19 @@ class _Marks:
         threshold = -np.inf if row["threshold"] is None else np.float32(row["threshold"])
         for place in np.flatnonzero(answers.frame == number).tolist():
             marks += [
-                Mark(
-                    "found",
-                    *answers.boxes[at].tolist(),
-                    outline=outline(answers.masks[at] if answers.masks else None, size),
-                )
+                _mark("found", answers.boxes[at], answers.masks, at, size)
                 for at in range(int(answers.offsets[place]), int(answers.offsets[place + 1]))
                 if answers.scores[at] >= threshold
             ]
         return marks
+
+
+def _mark(
+    kind: Kind,
+    box: NDArray[np.floating],
+    masks: Sequence[bytes] | None,
+    at: int,
+    size: tuple[int, int] | None,
+) -> Mark:
+    x0, y0, x1, y1 = box.tolist()
+    return Mark(kind, x0, y0, x1, y1, outline(masks[at] if masks else None, size))

@@ -170,6 +170,9 @@ class RunFigures:
         if value is None:
             return RunFigure(of, None, doubt="P is 0, so nothing can be a share of it")
         doubt = "" if table.status == "ok" else f"{table.status}: {TOO_FEW}"
+        if row.trained_on and rule.measure != "P":
+            names = ", ".join(row.trained_on)
+            doubt = f"it was trained on {names}, so the mean over the corruptions is not {rule.measure}"
         if interval is None:
             return RunFigure(of, 100 * value, None, doubt, "this metric has no interval")
         return RunFigure(of, 100 * value, interval.scaled(100), doubt, interval.why)

@@ -26,6 +26,8 @@ class RunSut:
     name: str
     fingerprint: str
     options: Mapping[str, Any]
+    trained_on: tuple[str, ...] = ()
+    """The names of the mutations that it was trained with."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def _run(manifest: Mapping[str, Any]) -> Run:
         folder=Path(study["folder"]),
         settings=tuple(_setting(name, entry) for name, entry in manifest["settings"].items()),
         suts=tuple(
-            RunSut(name, entry["fingerprint"], entry.get("options", {}))
+            RunSut(name, entry["fingerprint"], entry.get("options", {}), tuple(entry.get("trained_on", ())))
             for name, entry in manifest["suts"].items()
         ),
         levels=tuple(statistics["levels"]),

@@ -1,12 +1,15 @@
 """Mutated copies of a data set on disk, with annotations, for those who need files.
 
-One folder for each setting: the images under their frame ids, and `annotations.json` in COCO's form. What
-is there already and was made from the same bytes by the same code is not made again.
+One folder for each setting: the images under their frame ids, and `annotations.json` in COCO's form. Or one
+folder, `mixed`, with each frame once, clean or under a setting drawn for it, to train on; `mix.csv` tells
+which. What is there already and was made from the same bytes by the same code is not made again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import itertools
 import json
 import math
@@ -23,7 +26,9 @@ from adverse import plugins
 from adverse.content import PlannedFiles, content_hashes, digest
 from adverse.data.images import image_bytes
 from adverse.errors import StudyError
+from adverse.mutations.settings import BASELINE, parse
 from adverse.processes import ONE_THREAD, SAFE_PATH
+from adverse.seeds import generator
 from adverse.store.durable import append_line, storage_errors, write_file
 from adverse.store.owned_folder import claim
 from adverse.study.frame_versions import FrameVersions
@@ -42,6 +47,7 @@ from adverse.study.stages import NOTHING_TO_AVOID, Stage
 from adverse.types import Dataset, Frame, Setting, Truth
 
 JOURNAL = ".exported"
+MIXED, MIX_FILE = "mixed", "mix.csv"
 KIND = "folder of mutated images"
 TASKS_AHEAD = 4
 """Frames handed out for each worker, so that memory does not grow with the data set."""
@@ -68,12 +74,64 @@ class Exported:
     refused: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class Mix:
+    """How many frames stay clean for how many that are mutated: shares, whatever their sum."""
+
+    clean: float
+    mutated: float
+
+    def setting(self, frame: str, job: StudyJob) -> int:
+        """Return which setting of a job a frame gets; the first is the un-mutated one.
+
+        It depends on the seed and the frame alone, so that a data set that grows keeps what it has.
+        """
+        rng = generator(job.seed, frame, "mix")
+        if rng.random() * (self.clean + self.mutated) < self.clean:
+            return 0
+        return 1 + int(rng.integers(len(job.settings) - 1))
+
+
+def read_mix(text: str) -> Mix:
+    """Read shares as they are written, `clean=1,mutated=2`; one that is not named is 0.
+
+    >>> read_mix("clean=1,mutated=2")
+    Mix(clean=1.0, mutated=2.0)
+    """
+    shares = {"clean": 0.0, "mutated": 0.0}
+    try:
+        for part in text.split(","):
+            name, _, share = part.partition("=")
+            if name.strip() not in shares:
+                raise ValueError(f"{name.strip()!r} is no share")
+            shares[name.strip()] = float(share)
+        if not all(0 <= share < math.inf for share in shares.values()) or shares["mutated"] == 0:
+            raise ValueError("shares are numbers from 0 up, and that of mutated is above 0")
+    except ValueError as error:
+        raise StudyError(
+            "the mix cannot be read",
+            where="--mix",
+            got=f"{text!r}: {error}",
+            wanted="clean=1,mutated=1: as many clean images as mutated ones",
+        ) from error
+    return Mix(**shares)
+
+
 def export(
-    dataset: Dataset, job: StudyJob, target: Path, *, suffix: str, workers: int, watch: RunWatcher
+    dataset: Dataset,
+    job: StudyJob,
+    target: Path,
+    *,
+    suffix: str,
+    workers: int,
+    watch: RunWatcher,
+    mix: Mix | None = None,
 ) -> Exported:
-    """Write every frame of a data set under every setting of a job below `target`."""
+    """Write every frame of a data set under every setting of a job below `target`; or each once, mixed."""
     claim(target, KIND)
-    tasks = list(_tasks(dataset, job, suffix))
+    if mix is not None:
+        job = replace(job, settings=(parse(BASELINE, plugins.load(job.plugin_files)), *job.settings))
+    tasks = list(_tasks(dataset, job, suffix, mix))
     done = _done(target)
     waiting = []
     for task in tasks:
@@ -99,7 +157,13 @@ def export(
     finally:
         watch.end()
     bad = {(frame, reason) for frame, reason in refused}
-    _write_annotations(dataset, job.settings, target, suffix, {frame for frame, _ in bad})
+    left_out = {frame for frame, _ in bad}
+    if mix is None:
+        _write_annotations(dataset, map(folder_name, job.settings), target, suffix, left_out)
+    else:
+        _write_annotations(dataset, [MIXED], target, suffix, left_out)
+        rows = [(task.frame.id, job.settings[task.files[0][0]].id) for task in tasks]
+        _write_mix(target / MIXED / MIX_FILE, [row for row in rows if row[0] not in left_out])
     return Exported(total - len(refused), made, tuple(sorted(bad)))
 
 
@@ -120,7 +184,7 @@ def folder_name(setting: Setting) -> str:
     return setting.id.replace("/", "_")
 
 
-def _tasks(dataset: Dataset, job: StudyJob, suffix: str) -> Iterator[Task]:
+def _tasks(dataset: Dataset, job: StudyJob, suffix: str, mix: Mix | None) -> Iterator[Task]:
     registry = plugins.load(job.plugin_files)
     frames = list(frames_of(dataset))
     hashes = content_hashes(source.path for frame in frames for source in sources_of(frame))
@@ -130,9 +194,14 @@ def _tasks(dataset: Dataset, job: StudyJob, suffix: str) -> Iterator[Task]:
     ]
     for frame in frames:
         content = digest(*frame_parts(frame, hashes, deep=True), str(job.seed), job.invalid_depth)
+        chosen = range(len(job.settings)) if mix is None else [mix.setting(frame.id, job)]
         files = tuple(
-            (index, f"{folder_name(setting)}/{frame.id}{suffix}", digest(content, code[index]))
-            for index, setting in enumerate(job.settings)
+            (
+                index,
+                f"{MIXED if mix else folder_name(job.settings[index])}/{frame.id}{suffix}",
+                digest(content, code[index]),
+            )
+            for index in chosen
         )
         yield Task(frame, files, {source.path: hashes[source.path] for source in sources_of(frame)})
 
@@ -212,14 +281,20 @@ class _Maker:
         return reasons
 
 
+def _write_mix(path: Path, rows: Sequence[tuple[str, str]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([("frame", "mutation"), *rows])
+    write_file(path, text.getvalue().encode())
+
+
 def _write_annotations(
-    dataset: Dataset, settings: Iterable[Setting], target: Path, suffix: str, refused: set[str]
+    dataset: Dataset, folders: Iterable[str], target: Path, suffix: str, refused: set[str]
 ) -> None:
     frames = [frame for frame in frames_of(dataset) if frame.id not in refused]
     data = json.dumps(coco_truth(frames, dataset.categories, suffix)).encode()
-    for setting in settings:
-        if (target / folder_name(setting)).is_dir():
-            write_file(target / folder_name(setting) / "annotations.json", data)
+    for folder in folders:
+        if (target / folder).is_dir():
+            write_file(target / folder / "annotations.json", data)
 
 
 def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) -> Mapping[str, Any]:
@@ -237,6 +312,7 @@ def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) 
             "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
             "area": _area(frame.truth, row),
             "iscrowd": int(frame.truth.ignore[row]),
+            **_segmentation(frame.truth, row),
         }
         for frame in frames
         for row, (x0, y0, x1, y1) in enumerate(frame.truth.boxes)
@@ -248,6 +324,11 @@ def coco_truth(frames: Sequence[Frame], categories: Sequence[str], suffix: str) 
         "annotations": annotations,
         "categories": [{"id": number, "name": name} for number, name in enumerate(categories, start=1)],
     }
+
+
+def _segmentation(truth: Truth, row: int) -> dict[str, Any]:
+    """Return the mask of an object, where masks were read."""
+    return {} if truth.masks is None else {"segmentation": truth.masks.take([row]).as_coco()[0]}
 
 
 def _area(truth: Truth, row: int) -> float:

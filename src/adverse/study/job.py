@@ -33,6 +33,8 @@ class SutTask:
     """Where detections are placed: as the SUT reports (and must), by depth alone, or (None) as it comes."""
     files: tuple[Path, ...] = ()
     """What the study names besides the options that decides the answers."""
+    trained_on: tuple[str, ...] = ()
+    """The names of the mutations that it was trained with; they decide no answer."""
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,21 @@ def _sut_task(file: StudyFile, registry: Registry, index: int) -> SutTask:
         class_map=section.renamed(file.folder),
         positions=section.positions,
         files=files,
+        trained_on=_trained_on(section.trained_on, registry, file.where("suts", index, "trained_on")),
     )
+
+
+def _trained_on(entries: Sequence[str], registry: Registry, where: str) -> tuple[str, ...]:
+    """Return the names of the mutations that a SUT was trained with: named, at one strength, or a battery."""
+    names: set[str] = set()
+    known = {plugin.name for plugin in registry.all("mutation")}
+    for entry in entries:
+        if entry in known:
+            names.add(entry)
+        else:
+            settings = expand(entry, registry, where=where)
+            names |= {step.mutation for setting in settings for step in setting.steps}
+    return tuple(sorted(names))
 
 
 def conditions_of(file: StudyFile, settings: Sequence[Setting]) -> dict[str, float]:

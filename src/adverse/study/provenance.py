@@ -77,6 +77,7 @@ def describe(plan: StudyPlan, *, engine: str, workers: int) -> dict[str, Any]:
                 "fingerprint": task.fingerprint,
                 "batch": task.batch,
                 "class_map": dict(task.class_map),
+                "trained_on": list(task.trained_on),
                 **task.made_of,
             }
             for task in plan.job.suts

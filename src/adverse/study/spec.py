@@ -102,6 +102,7 @@ class SutSection(_OpenSection):
     positions: Literal["reported", "localized"] | None = None
     """How detections are placed: `reported` by the SUT, which must; `localized` by depth, whatever it says;
     None: as it reports, by depth where it does not."""
+    trained_on: list[str] = []
 
     @field_validator("name")
     @classmethod
