@@ -113,7 +113,7 @@ class Started:
             limit = time.monotonic() + HANG_S
             while self.units() < wanted and not self.ended() and time.monotonic() < limit:
                 time.sleep(0.01)
-        self.wait(chance.uniform(0, 0.5))
+        self.wait(chance.uniform(0, 0.2))
 
     def kill_worker(self, chance: random.Random) -> bool:
         """Kill a worker, as soon as there is one; return whether there was."""
@@ -168,7 +168,16 @@ def main() -> None:
     count: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        study = write_study(folder, frames=24, logs=8, size=(160, 120), sleep_s=0.02)
+        # many small units: what is tested is what becomes of them, not what is in them
+        study = write_study(
+            folder,
+            frames=4,
+            logs=6,
+            size=(64, 48),
+            sleep_s=0.01,
+            mutations="[{brightness: {scale: 0.5}}, {salt_pepper: {fraction: 0.1}}]",
+            unit_frames=1,
+        )
         straight = Started(study, folder / "straight")
         if not straight.wait() or straight.code != 0:
             sys.exit(f"the straight run failed:\n{straight.said.read_text()}")

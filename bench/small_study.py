@@ -32,7 +32,15 @@ def nothing(sleep_s: float = 0.0):
 
 
 def write_study(
-    folder: Path, *, frames: int, logs: int, size: tuple[int, int], sleep_s: float, suffix: str = ".jpg"
+    folder: Path,
+    *,
+    frames: int,
+    logs: int,
+    size: tuple[int, int],
+    sleep_s: float,
+    suffix: str = ".jpg",
+    mutations: str = "[first-look]",
+    unit_frames: int | None = None,
 ) -> Path:
     """Write data, SUT and study; return the study file."""
     width, height = size
@@ -58,7 +66,7 @@ def write_study(
         "name: bench\nseed: 3\nplugins: [nothing.py]\n"
         "data: {format: folder, root: data}\n"
         f"suts: [{{name: nothing, adapter: nothing, sleep_s: {sleep_s:g}}}]\n"
-        "mutations: [first-look]\n"
+        f"mutations: {mutations}\n" + (f"unit_frames: {unit_frames}\n" if unit_frames else "")
     )
     return study
 
