@@ -7,9 +7,13 @@ from typing import Literal
 LOGS, PER_LOG = 8000, 2
 """Train logs of the orchard, and frames of each."""
 SEED = 7
-CYCLES = {"anchor": ((1500, 6000),), "centre": ((1500, 6000),), "two-stage": ((2000, 5500),)}
+CYCLES = {
+    "anchor": ((1500, 6000), (0, 4500)),
+    "centre": ((1500, 6000),),
+    "two-stage": ((2000, 5500),),
+}
 """How many steps of each network see crops, and how many whole frames; in one or more cycles."""
-RATES = {"anchor": (1e-3,), "centre": (1e-3,), "two-stage": (2e-3,)}
+RATES = {"anchor": (1e-3, 8e-4), "centre": (1e-3,), "two-stage": (2e-3,)}
 """The highest learning rate of each cycle."""
 START = {"two-stage": "anchor"}
 """A network that starts with the backbone of another one that was exported."""

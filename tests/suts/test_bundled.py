@@ -78,13 +78,17 @@ def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: st
         assert areas[spoilt][0] < image
 
 
-def test_the_network_of_clean_frames_is_best_on_them_and_dies_without_green_where_others_live() -> None:
+def test_the_networks_differ_in_kind_best_on_clean_frames_best_in_adverse_ones_and_one_between() -> None:
     areas = {name: card_areas(name) for name in NETWORKS}
     assert max(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "anchor"
     assert areas["anchor"]["identity"][0] > 0.9
-    assert areas["anchor"]["channel_dropout(channel=G)"][1] < 0.2
+    dead, between, alive = (
+        areas[name]["channel_dropout(channel=G)"][1] for name in ("anchor", "two-stage", "centre")
+    )
+    assert dead < 0.2
+    assert dead + 0.2 < between < alive - 0.1
+    assert alive > 0.85
     for name in ("centre", "two-stage"):
-        assert areas[name]["channel_dropout(channel=G)"][1] > 0.9
         assert areas[name]["gaussian_blur(sigma_px=2)"][0] > areas["anchor"]["gaussian_blur(sigma_px=2)"][0]
 
 

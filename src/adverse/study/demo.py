@@ -17,7 +17,8 @@ from adverse.errors import StudyError
 from adverse.suts import bundled
 from adverse.types import Split
 
-SEED = 1
+SEED = 2
+"""Of the logs; the bundled detectors were trained and tuned on those of other seeds."""
 SIZE = (320, 240)
 POSE_NOISE_MM = 20.0
 """Of a satellite receiver with corrections (RTK), as on the robots that real logs come from."""
