@@ -163,7 +163,7 @@ def _measured(verdict: Verdict) -> str:
     if verdict.measured is None:
         return shown(verdict.reason, longest=LONGEST_RULE)
     text = f"{verdict.measured:.3g}"
-    if verdict.interval is not None and (inner := verdict.interval.text()):
+    if verdict.interval is not None and (inner := verdict.interval.text(".3g")):
         text += f" ({inner})"
     return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}"
 
@@ -281,7 +281,12 @@ def _chart(
                 number % 3,
             )
         )
-    marks = [Mark(f"rule: at least {limit:.0%}", limit, "#b3261e", "4 3") for limit in limits]
+    marks = [
+        Mark(
+            f"rule: at least {limit:.0%}", limit, "#d55e00", "4 3", side="right" if n else "left", above=True
+        )
+        for n, limit in enumerate(limits)
+    ]
     panel = Panel("", x, y, lines, marks, dots, size=size)
     return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
 
