@@ -128,6 +128,8 @@ class Mark:
     colour: str = "#555"
     dashes: str = "2 3"
     side: Literal["left", "right"] = "left"
+    above: bool = False
+    """The word stands above the panel instead of at its foot, in the colour of all words."""
 
 
 @dataclass(frozen=True)
@@ -260,8 +262,10 @@ class Panel:
             dash = f' stroke-dasharray="{mark.dashes}"' if mark.dashes else ' stroke-width="2"'
             yield f'<line {ends} stroke="{mark.colour}"{dash}/>'
             away, anchor = (-4, "end") if mark.side == "left" else (4, "start")
-            spot = f'x="{x + away:.1f}" y="{bottom - 8 - 14 * number}" text-anchor="{anchor}"'
-            yield f'<text {spot} fill="{mark.colour}">{escape(mark.name)}</text>'
+            y = size.top - 5 if mark.above else bottom - 8 - 14 * number
+            fill = "" if mark.above else f' fill="{mark.colour}"'
+            spot = f'x="{x + away:.1f}" y="{y}" text-anchor="{anchor}"'
+            yield f"<text {spot}{fill}>{escape(mark.name)}</text>"
 
     def _line(self, line: Line, colour: str) -> Iterator[str]:
         spots = self.place(line.x, line.y)

@@ -35,7 +35,7 @@ CHIPS = 4
 """Rules, or conditions, that the banner names."""
 MOST_SUTS, MOST_ROWS = 5, 10
 ROW_PX, SUT_PX, CHART_PX = 16, 9, 390
-WIDTHS = {"wide": (640, 150), "narrow": (372, 132)}
+WIDTHS = {"wide": (640, 150), "narrow": (372, 140)}
 """Width of the chart and of the names in it, on a desk and on a phone."""
 NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
 UNTESTED_NAMED = 3
@@ -163,7 +163,7 @@ def _measured(verdict: Verdict) -> str:
     if verdict.measured is None:
         return shown(verdict.reason, longest=LONGEST_RULE)
     text = f"{verdict.measured:.3g}"
-    if verdict.interval is not None and (inner := verdict.interval.text()):
+    if verdict.interval is not None and (inner := verdict.interval.text(".3g")):
         text += f" ({inner})"
     return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}"
 
@@ -255,7 +255,7 @@ def _chart(
     top = 20 if limits else 6
     size = PanelSize(width, 6 + top + 24 + count * (ROW_PX + SUT_PX * len(suts)), names_px, 18, top, 24)
     places = [float(count - 1 - number) for number in range(count)]
-    longest = names_px // 8
+    longest = names_px // 7
     y = Axis("", (-0.5, count - 0.5), tuple(places), names=tuple(_row_words(row, longest) for row in rows))
     ticks = (0.0, 0.25, 0.5, 0.75, 1.0)
     x = Axis("", (0.0, 1.0), ticks, names=tuple(f"{tick:.0%}" for tick in ticks))
@@ -281,7 +281,12 @@ def _chart(
                 number % 3,
             )
         )
-    marks = [Mark(f"rule: at least {limit:.0%}", limit, "#b3261e", "4 3") for limit in limits]
+    marks = [
+        Mark(
+            f"rule: at least {limit:.0%}", limit, "#d55e00", "4 3", side="right" if n else "left", above=True
+        )
+        for n, limit in enumerate(limits)
+    ]
     panel = Panel("", x, y, lines, marks, dots, size=size)
     return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
 
@@ -363,5 +368,5 @@ def _untested(summary: Summary, coverage: HazardCoverage) -> str:
     names = [name.replace("_", " ") for name in others][:UNTESTED_NAMED]
     parts = [f"{', '.join([*names, ''])}{len(left)} of {len(coverage.rows)} hazards"] if left else []
     if missing:
-        parts.append(f"what people and robot do there (levels {', '.join(map(shown, missing))})")
+        parts.append(f"what that means for people and robot (levels {', '.join(map(shown, missing))})")
     return "; ".join(parts)

@@ -105,8 +105,8 @@ def _box(image: Image, box: NDArray[np.float64], colour: tuple[int, int, int]) -
     x0, y0, x1, y1 = box.tolist()
     wide, high = max(0.0, LEAST_BOX_PX - (x1 - x0)) / 2, max(0.0, LEAST_BOX_PX - (y1 - y0)) / 2
     corners = (round(x0 - wide), round(y0 - high)), (round(x1 + wide), round(y1 + high))
-    cv2.rectangle(image, *corners, (0, 0, 0), 3, cv2.LINE_AA)
-    cv2.rectangle(image, *corners, colour, 2 if colour != HIT else 1, cv2.LINE_AA)
+    cv2.rectangle(image, *corners, (0, 0, 0), 4, cv2.LINE_AA)
+    cv2.rectangle(image, *corners, colour, 2, cv2.LINE_AA)
 
 
 def _write(image: Image, words: str) -> None:
