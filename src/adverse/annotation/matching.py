@@ -21,6 +21,8 @@ Point = tuple[float, float]
 Half = tuple[int, int]
 """Half the width and half the height of a piece, its middle pixel apart."""
 
+BLUR_PX = 1.0
+"""Standard deviation of the blur before matching: the camera's noise and errors of interpolation shrink."""
 LEAST_CONTRAST = 2.0
 """Standard deviation of gray levels in a piece; below it there is nothing to hold on to."""
 LEAST_SCORE = 0.75
@@ -50,9 +52,9 @@ class Match(NamedTuple):
 
 
 def gray(image: Image) -> Gray:
-    """Return an RGB image (H,W,3) as gray levels (H,W)."""
-    levels: Gray = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
-    return levels
+    """Return an RGB image (H,W,3) as gray levels (H,W), a little blurred."""
+    levels = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_RGB2GRAY).astype(np.float32)
+    return np.asarray(cv2.GaussianBlur(levels, (0, 0), BLUR_PX), np.float32)
 
 
 def match_in_row(
@@ -77,8 +79,10 @@ def match_in_row(
     scores = _scores(strip, patch)[0]
     at = int(scores.argmax())
     start = x - high + at + _peak(scores, at)
-    placed = refined(right, patch, (start, y), across=True)
-    score = max(float(scores[at]), _correlation(patch, piece(right, placed, half_px)))
+    there = refined(right, patch, (start, y), across=True)
+    back = refined(left, piece(right, there, half_px), point, across=True)
+    placed = there[0] - (back[0] - x) / 2, y  # errors of interpolation have opposite signs either way
+    score = max(float(scores[at]), correlation(patch, piece(right, placed, half_px)))
     others = np.concatenate([scores[: max(at - APART_PX, 0)], scores[at + APART_PX + 1 :]])
     return Match(placed, score, _doubt(score, float(others.max()) if len(others) else -1.0))
 
@@ -104,7 +108,7 @@ def match_near(
         guess[1] + float(row) - reach + _peak(scores[:, column], int(row)),
     )
     placed = refined(after, patch, start)
-    score = _correlation(patch, piece(after, placed, half_px))
+    score = correlation(patch, piece(after, placed, half_px))
     best = float(scores[row, column])
     across, down = (max(APART_PX, half // 2) for half in half_px)
     scores[max(row - down, 0) : row + down + 1, max(column - across, 0) : column + across + 1] = -1
@@ -174,7 +178,8 @@ def _scores(image: Gray, patch: Gray) -> Gray:
     return scores
 
 
-def _correlation(one: Gray, other: Gray) -> float:
+def correlation(one: Gray, other: Gray) -> float:
+    """Return how alike two pieces of one size are, from -1 to 1, whatever their brightness and contrast."""
     return float(_scores(one, other)[0, 0])
 
 

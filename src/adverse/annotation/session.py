@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adverse.annotation.changes import Annotation, Edit, LogState
 from adverse.annotation.geometry import in_camera_m, in_world_m, seen_at, stereo_depth_m
 from adverse.annotation.matching import gray
-from adverse.annotation.tracking import FRAME_S, Located, View, carry, locate, motion_limit_m
+from adverse.annotation.tracking import FRAME_S, Located, View, carry, locate, motion_limit_m, score
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.errors import AdverseError, DataError
 from adverse.types import Image, Log
@@ -77,6 +77,10 @@ class AnnotatedLog:
         if missing:
             raise DataError(missing.removesuffix("."), where=f"frame {self.frames[at].id!r}")
         return locate(self.view(at), point, box_height_px=box_height_px)
+
+    def score(self, at: int, point: tuple[float, float], right_x: float, box_height_px: float) -> float:
+        """Return how well a partner that was set by hand matches."""
+        return round(score(self.view(at), point, right_x, box_height_px=box_height_px), 4)
 
     def known(self, at: int, what: Annotation) -> Located | None:
         """Return an annotation's point with its depth, if it has one."""
@@ -179,9 +183,13 @@ class AnnotatedLog:
         if there is None or there.box_by == "tracker":
             there = Annotation(clipped, what.label, what.ignore, box_by="tracker")
         depth = None if found.right_x is not None else found.depth_m
-        score = round(found.score, 4)
         located = replace(
-            there, point=found.point, right_x=found.right_x, depth_m=depth, score=score, point_by="tracker"
+            there,
+            point=found.point,
+            right_x=found.right_x,
+            depth_m=depth,
+            score=round(found.score, 4),
+            point_by="tracker",
         )
         return [*edits, Edit(at, number, located)]
 

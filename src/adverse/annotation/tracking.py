@@ -28,16 +28,15 @@ from adverse.annotation.matching import (
     Half,
     Match,
     Point,
+    correlation,
     match_in_row,
     match_near,
     piece,
-    refined,
 )
 from adverse.types import Camera, Depth
 
-TRACKED_M, PARTNER_M = (0.12, 0.25), (0.08, 0.15)
-"""Half the width and height, on a person's trunk, of the piece that is carried to the next frame, and of the
-one that is looked for in the right image: a smaller one holds less of what is beside the person."""
+HALF_M = 0.12, 0.25
+"""Half the width and height of the piece that is compared: on a person's trunk."""
 LEAST_HALF_PX, MOST_HALF_PX = 4, 24
 HALF_PX = 7, 7
 """The same where nothing tells how large a person appears."""
@@ -119,6 +118,14 @@ def locate(
     return Located(point, match.point[0], depth, match.score, why)
 
 
+def score(view: View, point: Point, right_x: float, *, box_height_px: float | None = None) -> float:
+    """Return how well a given partner matches: the correlation of both pieces; 0 without a right image."""
+    if view.stereo is None:
+        return 0.0
+    half = _half_px(_px_per_m(box_height_px))
+    return correlation(piece(view.left, point, half), piece(view.stereo[0], (right_x, point[1]), half))
+
+
 def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.0, 0.0)) -> Located:
     """Return a located point of one frame in the next one, or where it is lost, with why.
 
@@ -128,15 +135,15 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
     scale = known.depth_m / depth if known.depth_m > 0 and depth > 0 else 1.0
     half = HALF_PX
     if after.camera is not None and depth > 0:
-        half = _half_px(after.camera.fx / depth, TRACKED_M)
-    point, score, why = _there_and_back(before.left, after.left, known.point, guess, half, scale, reach)
+        half = _half_px(after.camera.fx / depth)
+    point, likeness, why = _there_and_back(before.left, after.left, known.point, guess, half, scale, reach)
     if not why and not _inside(after.left, point, half[0] // 2):
         why = "it leaves the image"
     if why:
-        return Located(point, None, math.nan, score, why)
+        return Located(point, None, math.nan, likeness, why)
     if known.right_x is None or before.stereo is None or after.stereo is None:
         mapped = _from_map(after, point)
-        return mapped._replace(score=score, why=mapped.why or _jump(before, after, known, mapped))
+        return mapped._replace(score=likeness, why=mapped.why or _jump(before, after, known, mapped))
     found = locate(after, point, near_m=depth)
     if found.why:
         return found._replace(why=f"right image: {found.why}")
@@ -146,7 +153,7 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
         before.stereo[0], after.stereo[0], partner, expected, half_px=half, scale=scale, reach_px=4
     )
     apart = math.hypot(carried.point[0] - expected[0], carried.point[1] - expected[1])
-    worst = min(score, found.score, carried.score)
+    worst = min(likeness, found.score, carried.score)
     if apart > AGREE_PX:
         return found._replace(
             score=worst, why=f"left and right image disagree: the partner is {apart:.1f} px off"
@@ -219,7 +226,7 @@ def _jump(before: View, after: View, known: Located, found: Located) -> str:
 def _partner(
     left: Gray, stereo: tuple[Gray, Camera], point: Point, px_per_m: float, near_m: float | None
 ) -> Match:
-    """Return the partner of a point: found with a large piece, there and back, placed with a small one."""
+    """Return the partner of a point, found there and back."""
     right, camera = stereo
     width = left.shape[1]
     least, most = 0.0, min(disparity_px(camera, NEAREST_M), width / 2)
@@ -227,7 +234,7 @@ def _partner(
         wanted = disparity_px(camera, near_m)
         search = max(LEAST_SEARCH_PX, SEARCH * wanted)
         least, most = max(wanted - search, 0.0), wanted + search
-    half = _half_px(px_per_m, TRACKED_M)
+    half = _half_px(px_per_m)
     there = match_in_row(left, right, point, half_px=half, disparity_px=(least, most))
     if there.why:
         return there
@@ -237,8 +244,7 @@ def _partner(
     apart = abs(width - back.point[0] - point[0])
     if apart > RETURN_PX:
         return there._replace(why=f"the right image leads back to a place {apart:.1f} px beside the point")
-    small = piece(left, point, _half_px(px_per_m, PARTNER_M))
-    return there._replace(point=refined(right, small, there.point, across=True))
+    return there
 
 
 def _from_map(view: View, point: Point) -> Located:
@@ -254,8 +260,8 @@ def _px_per_m(box_height_px: float | None) -> float:
     return UNKNOWN_PX_PER_M if box_height_px is None else box_height_px / PERSON_M
 
 
-def _half_px(px_per_m: float, half_m: Point) -> Half:
-    across, down = (int(np.clip(round(half * px_per_m), LEAST_HALF_PX, MOST_HALF_PX)) for half in half_m)
+def _half_px(px_per_m: float) -> Half:
+    across, down = (int(np.clip(round(half * px_per_m), LEAST_HALF_PX, MOST_HALF_PX)) for half in HALF_M)
     return across, down
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from annotation_scenes import Scene, orchard_times_s, write_orchard
 
-FRAMES = 10
-"""From 11 m away up to 6 m."""
+PART = slice(6, 24)
+"""Of the 50 frames of the drive: from 10.8 m away up to 5.7 m."""
 
 
 @pytest.fixture(scope="package")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    return write_orchard(tmp_path_factory.mktemp("orchard"), orchard_times_s(39)[6 : 6 + FRAMES])
+    return write_orchard(tmp_path_factory.mktemp("orchard"), orchard_times_s(50)[PART])

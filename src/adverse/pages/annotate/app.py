@@ -124,12 +124,18 @@ class _Annotating:
         return Response(png, media_type="image/png", headers=KEPT)
 
     def match(self, request: Request) -> Response:
-        """Return the partner of a point in the right image, its score, depth and place; or why not."""
+        """Return the partner of a point in the right image, its score and depth, or why there is none.
+
+        With `right_x`, return only how well that partner matches.
+        """
         log = self._log(request.query_params.get("log", ""))
         at = self._frame(log, _number(request, "frame"))
         point = _float(request, "x"), _float(request, "y")
         try:
-            found = log.locate(at, point, _float(request, "height"))
+            height = _float(request, "height")
+            if "right_x" in request.query_params:
+                return json_answer({"score": log.score(at, point, _float(request, "right_x"), height)})
+            found = log.locate(at, point, height)
         except AdverseError as error:
             return json_answer({"why": error.what, "usable": False})
         usable = found.depth_m > 0

@@ -53,6 +53,7 @@ const go = async (frame) => {
 const choose = (id, travel = false) => {
   view.id = id;
   view.proposal = null;
+  say("");
   if (travel && id !== null && !cell(view.frame, id)?.value) go(ofObject(id)[0].frame);
   show();
 };
@@ -82,13 +83,14 @@ const setPoint = async (id, spot) => {
   say(`Not saved: ${found.why}.${found.usable ? " Correct the partner, or press Enter to take it." : ""}`);
   show();
 };
-const setPartner = (right_x) => {
-  const spot = pointNow(), value = selected();
-  if (!spot || !value || !state.frames[view.frame].stereo) return null;
-  const corrected = { ...spot, right_x, depth_m: undefined };
+const setPartner = async (right_x) => {
+  const spot = pointNow(), value = selected(), frame = view.frame;
+  if (!spot || !value || !state.frames[frame].stereo) return;
+  const { score } = await match(frame, spot.point[0], spot.point[1], value.box[3] - value.box[1], right_x);
+  if (frame !== view.frame) return;
   view.proposal = null;
   say("");
-  return put(`partner of ${view.id}`, withPoint(value, corrected));
+  await put(`partner of ${view.id}`, withPoint(value, { ...spot, right_x, depth_m: undefined, score }));
 };
 const nudge = (across, down) => {
   const value = selected(), spot = pointNow();
@@ -127,7 +129,7 @@ const track = async (steps) => {
       of("tracked").textContent = `tracking ${step > 0 ? "on" : "back"}: frame ${frame + 1}`;
       if (mine !== tracking || why) {
         const end = /is reached$|set by hand$/.test(why);
-        if (why && !end) stops.set(`${id}:${frame}`, why); else stops.delete(`${id}:${frame}`);
+        if (why && !end) stops.set(`${id}:${frame}`, { why, next: frame + step }); else stops.delete(`${id}:${frame}`);
         told.push([why || "stopped by you", frame, end]);
         break;
       }

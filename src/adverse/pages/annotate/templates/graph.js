@@ -1,10 +1,11 @@
 // Depth over the log: the selected object as a line, the others as dots, jumps and the tracker's stops marked.
-import { ids, ofObject, state } from "/assets/state.js";
+import { cell, ids, ofObject, state } from "/assets/state.js";
 import { make, of, view } from "/assets/stage.js";
 
 const EDGE = { left: 46, right: 12, top: 16, bottom: 20 };
-export const stops = new Map(); // where the tracker stopped and why, by "id:frame"
-export const marks = (id) => [...(state.jumps[id] ?? []).map(([frame]) => frame), ...[...stops.keys()].filter((one) => one.startsWith(`${id}:`)).map((one) => Number(one.split(":")[1]))].sort((a, b) => a - b);
+export const stops = new Map(); // where the tracker stopped, why, and which frame it did not reach, by "id:frame"
+const openStops = (id) => [...stops].map(([name, stop]) => [...name.split(":").map(Number), stop]).filter(([mine, , { next }]) => mine === id && !cell(next, id)?.value?.point);
+export const marks = (id) => [...(state.jumps[id] ?? []).map(([frame]) => frame), ...openStops(id).map(([, frame]) => frame)].sort((a, b) => a - b);
 
 const nice = (most) => [1, 2, 5, 10, 20, 50, 100, 200, 500].find((step) => most / step <= 5) ?? 1000;
 let width = 1000;
@@ -37,10 +38,7 @@ export const drawGraph = () => {
     }
   });
   mine.forEach((one) => make(svg, "circle", { class: `dot${one.value.point_by === "hand" && one.value.point ? " hand" : ""}`, r: one.value.point_by === "hand" && one.value.point ? 4 : 2.5, cx: xOf(one.frame), cy: y(one.derived.depth_m) }));
-  stops.forEach((why, name) => {
-    const [id, frame] = name.split(":").map(Number);
-    if (id === view.id) make(make(svg, "rect", { class: "stop", x: xOf(frame) - 5, y: EDGE.top, width: 10, height: 10 }), "title", {}, `the tracker stopped: ${why}`);
-  });
+  openStops(view.id).forEach(([, frame, { why }]) => make(make(svg, "rect", { class: "stop", x: xOf(frame) - 5, y: EDGE.top, width: 10, height: 10 }), "title", {}, `the tracker stopped: ${why}`));
   make(svg, "line", { class: "now", x1: xOf(view.frame), x2: xOf(view.frame), y1: EDGE.top - 4, y2: height - EDGE.bottom });
 };
 export const frameAt = (event) => {

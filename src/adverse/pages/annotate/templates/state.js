@@ -61,4 +61,4 @@ export const edit = (words, edits, group = "") => send("/change.json", () => ({
   words, group,
   edits: edits.map(({ frame, id, after, version }) => ({ frame, id, after, version: version ?? cell(frame, id)?.version ?? 0 })),
 }));
-export const match = async (frame, x, y, height) => (await asked(`/match.json?${new URLSearchParams({ log: state.log, frame, x, y, height })}`)).data;
+export const match = async (frame, x, y, height, right_x) => (await asked(`/match.json?${new URLSearchParams({ log: state.log, frame, x, y, height, ...(right_x === undefined ? {} : { right_x }) })}`)).data;
