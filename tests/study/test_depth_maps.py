@@ -199,3 +199,11 @@ def test_a_changed_hood_is_noticed(data: Path) -> None:
     with pytest.raises(DataError, match="changed after the run was planned"):
         source()
     assert replace(source, hood=None, hood_sha256="")().shape == SIZE[::-1]
+
+
+@pytest.mark.parametrize(("times", "what"), [(1000, "too large"), (0.001, "too small")])
+def test_given_depth_in_another_unit_is_refused_before_the_run(data: Path, times: float, what: str) -> None:
+    for file in (data / "row" / "depth").iterdir():
+        np.save(file, (np.load(file) * times).astype(np.float32))
+    plan = make_plan(read_study(study_of(data, depth=None, invalid_depth="nearest")))
+    assert any(f"depth is {what} by about a thousand" in error.what for error in plan.blocked)

@@ -85,7 +85,7 @@ def test_a_plug_in_says_how_it_draws_for_a_pair() -> None:
     @mutation(stereo="shared")
     def dust(image: Image, *, rng: np.random.Generator) -> Image:
         """Add dust."""
-        return image + rng.integers(0, 2, image.shape, np.uint8)
+        return np.asarray(image + rng.integers(0, 2, image.shape, np.uint8), np.uint8)
 
     assert dust.__adverse__.draw == "shared"  # type: ignore[attr-defined]
 
@@ -192,12 +192,12 @@ def test_detections_are_located_on_the_pair_that_the_sut_saw(data: Path, tmp_pat
     assert frame.depth_m is not None
     assert frame.right is not None
     assert frame.right_depth_m is not None
-    hazed = [
+    left, right = (
         adverse.mutations.haze(image, depth_m=metres, visibility_m=20)
         for image, metres in ((frame.image(), frame.depth_m()), (frame.right(), frame.right_depth_m()))
-    ]
+    )
     sky = np.isinf(frame.depth_m())
-    again = depth.from_stereo(*hazed, orchard(3, *SIZE).camera, sky=sky, doubted=False).depth_m
+    again = depth.from_stereo(left, right, orchard(3, *SIZE).camera, sky=sky, doubted=False).depth_m
     wanted = box_depths_m(again, np.array([BOX]))
     np.testing.assert_array_equal(mutated["haze(visibility_m=20)"].depths_m[:1], wanted)
 
@@ -242,7 +242,7 @@ def test_a_pair_that_is_not_doubted_is_matched_all_the_same() -> None:
     pair = orchard(3, *SIZE)
     noise = np.random.default_rng(0).integers(0, 255, (2, *pair.left.shape)).astype(np.uint8)
     sky = np.zeros(SIZE[::-1], np.bool_)
-    assert depth.from_stereo(*noise, pair.camera, sky=sky, doubted=False).measured.mean() < 0.35
+    assert depth.from_stereo(noise[0], noise[1], pair.camera, sky=sky, doubted=False).measured.mean() < 0.35
     clean = depth.from_stereo(pair.left, pair.right, pair.camera)
     given = depth.from_stereo(pair.left, pair.right, pair.camera, sky=clean.sky, doubted=False)
     assert np.array_equal(clean.depth_m, given.depth_m)

@@ -129,12 +129,12 @@ def prune(needed: Collection[Path]) -> Pruned:
             status = path.stat()
             found.append((status.st_mtime, str(path), status.st_size))
     total, deleted, held = sum(size for _, _, size in found), 0, set(map(str, needed))
-    for _, path, size in sorted(found):
+    for _, name, size in sorted(found):
         if total <= limit:
             break
-        if path not in held:
+        if name not in held:
             with contextlib.suppress(OSError):
-                Path(path).unlink()
+                Path(name).unlink()
                 deleted += 1
                 total -= size
     return Pruned(deleted, total)
