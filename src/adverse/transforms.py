@@ -27,6 +27,8 @@ from adverse.mutations.settings import BASELINE, apply_setting, expand, parse
 from adverse.seeds import generator
 from adverse.types import Depth, Image, Setting
 
+__all__ = ["Transform"]
+
 Layout = Literal["hwc", "chw"]
 MAIN = "MainProcess"
 

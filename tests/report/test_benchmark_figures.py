@@ -75,7 +75,7 @@ def test_groups_are_means_of_their_corruptions_and_only_whole_ones() -> None:
         assert data["by_group"][group] == pytest.approx(np.mean([data["by_corruption"][m] for m in members]))
     assert "blur" not in saved(without=("zoom_blur",))["suts"][0]["by_group"]
     table = next(one for one in benchmark_tables(saved()) if one.name == "benchmark groups")
-    assert table.records[0] == {"sut": "ours", "group": "noise", "mean": data["by_group"]["noise"]}
+    assert table.data()[0] == {"sut": "ours", "group": "noise", "mean": data["by_group"]["noise"]}
     printed = [row[0].value for one in in_terminal(saved()) for row in one.rows]
     assert printed[1:5] == list(GROUPS)  # after the one SUT
 
@@ -84,9 +84,9 @@ def test_severity_is_drawn_from_clean_to_worst() -> None:
     chart = severity_chart(saved())
     assert [panel.title for panel in chart.panels[1:]] == [name.replace("_", " ") for name in CORRUPTIONS]
     line = chart.panels[1].lines[0]
-    np.testing.assert_allclose(line.y, [60, 47, 44, 41, 38, 35])
-    whole = np.mean([np.asarray(panel.lines[0].y) for panel in chart.panels[1:]], axis=0)
-    np.testing.assert_allclose(chart.panels[0].lines[0].y, whole)
+    np.testing.assert_allclose(np.asarray(line.y, float), [60, 47, 44, 41, 38, 35])
+    whole = np.mean([np.asarray(panel.lines[0].y, float) for panel in chart.panels[1:]], axis=0)
+    np.testing.assert_allclose(np.asarray(chart.panels[0].lines[0].y, float), whole)
     assert "ours" in chart.svg()
 
 

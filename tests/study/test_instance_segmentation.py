@@ -68,7 +68,7 @@ def discs(masks: bool = True, wrong_size: bool = False):
 def disc(number: int, label: int) -> NDArray[np.bool_]:
     """Return the pixels of the disc of a class in an image."""
     rows, columns = np.mgrid[:HEIGHT, :WIDTH]
-    return (rows - 14 - number) ** 2 + (columns - 16 - 30 * label) ** 2 < (5 + number) ** 2
+    return np.asarray((rows - 14 - number) ** 2 + (columns - 16 - 30 * label) ** 2 < (5 + number) ** 2)
 
 
 def write_data(folder: Path) -> None:
@@ -80,7 +80,8 @@ def write_data(folder: Path) -> None:
             mask = disc(number, label)
             image[mask] = colour
             rle = coco_masks.encode(np.asfortranarray(mask.astype(np.uint8)))
-            entry = {"id": len(annotations) + 1, "image_id": number, "category_id": label + 1, "iscrowd": 0}
+            entry: dict[str, Any] = {"id": len(annotations) + 1, "image_id": number, "iscrowd": 0}
+            entry["category_id"] = label + 1
             entry["bbox"] = coco_masks.toBbox(rle).tolist()
             if number % 2:  # as polygons, without an area; or as run lengths
                 centre, angle = (16 + 30 * label + 0.5, 14 + number + 0.5), np.linspace(0, 2 * np.pi, 24)
