@@ -43,7 +43,9 @@ UNTESTED_NAMED = 3
 UNCHECKED = "NO RULES"
 SHARES, MOST_LIMITS = ("robustness", "share"), 2
 """Measures of what survives, and how many limits of theirs are drawn."""
-LONGEST_RULE = 96
+RIGHTMOST = 0.7
+"""A limit up to which its words fit right of its line."""
+LONGEST_RULE = 120
 
 
 @dataclass(frozen=True)
