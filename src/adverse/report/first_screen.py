@@ -285,9 +285,14 @@ def _chart(
         )
     marks = [
         Mark(
-            f"rule: at least {limit:.0%}", limit, "#d55e00", "4 3", side="right" if n else "left", above=True
+            f"rule: at least {limit:.0%}",
+            limit,
+            "#d55e00",
+            "4 3",
+            side="right" if number and limit <= RIGHTMOST else "left",
+            above=True,
         )
-        for n, limit in enumerate(limits)
+        for number, limit in enumerate(limits)
     ]
     panel = Panel("", x, y, lines, marks, dots, size=size)
     return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
