@@ -43,7 +43,9 @@ UNTESTED_NAMED = 3
 UNCHECKED = "NO RULES"
 SHARES, MOST_LIMITS = ("robustness", "share"), 2
 """Measures of what survives, and how many limits of theirs are drawn."""
-LONGEST_RULE = 96
+RIGHTMOST = 0.7
+"""A limit up to which its words fit right of its line."""
+LONGEST_RULE = 120
 
 
 @dataclass(frozen=True)
@@ -283,9 +285,14 @@ def _chart(
         )
     marks = [
         Mark(
-            f"rule: at least {limit:.0%}", limit, "#d55e00", "4 3", side="right" if n else "left", above=True
+            f"rule: at least {limit:.0%}",
+            limit,
+            "#d55e00",
+            "4 3",
+            side="right" if number and limit <= RIGHTMOST else "left",
+            above=True,
         )
-        for n, limit in enumerate(limits)
+        for number, limit in enumerate(limits)
     ]
     panel = Panel("", x, y, lines, marks, dots, size=size)
     return Chart("How much of the clean performance survives", [panel], standing_alone=False, font_px=13)
