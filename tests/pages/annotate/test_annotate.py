@@ -266,7 +266,7 @@ def stereo_data(root: Path, **camera: Any) -> Path:
 
 
 def asked(guest: TestClient, x: float = 90, y: float = 60) -> dict[str, Any]:
-    query = {"log": "log", "frame": 0, "x": x, "y": y, "height": 60}
+    query: dict[str, str | float] = {"log": "log", "frame": 0, "x": x, "y": y, "height": 60}
     return dict(guest.get("/match.json", params=query).json())
 
 
