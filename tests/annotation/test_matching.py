@@ -100,7 +100,7 @@ def test_the_depth_map_is_read_where_there_is_no_right_image() -> None:
     )
 
 
-def wall(depth_m: float, aside_px: float, pose: np.ndarray | None = None, time_s: float = 0.0) -> View:  # type: ignore[type-arg]
+def wall(depth_m: float, aside_px: float, pose: np.ndarray | None = None, time_s: float = 0.0) -> View:
     """A patterned wall at a depth: enlarged about the principal point, the more the nearer it is."""
     scale = 6.0 / depth_m
     centre = 80.0 * (1 - scale) + aside_px, 60.0 * (1 - scale)

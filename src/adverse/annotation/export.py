@@ -52,15 +52,15 @@ def export_coco(
     categories: tuple[str, ...],
     out: Path,
     *,
+    root: Path,
     smooth_s: float,
     inside_m: float,
 ) -> Exported:
-    """Write one COCO file; its file names are relative to the folder that holds all images."""
+    """Write one COCO file; its file names are relative to `root`."""
     if out.exists():
         raise _exists(out)
-    top = common_folder(dataset)
     frames = [frame for log in dataset.logs for frame in log.frames]
-    names = {frame.id: Path(os.path.relpath(frame.image.path, top)).as_posix() for frame in frames}
+    names = {frame.id: Path(os.path.relpath(frame.image.path, root)).as_posix() for frame in frames}
     return _write(dataset, state, categories, out, names, (smooth_s, inside_m))
 
 
@@ -92,10 +92,12 @@ def export_folder(
     return written._replace(left_out=(*left_out, *written.left_out))
 
 
-def common_folder(dataset: Dataset) -> Path:
-    """Return the deepest folder that holds all images of a data set."""
-    parents = [str(frame.image.path.absolute().parent) for log in dataset.logs for frame in log.frames]
-    return Path(os.path.commonpath(parents))
+def image_root(dataset: Dataset, data: Path) -> Path:
+    """Return the data set's own folder if it holds all images, else the deepest folder that does."""
+    parents = [frame.image.path.absolute().parent for log in dataset.logs for frame in log.frames]
+    if all(parent.is_relative_to(data) for parent in parents):
+        return data
+    return Path(os.path.commonpath([str(parent) for parent in parents]))
 
 
 def positions_m(

@@ -131,23 +131,27 @@ def export(
     """Write annotations as a data set.
 
     `folder` copies images, depth, cameras and poses beside the annotations, so that a study reads it at every
-    level. `coco` is one file with positions (position_m); file names in it are relative to the folder that
-    holds all images, and a study on data in the `folder` format takes it as `truth:`.
+    level. `coco` is one file with positions (position_m); file names in it are relative to DATA, and a
+    study on data in the `folder` format takes it as `truth:`.
 
     \b
     Examples:
         adverse annotate export annotations data/annotated
         adverse annotate export annotations truth.json --format coco
     """
-    from adverse.annotation.export import common_folder, export_coco, export_folder
+    from adverse.annotation.export import export_coco, export_folder, image_root
     from adverse.annotation.folder import check_data, read_manifest, read_state
 
     data = read_manifest(folder)
     dataset = _read(Path(data.path), data.format, list(data.options), list(data.plugins))
     check_data(folder, data, dataset)
-    write = export_folder if format_name == "folder" else export_coco
-    state = read_state(folder, dataset)
-    made = write(dataset, state, data.categories, out, smooth_s=smooth_s, inside_m=inside_m)
+    state, root = read_state(folder, dataset), image_root(dataset, Path(data.path))
+    if format_name == "folder":
+        made = export_folder(dataset, state, data.categories, out, smooth_s=smooth_s, inside_m=inside_m)
+    else:
+        made = export_coco(
+            dataset, state, data.categories, out, root=root, smooth_s=smooth_s, inside_m=inside_m
+        )
     say(f"{made.frames} frames, {made.boxes} boxes, {made.located} with a position in {made.truth}")
     for words in made.left_out[:5]:
         say(f"left out: {words}")
@@ -156,7 +160,7 @@ def export(
     if format_name == "folder":
         say(f"to read it in a study:\ndata: {{format: folder, root: {out}{_split(dataset)}}}")
     else:
-        say(f"file names are relative to {common_folder(dataset)}")
+        say(f"file names are relative to {root}")
 
 
 def _read(path: Path, format_name: str | None, options: list[str], plugin_files: list[str]) -> Dataset:

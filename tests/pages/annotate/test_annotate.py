@@ -23,7 +23,7 @@ from starlette.testclient import TestClient
 
 import adverse
 from adverse.annotation.changes import Changes, State
-from adverse.annotation.export import export_coco, export_folder
+from adverse.annotation.export import export_coco, export_folder, image_root
 from adverse.annotation.folder import JOURNAL, KIND, AnnotatedData, all_categories, fingerprint, open_state
 from adverse.annotation.geometry import in_camera_m, in_world_m
 from adverse.data.folder import folder
@@ -159,9 +159,12 @@ def check_round_trip(scene: Scene, dataset: Dataset, state: State, tmp_path: Pat
     """Both exports say the same, a study reaches the closed loop with them, and the data are as before."""
     before = fingerprint(folder(scene.root))
     copied = folder(tmp_path / "data")
-    export_coco(dataset, state, ("person",), tmp_path / "truth.json", smooth_s=0.5, inside_m=0.0)
+    coco, root = tmp_path / "truth.json", image_root(dataset, scene.root)
+    export_coco(dataset, state, ("person",), coco, root=root, smooth_s=0.5, inside_m=0.0)
     with pytest.raises(AdverseError, match="something already"):
-        export_coco(dataset, state, ("person",), tmp_path / "truth.json", smooth_s=0.5, inside_m=0.0)
+        export_coco(dataset, state, ("person",), coco, root=root, smooth_s=0.5, inside_m=0.0)
+    (given,) = folder(scene.root, truth=str(coco)).logs
+    assert [frame.truth.positions_m is not None for frame in given.frames] == [True] * len(scene.boxes)
     one = json.loads((tmp_path / "truth.json").read_text())
     other = json.loads((tmp_path / "data" / "truth.json").read_text())
     assert one["annotations"] == other["annotations"]
@@ -263,7 +266,7 @@ def stereo_data(root: Path, **camera: Any) -> Path:
 
 
 def asked(guest: TestClient, x: float = 90, y: float = 60) -> dict[str, Any]:
-    query = {"log": "log", "frame": 0, "x": x, "y": y, "height": 60}
+    query: dict[str, str | float] = {"log": "log", "frame": 0, "x": x, "y": y, "height": 60}
     return dict(guest.get("/match.json", params=query).json())
 
 
