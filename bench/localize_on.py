@@ -19,10 +19,12 @@ SETTINGS = (
     "identity",
     "haze(visibility_m=97.8)",
     "haze(visibility_m=20)",
-    "defocus(focus_m=2, kappa=4)",
-    "rain(rate_mm_h=50)",
-    "low_light(stops=5)",
+    "haze(visibility_m=8)",
+    "defocus(focus_m=2, kappa=16)",
+    "rain(rate_mm_h=100)",
+    "low_light(stops=8)",
     "salt_pepper(fraction=0.1)",
+    "salt_pepper(fraction=0.3)",
     "lens_drops(coverage=0.2)",
 )
 LEVELS = ("located", "path", "loop")

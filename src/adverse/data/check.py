@@ -159,7 +159,7 @@ def check(
             *_replaced(dataset, frames),
             *_missing_parts(dataset, test, faults),
             *_grouped(frames, looked),
-            *(Problem(*doubt) for doubt in _doubts(dataset, looked)),  # what is certain stops a study
+            *(Problem(*doubt[:-1], stops=False) for doubt in _doubts(dataset, looked)),
         ],
     )
 

@@ -344,11 +344,13 @@ def study_from(data: Mapping[str, Any], folder: Path) -> StudyFile:
 
 
 def study_with(source: YamlFile, detectors: Mapping[str, Any]) -> StudyFile:
-    """Check a study with Python objects as further SUTs, by name."""
+    """Check a study with Python objects as further SUTs, by name; sections of `python` may name them."""
     suts = source.data.get("suts", []) if isinstance(source.data, dict) else None
     if not isinstance(suts, list | tuple):
         return StudyFile(source)  # which says what is wrong with it
-    added = [{"name": name, "adapter": "python"} for name in detectors]
+    own = [entry for entry in suts if isinstance(entry, dict) and entry.get("adapter") == "python"]
+    declared = {entry.get("name") for entry in own}
+    added = [{"name": name, "adapter": "python"} for name in detectors if name not in declared]
     return StudyFile(replace(source, data={**source.data, "suts": [*suts, *added]}), detectors)
 
 
