@@ -114,5 +114,5 @@ def test_a_file_of_others_among_the_detections_is_refused_by_every_command(done:
         said.expect(CANNOT_RUN, "the file was not written by adverse", str(other), "Move it elsewhere")
     assert other.read_text() == "mine"
     other.unlink()
-    for command in ("analyze", "verify"):
-        done.adverse(command).expect(PASS)
+    for mended in ("analyze", "verify"):
+        done.adverse(mended).expect(PASS)
