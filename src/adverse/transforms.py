@@ -1,9 +1,9 @@
 """Mutations as training transforms, for pipelines of albumentations', torchvision's and MAITE's kind.
 
-    weather = Transform(["c.fog(severity=2)", "rain(rate_mm_h=10)", "t.color_jitter(strength=0.3)"], p=0.5)
-    weather(image=image, bboxes=boxes, masks=masks)      # albumentations: a dict comes back
-    weather(image), weather(image, target)               # torchvision: numpy, Pillow or CHW tensors
-    weather.augment((images, targets, metadata))         # MAITE: a batch of CHW images
+    dirt = Transform(["lens_mud(coverage=0.1)", "t.color_jitter(strength=0.3)"], p=0.5)
+    dirt(image=image, bboxes=boxes, masks=masks)      # albumentations: a dict comes back
+    dirt(image), dirt(image, target)                  # torchvision: numpy, Pillow or CHW tensors
+    dirt.augment((images, targets, metadata))         # MAITE: a batch of CHW images
 
 Mutations change what a camera sees, not where things are: boxes, masks and targets come back as they are.
 None of the libraries is imported. The same seed draws the same mutations in the same order; each worker
