@@ -47,6 +47,8 @@ class Masks:
         if isinstance(value, Sequence) and all(isinstance(item, Mapping) for item in value):
             return _from_coco(value)
         array = np.asarray(value)
+        if array.ndim == 3 and len(array) == 0:  # numpy makes nothing into floats
+            return Masks.none((int(array.shape[1]), int(array.shape[2])))
         if array.ndim != 3 or array.dtype.kind not in "bui" or 0 in array.shape[1:]:
             got = f"{array.dtype} of shape {array.shape}"
             raise ValueError(f"masks are {got}, not (N, height, width) of bool")
