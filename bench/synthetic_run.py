@@ -25,7 +25,7 @@ from adverse.seeds import generator
 from adverse.store.durable import write_file
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.records import DEPTH_QUANTILES, OF_OTHER_TASKS, SCHEMA, table_bytes
+from adverse.store.records import DEPTH_QUANTILES, OPTIONAL, SCHEMA, table_bytes
 from adverse.store.run import setting_entry
 from adverse.study.provenance import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
@@ -303,7 +303,7 @@ def _unit(
         "labels": pa.ListArray.from_arrays(offsets, pa.array(["person"] * len(order))),
         "depths": pa.ListArray.from_arrays(offsets, pa.array(depth[order].astype(np.float32))),
     }
-    other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in OF_OTHER_TASKS}
+    other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in OPTIONAL}
     return pa.table({**columns, **_inside_boxes(frames, settings, suts), **other}, schema=SCHEMA)
 
 

@@ -63,7 +63,7 @@ SCHEMA = pa.schema(
         (
             "positions_m",
             pa.list_(pa.list_(pa.float32(), 3)),
-        ),  # x y z in the camera's frame, where the SUT reports them
+        ),  # in the camera's frame, as the SUT reports them
         ("mask_size", pa.list_(pa.int32(), 2)),  # height, width of the masks; null: the run keeps none
         ("masks", pa.list_(pa.binary())),  # of each detection, as COCO's compressed run lengths
         ("confusion", pa.list_(CONFUSION)),  # of a segmenter: pixels by true and predicted class
@@ -74,7 +74,8 @@ SCHEMA = pa.schema(
     ]
 )
 PLAIN = SCHEMA.names[: SCHEMA.get_field_index("boxes")]
-OF_OTHER_TASKS = SCHEMA.names[SCHEMA.get_field_index("mask_size") :]
+OPTIONAL = SCHEMA.names[SCHEMA.get_field_index("positions_m") :]
+"""What some SUTs and tasks have beside boxes; null elsewhere."""
 
 
 NOTHING = Detections.none()
@@ -141,8 +142,7 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     columns.append(pa.ListArray.from_arrays(offsets, labels, type=SCHEMA.field("labels").type))
     depths = _joined([_depths(record) for record in records])
     columns.append(pa.ListArray.from_arrays(offsets, depths, type=SCHEMA.field("depths").type))
-    columns.append(_column(records, "positions_m"))
-    columns += [_column(records, name) for name in OF_OTHER_TASKS]
+    columns += [_column(records, name) for name in OPTIONAL]
     return table_bytes(pa.Table.from_arrays(columns, schema=SCHEMA))
 
 
