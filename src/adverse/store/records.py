@@ -63,7 +63,7 @@ SCHEMA = pa.schema(
         (
             "positions_m",
             pa.list_(pa.list_(pa.float32(), 3)),
-        ),  # in the camera's frame, as the SUT reports them
+        ),  # in the camera's frame, where the SUT says it
         ("mask_size", pa.list_(pa.int32(), 2)),  # height, width of the masks; null: the run keeps none
         ("masks", pa.list_(pa.binary())),  # of each detection, as COCO's compressed run lengths
         ("confusion", pa.list_(CONFUSION)),  # of a segmenter: pixels by true and predicted class
