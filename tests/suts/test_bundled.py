@@ -78,9 +78,9 @@ def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: st
         assert areas[spoilt][0] < image
 
 
-def test_the_networks_differ_in_kind_best_on_clean_frames_best_in_adverse_ones_and_one_between() -> None:
+def test_the_networks_differ_in_kind_of_clean_frames_of_adverse_ones_and_one_between() -> None:
     areas = {name: card_areas(name) for name in NETWORKS}
-    assert max(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "anchor"
+    assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "centre"
     assert areas["anchor"]["identity"][0] > 0.9
     dead, between, alive = (
         areas[name]["channel_dropout(channel=G)"][1] for name in ("anchor", "two-stage", "centre")
