@@ -30,7 +30,7 @@ ROUNDS, LOOKED = 3, 250
 FIRST = {
     "anchor": "its weights after 14000 steps on 2400 train logs of 3 frames",
     "centre": "its weights after 11500 steps on 2400 train logs of 3 frames",
-    "two-stage": "the backbone of anchor after those 14000 steps",
+    "two-stage": "the backbone of anchor after 14000 steps on 2400 train logs of 3 frames",
 }
 """What the bundled networks started with: those that were bundled before."""
 KINDS = {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 
@@ -78,9 +81,9 @@ def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: st
         assert areas[spoilt][0] < image
 
 
-def test_the_networks_differ_in_kind_best_on_clean_frames_best_in_adverse_ones_and_one_between() -> None:
+def test_the_networks_differ_in_kind_of_clean_frames_of_adverse_ones_and_one_between() -> None:
     areas = {name: card_areas(name) for name in NETWORKS}
-    assert max(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "anchor"
+    assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "centre"
     assert areas["anchor"]["identity"][0] > 0.9
     dead, between, alive = (
         areas[name]["channel_dropout(channel=G)"][1] for name in ("anchor", "two-stage", "centre")
@@ -130,6 +133,22 @@ def hit(answer: Detections, box: tuple[float, ...]) -> bool:
         if both / union >= 0.5:
             return True
     return False
+
+
+def test_a_network_leaves_nothing_in_the_cache_that_another_run_could_change(folder: Path) -> None:
+    # ONNX Runtime keeps a database of telemetry there; what a SUT opens is part of what results rest on
+    made = "import sys; from pathlib import Path; from adverse.suts.onnx import _session"
+    cache = folder / "cache"
+    cache.mkdir()
+    env = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    code = f"{made}; _session(Path(sys.argv[1]))"
+    model_file = folder / "models" / MODELS["centre"].file
+    subprocess.run(
+        [sys.executable, "-c", code, str(model_file)],
+        env={**env, "XDG_CACHE_HOME": str(cache)},
+        check=True,
+    )
+    assert not list(cache.rglob("*"))
 
 
 def test_the_segmenter_labels_the_street_as_its_card_says(folder: Path) -> None:

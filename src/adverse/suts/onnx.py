@@ -5,6 +5,7 @@ ONNX Runtime is imported when a model is built, not before.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ class OnnxNetwork:
 
 
 def _session(model: Path) -> Any:
+    # it would keep a database of telemetry that every process changes, so that runs side by side break
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime  # noqa: PLC0415 - heavy, and only needed once a model is built
 
     onnxruntime.disable_telemetry_events()
