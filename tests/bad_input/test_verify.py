@@ -109,8 +109,8 @@ def test_a_file_of_others_among_the_detections_is_refused_by_every_command(done:
     """Also by a new run, which leaves it where it is: it is not ours to delete. Moved away, all is well."""
     other = done.run / "detections" / "notes.txt"
     other.write_text("mine")
-    for command in (("run", "--fresh"), ("run",), ("verify",), ("analyze",), ("report",)):
-        said = done.adverse(*command)
+    for words in (("run", "--fresh"), ("run",), ("verify",), ("analyze",), ("report",)):
+        said = done.adverse(*words)
         said.expect(CANNOT_RUN, "the file was not written by adverse", str(other), "Move it elsewhere")
     assert other.read_text() == "mine"
     other.unlink()

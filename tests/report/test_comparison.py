@@ -38,13 +38,16 @@ def test_every_number_of_the_page_is_in_its_twins(compared: tuple[str, Path]) ->
     rows = json.loads((folder / "c.json").read_text())
     with (folder / "c.csv").open(newline="") as file:
         written = list(csv.DictReader(file))
-    assert [float(row["before"]) for row in written] == [row["before"] for row in rows]
+    known = [None if row["before"] == "" else float(row["before"]) for row in written]
+    assert known == [row["before"] for row in rows]
     page = read((folder / "c.html").read_text())
     cells = [line for table in page.all_tables for line in table[1:]]
     assert len(cells) == len(rows)
     for cell, row in zip(cells, rows, strict=True):
         assert cell[1:3] == [row["level"], row["setting"]]
-        assert cell[3:6] == [f"{row['before']:.3f}", f"{row['after']:.3f}", f"{row['difference']:+.3f}"]
+        sides = ["-" if row[side] is None else f"{row[side]:.3f}" for side in ("before", "after")]
+        change = "insufficient" if row["difference"] is None else f"{row['difference']:+.3f}"
+        assert cell[3:6] == [*sides, change]
         if row["difference_low"] is not None:
             ends = f"{row['difference_low']:+.3f} to {row['difference_high']:+.3f}"
             assert cell[6].removeprefix("~") == ends

@@ -43,15 +43,15 @@ def metric_changes(pairing: Pairing, before: str, after: str) -> Iterator[Change
             most=math.inf if name == "false_positives_per_image" else 1.0,
         )
         found = paired.interval()
-        old, new = (None if math.isnan(value) else value for value in paired.values)
+        first, second = (None if math.isnan(value) else value for value in paired.values)
         yield Change(
             before,
             after,
             name,
             setting,
             name,
-            old,
-            new,
+            first,
+            second,
             found,
             None if found.low is None else paired.p_value(),
             identical=paired.identical,
