@@ -136,6 +136,7 @@ def test_a_level_that_cannot_tell_gives_way_to_the_last_that_can_and_is_named(ru
     unsure = dict.fromkeys(levels, 0.6)
     told = f"best on clean frames: {suts[0]}, probability 97% (area 0.900 at {first})"
     assert ranked({**unsure, first: 0.97}) == f"{told}; at {last} it cannot be told ({suts[0]} leads, 60%)"
+    assert ranked({**unsure, first: 0.97, last: 0.94}).startswith(told)
     assert ranked({**unsure, first: 0.97, last: 0.96}).endswith(f"probability 96% (area 0.900 at {last})")
     assert ranked(unsure).endswith(f"cannot be told; {suts[0]} leads, probability 60% (area 0.900 at {last})")
 

@@ -32,7 +32,8 @@ def choices(summary: Summary, run: Run) -> list[str]:
     """Return who is best on clean frames and who when it matters, each at the level with most context.
 
     What matters is the worst case of all mutations; of the mild ones, where all of them leave no SUT of use.
-    A level that cannot tell gives way to the last one before it that can, and the line says so.
+    A level that cannot tell with 95 % probability gives way to the last one before it that can, and the line
+    says so.
     """
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
     if not levels or len(run.suts) < 2:
@@ -54,7 +55,7 @@ def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], co
     if not known:
         return ""
     unequal = [one for one in known if len(one[1].equals) == 1]
-    told = next((one for one in unequal if (one[1].chance or 0.0) >= LIKELY), None)
+    told = next((one for one in unequal if (one[1].chance or 0.0) >= SURE), None)
     level, best = told or next(iter(unequal), known[0])
     line = f"{label}: {_who(best, figure, _area(summary, level, best.sut, condition), level)}"
     top, first = known[0]
@@ -79,7 +80,7 @@ def _who(best: Best, figure: str, area: float, level: str) -> str:
     if best.chance is None:
         return f"{sut} ({measured}; {NO_ORDER})"
     chance = f"probability {percent(best.chance)}{best.few}"
-    if best.chance < LIKELY:
+    if best.chance < SURE:
         return f"cannot be told; {sut} leads, {chance} ({measured})"
     return f"{sut}, {chance} ({measured})"
 
