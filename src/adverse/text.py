@@ -75,6 +75,18 @@ PATH = re.compile(r"(?<![\w.…])(?:[A-Za-z]:)?[\\/](?:[^\\/\s'\";:,()]+[\\/])*(
 """A path from the root of a disk; its last part is kept."""
 
 
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> duration(99), duration(734), duration(4000)
+    ('99 s', '12 min', '1 h 07 min')
+    """
+    minutes = round(seconds / 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{seconds:.0f} s" if seconds < 100 else f"{minutes} min"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 

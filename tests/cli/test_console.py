@@ -15,14 +15,14 @@ def test_progress_is_told_before_the_first_unit_ends(
     now = 100.0
     monkeypatch.setattr("adverse.cli.console.time.monotonic", lambda: now)
     watch = console.ProgressWatcher(console.Console())
-    watch.begin(100, 0)
-    for seconds, answered in ((3, 6), (6, 0), (8, 16), (12, 30), (14, 200)):
+    watch.begin(1000, 0)
+    for seconds, answered in ((6, 0), (8, 6), (12, 30), (14, 200)):
         now = 100.0 + seconds
         watch.under_way(answered)
     now = 120.0
-    watch.advance(Counter(ok=40))
+    watch.advance(Counter(ok=990))
     assert capsys.readouterr().out.splitlines() == [
-        "- 0/100 images, 0.0/s, no answer yet, 0 faults",
-        "- 30/100 images, 2.5/s, 28 s left, 0 faults",
-        "- 40/100 images, 2.0/s, 30 s left, 0 faults",
+        "- 0/1000 images, time left not known yet, 0 faults",
+        "- 30/1000 images, 6.0/s, about 3 min left, 0 faults",  # 30 - 6 in the 4 s since the first answers
+        "- 990/1000 images, 82.0/s, about 0 s left, 0 faults",
     ]

@@ -41,6 +41,10 @@ def test_too_few_logs_are_said_to_tell_nothing() -> None:
     assert chip.words == "Too few logs to tell: 4 logs"
     assert chip.detail == "fog: b keeps 10% (0 to 90), which says nothing; add logs"
     assert _cost_banner(head(), 4).chips == ()
+    harmless = {"a": kept(1.0, 0.51, 1.0)}
+    chips = _cost_banner(head(fog=nothing, haze=harmless), 4).chips
+    assert [chip.mark for chip in chips] == ["?", ""], "what is harmless is not what breaks it"
+    assert chips[1].words == "haze"
 
 
 @pytest.mark.parametrize(

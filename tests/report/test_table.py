@@ -111,3 +111,27 @@ def test_no_name_acts_on_what_shows_it(name: str) -> None:
     for text in (table.html(), table.markdown(), table.csv(), sink.getvalue()):
         assert not {char for char in text if not char.isprintable() and char != "\n"}
     assert len(table.markdown().splitlines()) == 3
+
+
+def test_headings_break_between_words_where_the_terminal_is_narrow() -> None:
+    names = [
+        "yolov4-tiny",
+        "ssd-mobilenet-v3",
+        "mobilenet-ssd-voc",
+        "keen at image/ROC_A",
+        "person_detector_v2",
+    ]
+    columns = (Column("mutation", align="left"), *(Column(name, ".0%") for name in names))
+    table = Table("", "", columns, ((Cell("gaussian blur 3 px"), *(Cell(0.5) for _ in names)),))
+
+    sink = io.StringIO()
+    Console(file=sink, width=80).print(table.terminal())
+    heads = [line.split("\u2503")[1:-1] for line in sink.getvalue().splitlines() if line.startswith("\u2503")]
+    assert [[cell.strip() for cell in column if cell.strip()] for column in zip(*heads, strict=True)] == [
+        ["mutation"],
+        ["yolov4-", "tiny"],
+        ["ssd-", "mobilenet-", "v3"],
+        ["mobilenet-", "ssd-voc"],
+        ["keen at", "image/", "ROC_A"],
+        ["person_", "detector_", "v2"],
+    ]

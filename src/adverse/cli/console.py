@@ -25,7 +25,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from adverse.errors import AdverseError
-from adverse.text import seen
+from adverse.text import duration, seen
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -95,6 +95,8 @@ class ProgressWatcher:
         self.done = 0
         self.before = 0
         self.started = time.monotonic()
+        self.warm: tuple[float, int] | None = None
+        """When the first answers were there, and how many: what is loaded before them is done once."""
         self.last_note_s = 0.0
 
     def note(self, text: str) -> None:
@@ -105,6 +107,7 @@ class ProgressWatcher:
         """Start showing."""
         self.total, self.done, self.before = total, done, done
         self.started = self.last_note_s = time.monotonic()
+        self.warm = None
         if done:
             self.note(f"{done} of {total} images were done before; resuming")
         if total > done and self.console.is_terminal:
@@ -129,13 +132,20 @@ class ProgressWatcher:
     def under_way(self, answered: int) -> None:
         """Show what is done, with what is answered in unfinished units."""
         so_far = min(self.done + answered, self.total)
+        if self.warm is None and so_far > self.before:
+            self.warm = time.monotonic(), so_far
         if self.live is not None:
             self.live.update(self.live.task_ids[0], completed=so_far, wrong=wrong(self.statuses))
         elif time.monotonic() - self.last_note_s > PLAIN_EVERY_S:
             self.last_note_s = time.monotonic()
-            rate = (so_far - self.before) / max(self.last_note_s - self.started, 1e-9)
-            left = f"{(self.total - so_far) / rate:.0f} s left" if rate else "no answer yet"
-            self.note(f"{so_far}/{self.total} images, {rate:.1f}/s, {left}, {wrong(self.statuses)}")
+            since, first = self.warm or (self.last_note_s, so_far)
+            rate = (so_far - first) / max(self.last_note_s - since, 1e-9)
+            pace = (
+                f"{rate:.1f}/s, about {duration((self.total - so_far) / rate)} left"
+                if so_far > first
+                else "time left not known yet"
+            )
+            self.note(f"{so_far}/{self.total} images, {pace}, {wrong(self.statuses)}")
 
     def end(self) -> None:
         """Stop showing."""

@@ -18,6 +18,7 @@ from adverse.cli.console import Console, ProgressWatcher, show_error
 from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers
 from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
+from adverse.text import counted, duration
 
 if TYPE_CHECKING:
     from adverse.analysis.results import Summary
@@ -110,7 +111,10 @@ def plan(
     for line in (*_depth_work(made), *(f"changed   {change}" for change in made.again)):
         say(line)
     if time is not None:
-        say(f"time      {time}")
+        say(
+            f"time      about {duration(time.seconds)} for the images with {counted(crew, 'worker')}, "
+            f"by a timed sample of {time.images} of them"
+        )
     elif estimate and left and not made.blocked:
         say("time      not known: a sample of two images did not end within half a minute")
     for warning in made.warnings:

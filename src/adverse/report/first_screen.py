@@ -171,7 +171,10 @@ def _measured(verdict: Verdict) -> str:
 
 
 def _cost_banner(head: Headline, logs: int) -> Banner:
-    """Return what costs most for certain: of each condition, the SUT whose interval ends lowest."""
+    """Return what costs most for certain: of each condition, the SUT whose interval ends lowest.
+
+    Where nothing does, a condition that cannot be told comes before those that are known to cost little.
+    """
     known = [
         (condition, min(mine, key=lambda pair: (pair[1].most, pair[1].share)))
         for condition in head.conditions
@@ -185,11 +188,13 @@ def _cost_banner(head: Headline, logs: int) -> Banner:
         Chip("", condition.words, f"{shown(sut)} keeps {_kept(one)}", "")
         for condition, sut, one in telling[:CHIPS]
     ]
-    if known and not telling:
-        condition, (sut, one) = known[0]
+    untold = [(condition, sut, one) for condition, (sut, one) in known if not one.tells]
+    if untold and not any(one.most < 1.0 for _, _, one in telling):
+        condition, sut, one = untold[0]  # the most harmful first
         words = f"Too few logs to tell: {counted(logs, 'log')}"
         example = f"{condition.words}: {shown(sut)} keeps {_kept(one)}"
-        chips = [Chip("?", words, f"{example}, which says nothing; add logs", "doubt")]
+        doubt = Chip("?", words, f"{example}, which says nothing; add logs", "doubt")
+        chips = [doubt, *chips[: CHIPS - 1]]
     return Banner(UNCHECKED, "", tuple(chips), 0)
 
 

@@ -10,11 +10,13 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any, Literal
 
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -28,6 +30,10 @@ STYLES: dict[Tone, str] = {"strong": "bold", "soft": "dim", "good": "green", "do
 SHADES = 10
 HARDLY_LESS, HALF = 0.9, 0.5
 """Shares of the baseline above which the terminal uses no colour, and below which red."""
+NARROWEST = 8
+"""Letters that a line of a heading has room for, however narrow the cells below it are."""
+LONG_WORD = 12
+"""Letters of a heading's word from which on it is also broken after an underscore."""
 MARKDOWN = "\\|`*_[]#!~"
 
 
@@ -147,7 +153,7 @@ class Table:
 
     def terminal(self, *, details: bool = False, shares: bool = False, ruled: bool = False) -> RichTable:
         """Return a table for a terminal, with details below the values and shares beside them if wanted."""
-        table = RichTable(
+        table = _TerminalTable(
             title=Text(shown(self.title, longest=None), style="table.title") if self.title else None,
             title_justify="left",
             caption=Text(self.caption) if self.caption else None,
@@ -252,6 +258,37 @@ class Table:
             if text
         ]
         return replace(row[first], details=(*row[first].details, *below))
+
+
+class _TerminalTable(RichTable):
+    """Where the terminal is too narrow, headings are broken after a hyphen or the like, not within a word."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wanted = console.measure(self, options=options.update_width(10 * options.max_width)).maximum
+        if wanted > options.max_width:
+            for column in self.columns:
+                cells = (console.measure(cell).maximum for cell in list(column.cells)[1:])
+                column.header = Text(broken_heading(str(column.header), max(cells, default=1)))
+        yield from super().__rich_console__(console, options)
+
+
+def broken_heading(text: str, width: int) -> str:
+    """Return a heading in lines that fit a width, or are as short as its words allow.
+
+    >>> broken_heading("mobilenet-ssd-voc", 5).splitlines()
+    ['mobilenet-', 'ssd-voc']
+    """
+    words = re.findall(r"[^-/ ]*[-/ ]?", text)
+    parts = [
+        part for word in words for part in (re.findall("[^_]*_?", word) if len(word) > LONG_WORD else [word])
+    ]
+    width = max(width, NARROWEST, *(len(part.rstrip()) for part in parts))
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def columns(*headings: str, format: str = "", left: int = 1) -> tuple[Column, ...]:  # noqa: A002

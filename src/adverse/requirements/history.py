@@ -122,7 +122,8 @@ def _rule(
         level = next(iter(headline_levels(read_summary(newest))), None)
     if "setting" in needs and setting is None:
         setting = ANY if chosen in ("robust_area", "robustness") else BASELINE
-    return Rule(measure=chosen, level=level, setting=setting, sut=tuple(suts))
+    every: dict[str, Any] = {"measure": chosen, "level": level, "setting": setting}
+    return Rule(**every, sut=tuple(suts)) if suts else Rule(**every)
 
 
 def _points(store: Store, rule: Rule, newest: Run) -> Iterator[HistoryPoint]:

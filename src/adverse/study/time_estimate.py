@@ -29,19 +29,6 @@ class TimeEstimate:
     workers: int
     images: int
 
-    def __str__(self) -> str:
-        """Return the estimate in words.
-
-        >>> print(TimeEstimate(4000, 2, 24))
-        about 1 h 07 min for the images with 2 workers, by a timed sample of 24 of them
-        """
-        minutes = round(self.seconds / 60)
-        text = f"{self.seconds:.0f} s" if self.seconds < 100 else f"{minutes} min"
-        if minutes >= 60:
-            text = f"{minutes // 60} h {minutes % 60:02} min"
-        crew = f"{self.workers} worker{'' if self.workers == 1 else 's'}"
-        return f"about {text} for the images with {crew}, by a timed sample of {self.images} of them"
-
 
 def estimate_time(plan: StudyPlan, *, workers: int) -> TimeEstimate | None:
     """Time a sample of what is left to do; None where nothing is, or where even two images take too long."""
