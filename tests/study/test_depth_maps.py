@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from adverse.data.folder import folder
 from adverse.data.images import write_image
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.store.folder import RunFolder
-from adverse.study import depth_maps
+from adverse.study import depth_cache, depth_maps
 from adverse.study.depth_maps import ComputedDepth, with_depth
 from adverse.study.plan import make_plan
 from adverse.study.spec import DepthSection, read_study
@@ -92,6 +94,30 @@ def test_a_map_is_computed_once_and_a_damaged_one_again(
     kept.write_bytes(content)
     with pytest.raises(DataError, match="computed again"):
         other()
+
+
+def test_a_map_cut_or_changed_at_any_byte_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    depth = np.array([[1.5, np.inf], [2, 3]], np.float32)
+    made = depth_cache.DepthMap(depth, np.eye(2, dtype=np.uint8), np.eye(2, dtype=np.uint8), {"sky": 0.25})
+    file = tmp_path / "map.npz"
+    depth_cache.keep_map(file, made)
+    whole = file.read_bytes()
+
+    def check() -> None:
+        kept = depth_cache.read_map(file)
+        assert kept is None or all(np.array_equal(*pair) for pair in zip(kept[:3], made[:3], strict=True))
+        assert depth_cache.read_shares(file) in (None, made.shares)
+
+    with file.open("r+b", buffering=0) as spoilt:  # in place: a file written anew is flushed by some disks
+        for at, bits in itertools.product(range(len(whole)), (1, 255)):
+            os.pwrite(spoilt.fileno(), bytes([whole[at] ^ bits]), at)
+            check()
+            os.pwrite(spoilt.fileno(), whole[at : at + 1], at)
+    for cut in range(len(whole) - 1, -1, -7):
+        os.truncate(file, cut)
+        check()
+    os.truncate(file, 0)
+    check()
 
 
 def test_what_decides_a_map_is_in_its_key(data: Path) -> None:
