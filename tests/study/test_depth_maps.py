@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from dataclasses import asdict, replace
@@ -109,10 +108,10 @@ def test_a_map_cut_or_changed_at_any_byte_is_read_whole_or_not_at_all(tmp_path: 
         assert depth_cache.read_shares(file) in (None, made.shares)
 
     with file.open("r+b", buffering=0) as spoilt:  # in place: a file written anew is flushed by some disks
-        for at, bits in itertools.product(range(len(whole)), (1, 255)):
-            os.pwrite(spoilt.fileno(), bytes([whole[at] ^ bits]), at)
+        for at, byte in enumerate(whole):
+            os.pwrite(spoilt.fileno(), bytes([byte ^ 33]), at)  # both kinds of flags of an archive
             check()
-            os.pwrite(spoilt.fileno(), whole[at : at + 1], at)
+            os.pwrite(spoilt.fileno(), bytes([byte]), at)
     for cut in range(len(whole) - 1, -1, -7):
         os.truncate(file, cut)
         check()
