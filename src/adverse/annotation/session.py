@@ -196,7 +196,7 @@ class AnnotatedLog:
     def _same_object(self, at: int, number: int, label: str, box: tuple[float, ...]) -> int | None:
         """Return the data set's object, seen in this frame alone, whose box the carried one fits best."""
         best, overlap = None, OVERLAP
-        for (frame, other), what in self.state.annotations.items():
+        for (frame, other), what in list(self.state.annotations.items()):  # other windows may add to it
             if frame != at or other == number or what.label != label or what.box_by != "data":
                 continue
             if _iou(what.box, box) >= overlap and len(self.state.of_object(other)) == 1:
