@@ -233,7 +233,7 @@ def _check_pair(
     """Raise where few pixels match because the pair is swapped, none, or of two moments."""
     share = measured.sum() / max((~sky).sum(), 1)
     unmoved = float((disparity[measured] < UNMOVED_PX).mean()) if measured.any() else 0.0
-    if unmoved > UNMOVED_SHARE:
+    if share >= LEAST_SHARE and unmoved > UNMOVED_SHARE:
         raise DataError(
             "left and right image show the same view",
             where=where,
