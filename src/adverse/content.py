@@ -219,8 +219,8 @@ class PlannedSource:
         return self._files.read(self.path, self._source)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "of_pair":  # depth of images that are at hand: nothing is read
-            return self._source.of_pair  # type: ignore[attr-defined] # only computed depth has it
+        if name in ("of_pair", "baseline_m"):  # depth of images that are at hand: nothing is read
+            return getattr(self._source, name)  # only computed depth has it
         if name != "read_with_notes":
             raise AttributeError(name)
         reader = self._source.read_with_notes  # type: ignore[attr-defined] # only images have it

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from adverse.annotation import session
 from adverse.annotation.changes import Annotation, Change, Changes, Edit, StaleError, State
+from adverse.annotation.session import AnnotatedLog
 from adverse.annotation.smoothing import smoothed_m
 from adverse.data.images import ImageFile
 from adverse.errors import StoreError
@@ -56,14 +61,17 @@ def test_a_journal_cut_at_any_byte_keeps_every_whole_change(tmp_path: Path) -> N
     state.undo("log", 4)
     ends.append(path.stat().st_size)
     data, entries = path.read_bytes(), list(state.journal.entries)
-    for cut in range(len(data) + 1):
-        path.write_bytes(data[:cut])
+    for cut in range(len(data), -1, -1):  # cut shorter and shorter: nothing has to be written
+        os.truncate(path, cut)
         again = Changes(path)
         acknowledged = sum(end <= cut for end in ends[1:])
         assert again.entries == entries[:acknowledged]
-        if cut % 50 == 0:
-            again.mend()
-            assert path.read_bytes() == data[: ends[acknowledged]]
+        assert again.torn == (cut not in ends)
+    for acknowledged, (start, end) in enumerate(itertools.pairwise(ends)):
+        path.write_bytes(data[: (start + end) // 2])
+        Changes(path).mend()
+        assert path.read_bytes() == data[:start]
+        assert len(Changes(path).entries) == acknowledged
     path.write_bytes(data[:30] + b"x" + data[31:])
     with pytest.raises(StoreError, match="changed or is damaged"):
         Changes(path)
@@ -105,6 +113,23 @@ def test_what_another_window_changed_is_not_overwritten(tmp_path: Path) -> None:
         state.make(change(0, 7, 2.0), {(0, 7): 0})
     assert state.logs["log"].annotations[0, 7].box[0] == 1.0
     assert state.version == 2
+
+
+def test_a_box_is_looked_for_while_another_window_adds_boxes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, numbers = dataset(), itertools.count(100)
+    log = AnnotatedLog(data.logs[0], State(data, Changes(tmp_path / "changes")).logs["log"])
+    overlap = session._iou
+
+    def meanwhile(one: Sequence[float], other: Sequence[float]) -> float:
+        log.state.take(change(0, next(numbers), 1.0), 1)
+        return overlap(one, other)
+
+    monkeypatch.setattr(session, "_iou", meanwhile)
+    assert log._same_object(0, 3, "person", (0.0, 0.0, 4.0, 3.0)) == 7
+    assert log._same_object(0, 3, "person", (0.0, 0.0, 4.0, 1.9)) is None  # IoU below one half
+    assert next(numbers) > 101
 
 
 def test_straight_motion_stays_and_noise_shrinks() -> None:

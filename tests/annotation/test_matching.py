@@ -130,3 +130,19 @@ def test_the_tracker_stops_where_it_is_unsure() -> None:
     moved[0, 3] = 2.0  # a pose that the images do not confirm
     jumped = View(before.left, before.right, None, CAMERA, moved, 0.1)
     assert carry(before, jumped, known).why
+
+
+def test_nobody_is_followed_over_a_long_pause() -> None:
+    before = wall(6.0, 0.0, np.eye(4))
+    known = locate(before, (90.0, 62.0), near_m=6.0)
+    assert "s have passed" in carry(before, wall(6.0, 0.0, np.eye(4), time_s=3600.0), known).why
+    assert carry(before, wall(6.0, 0.5, np.eye(4), time_s=2.9), known).why == ""
+
+
+def test_a_place_in_the_world_is_not_compared_with_one_in_the_camera() -> None:
+    pose = np.eye(4)
+    pose[:3, 3] = 1000.0, -200.0, 30.0
+    before, after = wall(6.0, 0.0, pose), wall(5.9, 0.5, time_s=0.1)
+    known = locate(before, (90.0, 62.0), near_m=6.0)
+    assert carry(before, after, known).why == ""
+    assert carry(after, before, carry(before, after, known)).why == ""

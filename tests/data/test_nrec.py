@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from adverse.data.nrec import COUNTS, Subset, looks_like, nrec
+from adverse.data.nrec import COUNTS, IMAGES, Subset, looks_like, nrec
 from adverse.errors import DataError
 from adverse.types import Dataset
 from formats import nrec_xml, picture, text, voc_object, write_nrec
@@ -179,6 +179,18 @@ def test_recordings_give_pairs_poses_and_positions(tmp_path: Path, geodetic: boo
         ("track.csv", "time_s,x_m,y_m,z_m,yaw_deg\n2,0,zero,0,0", "file of track cannot be read"),
         ("points.csv", "image,left_x\na,1", "points of people cannot be read"),
         ("points.csv", f"image,object,left_x,right_x\nImage_2_0_{MOMENTS[1]},1,18,20", "give no depth"),
+        ("points.csv", f"image,object,left_x,right_x\nImage_2_0_{MOMENTS[1]},1,inf,20", "finite columns"),
+        ("points.csv", f"image,object,left_x,right_x\nImage_2_0_{MOMENTS[1]},nan,20,18", "number from 1"),
+        (
+            "points.csv",
+            f"image,object,left_x,right_x\n{f'Image_2_0_{MOMENTS[1]},1,20,18{chr(10)}' * 2}",
+            "once",
+        ),
+        (
+            "points.csv",
+            f"image,object,left_x,right_x\nImage_2_0_{MOMENTS[1]}.png,1,20,18",
+            "without their ending",
+        ),
     ],
 )
 def test_recordings_that_cannot_be_right(tmp_path: Path, file: str, content: str, what: str) -> None:
@@ -192,6 +204,12 @@ def test_right_images_of_other_moments_are_no_pairs(tmp_path: Path) -> None:
     options = write_recording(tmp_path / "nrec", late_s=0.05)
     with pytest.raises(DataError, match="no right image was taken at the moment of a left one"):
         nrec(tmp_path / "nrec", **options)
+
+
+def test_left_images_are_no_right_ones(tmp_path: Path) -> None:
+    options = write_recording(tmp_path / "nrec")
+    with pytest.raises(DataError, match="not those of one other camera"):
+        nrec(tmp_path / "nrec", **{**options, "right": IMAGES})
 
 
 def test_points_without_a_track_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -10,7 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from adverse import depth
-from adverse.depth.rectification import StereoRig
+from adverse.data.files import read_model
+from adverse.depth.rectification import StereoRig, rectifier
 from adverse.errors import DataError
 from stereo_scenes import haze_error, orchard
 
@@ -65,6 +67,15 @@ def test_a_recorded_pair_has_depth_on_the_pixels_and_along_the_axis_of_its_left_
     assert abs(np.median(dense.depth_m[sure] / truth[sure]) - 1) < 0.005
     with pytest.raises(DataError, match="do not match"):
         depth.from_stereo(left.astype(np.uint8), right.astype(np.uint8), pair.camera)
+
+
+def test_the_calibration_in_the_manual_is_read(tmp_path: Path) -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "depth.md").read_text()
+    (tmp_path / "rig.json").write_text(manual.partition("```json\n")[2].partition("```")[0])
+    given = read_model(tmp_path / "rig.json", "stereo calibration", StereoRig)
+    assert given.translation_m == (-0.24, 0, 0)
+    assert given.left.distortion[0] == -0.31
+    rectifier(given)
 
 
 @pytest.mark.parametrize(

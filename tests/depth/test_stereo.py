@@ -102,6 +102,7 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "NaN": (_spoilt(camera=replace(pair.camera, cx=float("nan"))), "calibration cannot be right"),
         "calibrated elsewhere": (_spoilt(camera=replace(pair.camera, width=640)), "another image size"),
         "swapped": (_spoilt(left=pair.right, right=pair.left), "swapped"),
+        "copies": (_spoilt(right=pair.left), "show the same view"),
         "no pair": (_spoilt(right=other), "do not match"),
         "other moment": (_spoilt(right=later), "do not match"),
         "rows off": (_spoilt(right=np.roll(pair.right, 2, axis=0)), "do not match"),

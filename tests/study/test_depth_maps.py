@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.cli.app import app
+from adverse.content import PlannedFiles, content_hashes
 from adverse.data.folder import folder
 from adverse.data.images import write_image
+from adverse.depth.dense import DenseDepth
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.store.folder import RunFolder
-from adverse.study import depth_maps
-from adverse.study.depth_maps import ComputedDepth, with_depth
+from adverse.study import depth_cache, depth_maps
+from adverse.study.depth_maps import ComputedDepth, with_depth, with_right_depth
+from adverse.study.frame_versions import _RightImage
 from adverse.study.plan import make_plan
 from adverse.study.spec import DepthSection, read_study
 from stereo_scenes import orchard
@@ -92,6 +96,58 @@ def test_a_map_is_computed_once_and_a_damaged_one_again(
     kept.write_bytes(content)
     with pytest.raises(DataError, match="computed again"):
         other()
+
+
+def test_a_map_cut_or_changed_at_any_byte_is_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    depth = np.array([[1.5, np.inf], [2, 3]], np.float32)
+    made = depth_cache.DepthMap(depth, np.eye(2, dtype=np.uint8), np.eye(2, dtype=np.uint8), {"sky": 0.25})
+    file = tmp_path / "map.npz"
+    depth_cache.keep_map(file, made)
+    whole = file.read_bytes()
+
+    def check() -> None:
+        kept = depth_cache.read_map(file)
+        assert kept is None or all(np.array_equal(*pair) for pair in zip(kept[:3], made[:3], strict=True))
+        assert depth_cache.read_shares(file) in (None, made.shares)
+
+    with file.open("r+b", buffering=0) as spoilt:  # in place: a file written anew is flushed by some disks
+        for at, byte in enumerate(whole):
+            os.pwrite(spoilt.fileno(), bytes([byte ^ 33]), at)  # both kinds of flags of an archive
+            check()
+            os.pwrite(spoilt.fileno(), bytes([byte]), at)
+    for cut in range(len(whole) - 1, -1, -7):
+        os.truncate(file, cut)
+        check()
+    os.truncate(file, 0)
+    check()
+
+
+def test_a_map_of_files_that_change_meanwhile_is_not_kept(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = sources(data, section())[0]
+    computed = ComputedDepth._computed
+
+    def changing(self: ComputedDepth) -> DenseDepth:
+        self.path.write_bytes(self.path.read_bytes() + bytes(1))
+        return computed(self)
+
+    monkeypatch.setattr(ComputedDepth, "_computed", changing)
+    first.map()
+    assert not list((data.parent / "cache").rglob("*.npz"))
+
+
+def test_the_cameras_of_a_rig_are_as_far_apart_as_it_says(data: Path) -> None:
+    lens = {"fx": 128.0, "fy": 128.0, "cx": 79.5, "cy": 59.5}
+    rig = {"width": 160, "height": 120, "left": lens, "right": lens, "translation_m": [-0.4, 0, 0.3]}
+    (data / "rig.json").write_text(json.dumps({**rig, "rotation": np.eye(3).tolist()}))
+    given = section(rig="rig.json")
+    dataset = with_right_depth(with_depth(folder(data), given, folder=data, where="study.yaml, line 3"))
+    frame = dataset.logs[0].frames[0]
+    assert frame.right is not None
+    planned = PlannedFiles(content_hashes([frame.right.path])).of(frame)
+    assert _RightImage(planned).baseline_m == pytest.approx(0.5)
+    assert sources(data, section())[0].baseline_m == orchard(3, *SIZE).camera.baseline_m
 
 
 def test_what_decides_a_map_is_in_its_key(data: Path) -> None:

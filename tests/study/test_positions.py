@@ -187,6 +187,7 @@ def test_positions_that_cannot_be_are_refused(positions: Any, what: str) -> None
     [
         ({"position_m": [1, 2]}, "position_m is"),
         ({"position_m": [1, 2, "x"]}, "position_m is"),
+        ({"position_m": [1e39, 0, 5]}, "the camera cannot see it"),
         ({}, "others have none"),
     ],
 )

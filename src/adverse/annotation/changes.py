@@ -164,7 +164,8 @@ class LogState:
 
     def of_object(self, number: int) -> dict[int, Annotation]:
         """Return the annotations of an object, by frame, in order."""
-        mine = [(frame, what) for (frame, one), what in self.annotations.items() if one == number]
+        everything = list(self.annotations.items())  # at once: another thread may be adding to it
+        mine = [(frame, what) for (frame, one), what in everything if one == number]
         return dict(sorted(mine, key=lambda pair: pair[0]))
 
 

@@ -196,7 +196,7 @@ class AnnotatedLog:
     def _same_object(self, at: int, number: int, label: str, box: tuple[float, ...]) -> int | None:
         """Return the data set's object, seen in this frame alone, whose box the carried one fits best."""
         best, overlap = None, OVERLAP
-        for (frame, other), what in self.state.annotations.items():
+        for (frame, other), what in list(self.state.annotations.items()):  # other windows may add to it
             if frame != at or other == number or what.label != label or what.box_by != "data":
                 continue
             if _iou(what.box, box) >= overlap and len(self.state.of_object(other)) == 1:
@@ -204,24 +204,28 @@ class AnnotatedLog:
         return best
 
     def _jump(self, before: int, at: int, number: int, depth_m: float) -> str:
-        one, other = (self._place(frame, self.state.annotations[frame, number]) for frame in (before, at))
+        first, last = self.frames[before], self.frames[at]
+        posed = first.world_from_camera is not None and last.world_from_camera is not None
+        one, other = (
+            self._place(frame, self.state.annotations[frame, number], world=posed) for frame in (before, at)
+        )
         if one is None or other is None:
             return ""
-        first, last = self.frames[before], self.frames[at]
         seconds = FRAME_S * (at - before)
         if first.time_s is not None and last.time_s is not None:
             seconds = last.time_s - first.time_s
-        posed = first.world_from_camera is not None and last.world_from_camera is not None
         limit = motion_limit_m(last.camera, seconds, depth_m, posed=posed)
         apart = float(np.linalg.norm(one - other))
         return f"{apart:.1f} m from frame {before + 1}, {limit:.1f} m is possible" if apart > limit else ""
 
-    def _place(self, at: int, what: Annotation) -> NDArray[np.float64] | None:
-        """Return where an object is, in the camera's frame where there is no pose."""
-        place, located, camera = self.position_m(at, what), self.known(at, what), self.frames[at].camera
-        if place is None and located is not None and camera is not None:
-            return in_camera_m(camera, located.point, located.depth_m)
-        return place
+    def _place(self, at: int, what: Annotation, *, world: bool) -> NDArray[np.float64] | None:
+        """Return where an object is in the world, or in the camera's frame; None: it is not known there."""
+        located, camera = self.known(at, what), self.frames[at].camera
+        if world:
+            return self.position_m(at, what)
+        return (
+            None if located is None or camera is None else in_camera_m(camera, located.point, located.depth_m)
+        )
 
     def _read_view(self, at: int) -> View:
         frame = self.frames[at]

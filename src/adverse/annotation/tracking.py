@@ -50,6 +50,8 @@ CAMERA_REACH = 0.05
 VIBRATION_PX = 4.0
 FRAME_S = 0.15
 """Time between frames that do not tell theirs."""
+LONGEST_S = 3.0
+"""Over a longer time nobody is followed from one frame to the next."""
 AGREE_PX = 1.0
 """The partner carried by itself and the one found from the left image may differ by this."""
 UNPOSED = 0.15
@@ -131,6 +133,9 @@ def carry(before: View, after: View, known: Located, *, velocity_px: Point = (0.
 
     `velocity_px` is how it moved in the image lately; it counts where poses are not known.
     """
+    if _seconds(before, after) > LONGEST_S:
+        words = f"{_seconds(before, after):.1f} s have passed, {LONGEST_S:g} s is the most"
+        return Located(known.point, None, math.nan, 0.0, words)
     guess, depth, reach = _expected(before, after, known, velocity_px)
     scale = known.depth_m / depth if known.depth_m > 0 and depth > 0 else 1.0
     half = HALF_PX
@@ -172,12 +177,16 @@ def motion_limit_m(camera: Camera | None, seconds: float, depth_m: float, *, pos
     return PERSON_SPEED * seconds + 2 * error + (0.0 if posed else UNPOSED * depth_m)
 
 
-def place_m(view: View, located: Located) -> NDArray[np.float64] | None:
-    """Return where a located point is: in the world, or in the camera's frame where there is no pose."""
+def place_m(view: View, located: Located, *, world: bool = True) -> NDArray[np.float64] | None:
+    """Return where a located point is: in the world, or in the camera's frame where there is no pose.
+
+    Without `world` it is in the camera's frame, to be compared with one of a frame without a pose.
+    """
     if view.camera is None or not located.depth_m > 0:
         return None
     place = in_camera_m(view.camera, located.point, located.depth_m)
-    return place if view.world_from_camera is None else in_world_m(view.world_from_camera, place)
+    pose = view.world_from_camera if world else None
+    return place if pose is None else in_world_m(pose, place)
 
 
 def _expected(before: View, after: View, known: Located, velocity_px: Point) -> tuple[Point, float, float]:
@@ -196,7 +205,8 @@ def _expected(before: View, after: View, known: Located, velocity_px: Point) -> 
         reach = VIBRATION_PX
         if not depth > NEAREST_M:
             depth = known.depth_m
-    return guess, depth, reach + after.camera.fx * moved_m / max(depth, NEAREST_M)
+    reach += after.camera.fx * moved_m / max(depth, NEAREST_M)
+    return guess, depth, min(reach, float(max(after.left.shape)))
 
 
 def _there_and_back(
@@ -214,10 +224,10 @@ def _there_and_back(
 
 def _jump(before: View, after: View, known: Located, found: Located) -> str:
     """Say where two places are farther apart than anybody moves."""
-    one, other = place_m(before, known), place_m(after, found)
+    posed = before.world_from_camera is not None and after.world_from_camera is not None
+    one, other = place_m(before, known, world=posed), place_m(after, found, world=posed)
     if one is None or other is None:
         return ""
-    posed = before.world_from_camera is not None and after.world_from_camera is not None
     limit = motion_limit_m(after.camera, _seconds(before, after), found.depth_m, posed=posed)
     apart = float(np.linalg.norm(one - other))
     return "" if apart <= limit else f"the place jumps by {apart:.2f} m, {limit:.2f} m is possible"

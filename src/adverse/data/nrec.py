@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -153,6 +153,7 @@ def nrec(
     recording = _Recording.read(calibration, track, mount, points, where=f"data of {root}")
     logs: list[Log] = []
     read: list[Path] = []
+    seen: set[tuple[str, int]] = set()
     for kind, name, prefix in subsets.named(split or {"test": "test"}):
         collected = inside(root, f"{name}/{COLLECTED}", where=f"data.split.{kind}")
         files = by_stem(_folder(collected, annotations), root, (".xml",))
@@ -167,6 +168,12 @@ def nrec(
             times = {member.stem: member.time_s for members in taken.values() for member in members}
             rights = paired(times, by_stem(folder, root, SUFFIXES), folder)
             notes["images without a right one of the same moment"] += len(times) - len(rights)
+        seen |= {
+            (member.stem, number)
+            for members in taken.values()
+            for member in members
+            for number in member.numbers
+        }
         for log_id, members in _by_camera(taken):
             placed = []
             for index, member in enumerate(sorted(members, key=lambda member: member.time_s)):
@@ -198,6 +205,7 @@ def nrec(
         read += files.values()
     if not logs:
         raise _not_there(root, "no annotation files")
+    notes["points of people that no image of this split has"] += recording.unmatched(seen, points)
     read += [path for path in (calibration, track, points) if path is not None]
     return Dataset(root.resolve().name, (PERSON,), tuple(logs), tuple(read), dict(+notes))
 
@@ -231,6 +239,20 @@ class _Recording:
 
     def pose(self, time_s: float) -> NDArray[np.float64] | None:
         return None if self.track is None else self.track.pose(time_s, self.mount)
+
+    def unmatched(self, seen: Collection[tuple[str, int]], points: Path | None) -> int:
+        """Return how many points are of nobody; an error if that is all of them."""
+        given = [(stem, number) for stem, people in self.points.items() for number in people]
+        lost = [each for each in given if each not in seen]
+        if given and len(lost) == len(given):
+            raise DataError(
+                "no point is of a person in the images",
+                where=str(points),
+                got=f"object {lost[0][1]} of image {lost[0][0]!r}",
+                wanted="names of images without their ending, and the number of a person in its file from 1",
+                fix="Correct the columns image and object.",
+            )
+        return len(lost)
 
     def located(self, member: _Taken, pose: NDArray[np.float64] | None) -> list[AnnotatedObject]:
         """Return the people of an image, those with points placed in the world."""

@@ -119,7 +119,15 @@ def read_points(path: Path) -> dict[str, dict[int, PersonPoints]]:
     found: dict[str, dict[int, PersonPoints]] = {}
     for row in rows:
         points = PersonPoints(float(row["left_x"]), float(row["right_x"]))
-        found.setdefault(str(row["image"]), {})[int(float(row["object"]))] = points
+        number, people = float(row["object"]), found.setdefault(str(row["image"]), {})
+        if not (np.isfinite(points).all() and number >= 1 and number.is_integer()) or number in people:
+            raise _wrong(
+                "the points of people cannot be read",
+                f"{path}, image {row['image']!r}",
+                f"object {number:g} at the columns {points.left_x:g} and {points.right_x:g}",
+                "each object once, by its number from 1, and finite columns",
+            )
+        people[int(number)] = points
     return found
 
 
@@ -149,16 +157,31 @@ def position_m(
 def paired(left: Mapping[str, float], right: Mapping[str, Path], folder: Path) -> dict[str, Path]:
     """Return the right image of each left one (by stem, with its time) that was taken at the same moment."""
     times = []
+    cameras: set[str] = set()
     for stem, path in right.items():
         name = NAME.fullmatch(stem)
         if name is None:
             wanted = "Image_<camera>_<number>_<unix time>"
             raise _wrong("the name of a right image does not follow the format", str(path), stem, wanted)
         times.append((float(name["time"]), path))
+        cameras.add(name["camera"])
+    others = {
+        stem: time_s
+        for stem, time_s in left.items()
+        if not any(stem.startswith(f"Image_{camera}_") for camera in cameras)
+    }
+    if len(cameras) > 1 or (left and not others):
+        raise DataError(
+            "the right images are not those of one other camera",
+            where=str(folder),
+            got=f"images of camera {', '.join(sorted(cameras))}",
+            wanted="images of one camera that is not the left one",
+            fix="Name a folder that holds the right images alone after right:.",
+        )
     times.sort()
     found: dict[str, Path] = {}
     apart = np.inf
-    for stem, time_s in left.items():
+    for stem, time_s in others.items():
         at = bisect.bisect_left(times, (time_s, Path()))
         near = min(times[max(at - 1, 0) : at + 1], key=lambda entry: abs(entry[0] - time_s), default=None)
         if near is not None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from adverse.depth.dense import ARTEFACT, DenseDepth, checked_hood, with_hood
 from adverse.depth.stereo import from_stereo
@@ -22,7 +22,9 @@ from adverse.types import Camera, Image
 Floats = NDArray[np.float32]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Triple = Annotated[tuple[_Finite, _Finite, _Finite], Field(strict=False)]
+_OF_LIST = BeforeValidator(lambda given: tuple(given) if isinstance(given, list) else given)
+"""JSON has lists alone, and strict validation takes none for a tuple."""
+_Triple = Annotated[tuple[_Finite, _Finite, _Finite], _OF_LIST]
 MIRRORED_TERMS = (3, 8, 9, 13)
 """Terms of the distortion that change sign in a mirror: p2, s1, s2 and tau_y."""
 NOT_A_ROTATION = 1e-3
@@ -38,7 +40,7 @@ class Lens(BaseModel):
     fy: _Positive
     cx: _Finite
     cy: _Finite
-    distortion: Annotated[tuple[_Finite, ...], Field(max_length=14, strict=False)] = ()
+    distortion: Annotated[tuple[_Finite, ...], Field(max_length=14), _OF_LIST] = ()
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -69,7 +71,7 @@ class StereoRig(BaseModel):
     height: Annotated[int, Field(gt=0)]
     left: Lens
     right: Lens
-    rotation: Annotated[tuple[_Triple, _Triple, _Triple], Field(strict=False)]
+    rotation: Annotated[tuple[_Triple, _Triple, _Triple], _OF_LIST]
     translation_m: _Triple
 
     def mirrored(self) -> StereoRig:

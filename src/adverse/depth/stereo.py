@@ -53,6 +53,8 @@ LEAST_PX = 0.25
 """Disparities of surfaces are at least this: farther is not told apart."""
 DOUBTFUL_SHARE, LEAST_SHARE = 0.6, 0.35
 """Below the first share of matched pixels a pair is looked at more closely; below the last it is no pair."""
+UNMOVED_PX, UNMOVED_SHARE = 0.5, 0.99
+"""Where more than this share of the matched pixels has a smaller disparity, one camera took both images."""
 SWAPPED_TIMES, SWAPPED_SHARE = 1.5, 0.4
 """A pair is swapped if it matches so many times better the other way round, and at least at this share."""
 OFF_ROWS_PX, TILES = 0.25, 8
@@ -230,6 +232,15 @@ def _check_pair(
 ) -> None:
     """Raise where few pixels match because the pair is swapped, none, or of two moments."""
     share = measured.sum() / max((~sky).sum(), 1)
+    unmoved = float((disparity[measured] < UNMOVED_PX).mean()) if measured.any() else 0.0
+    if share >= LEAST_SHARE and unmoved > UNMOVED_SHARE:
+        raise DataError(
+            "left and right image show the same view",
+            where=where,
+            got=f"{unmoved:.1%} of the pixels that match are in the same place in both",
+            wanted="images of two cameras beside each other",
+            fix="Check that the right images are not copies of the left ones.",
+        )
     if share >= DOUBTFUL_SHARE:
         return
     swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)

@@ -27,6 +27,8 @@ from adverse.types import Depth
 LIMIT = "ADVERSE_DEPTH_CACHE_GB"
 """Variable of the environment that bounds the cache, in 10^9 bytes."""
 DEFAULT_GB = 20.0
+DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile)
+"""What reading an archive raises that is empty, cut or changed."""
 
 
 class DepthMap(NamedTuple):
@@ -64,10 +66,10 @@ def file_of(key: str) -> Path:
 def read_map(file: Path) -> DepthMap | None:
     """Read a map from the cache; None where there is none, or a damaged one (the archive has checksums)."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             depth, confidence, origin = (archive[name] for name in ("depth_m", "confidence", "origin"))
             shares = json.loads(archive["shares"].tobytes())
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except DAMAGED:
         return None
     with contextlib.suppress(OSError):
         os.utime(file)  # when it was last used
@@ -76,7 +78,7 @@ def read_map(file: Path) -> DepthMap | None:
 
 def read_shares(file: Path) -> dict[str, float] | None:
     """Read the share of each origin in a map of the cache."""
-    with contextlib.suppress(OSError, ValueError, KeyError, zipfile.BadZipFile), np.load(file) as archive:
+    with contextlib.suppress(*DAMAGED), file.open("rb") as opened, np.load(opened) as archive:
         shares: dict[str, float] = json.loads(archive["shares"].tobytes())
         return shares
     return None

@@ -79,6 +79,13 @@ class ComputedDepth:
         way = "mirrored " if self.mirrored else ""
         return f"computed {way}{self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
 
+    @property
+    def baseline_m(self) -> float:
+        """How far apart the cameras of the pair are."""
+        if isinstance(self.camera, StereoRig):
+            return float(np.linalg.norm(self.camera.translation_m))
+        return (self.camera.baseline_m if self.camera else None) or 0.0
+
     def key(self, image_sha256: str, other_sha256: str) -> str:
         """Return what the map is kept by."""
         return digest(image_sha256, other_sha256, self.recipe)
@@ -89,13 +96,17 @@ class ComputedDepth:
 
     def map(self) -> DepthMap:
         """Return the map with all that is known of it. The files are read each time: their bytes decide."""
-        hashes = [_sha256(source.path) for source in (self.image, self.other)]
+        hashes = self._hashes()
         file = file_of(self.key(*hashes))
         kept = read_map(file)
         if kept is None:
             kept = _as_kept(self._computed())
-            keep_map(file, kept)
+            if self._hashes() == hashes:  # else it may be of files that were changed meanwhile
+                keep_map(file, kept)
         return kept
+
+    def _hashes(self) -> list[str]:
+        return [_sha256(source.path) for source in (self.image, self.other)]
 
     def of_pair(self, left: Image, right: Image, sky: NDArray[np.bool_]) -> Depth:
         """Compute depth (H,W) as the map was, but of a mutated pair; the sky (H,W) is that of the clean one.

@@ -215,8 +215,8 @@ class _RightImage:
             raise DataError("the frame has no stereo pair to mutate", where=f"frame {frame.id!r}")
         self.image: Image = np.asarray(frame.right(), np.uint8)
         self.image.flags.writeable = False
-        self.baseline_m = (frame.camera.baseline_m if frame.camera else None) or 0.0
         self._source = frame.right_depth_m
+        self.baseline_m: float = self._source.baseline_m  # type: ignore[attr-defined]
         self._depth: Depth | None = None
 
     def depth(self) -> Depth:

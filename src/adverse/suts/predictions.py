@@ -173,7 +173,7 @@ class _Answers:
             )
         rows = np.array(self._rows.get(image_id, ()), np.int64)
         positions = self._positions[rows]
-        placed: NDArray[np.bool_] = np.isfinite(positions[:, 0])
+        placed: NDArray[np.bool_] = ~np.isnan(positions[:, 0])  # one too large for a float32 is refused below
         if placed.any() and not placed.all():
             raise SutError(
                 "some recorded entries of an image have a position and others have none",

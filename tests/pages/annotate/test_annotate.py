@@ -317,6 +317,7 @@ def test_nonsense_is_refused_and_not_kept(tmp_path: Path) -> None:
     assert status(fine | {"label": "dragon"}) == 400
     assert status(fine | {"point": [500, 4], "right_x": 2}) == 400
     assert status(fine | {"point": [50, 4], "right_x": 90}) == 400
+    assert status(fine | {"point": [50, 4], "right_x": 49.9999}) == 400  # hundreds of kilometres away
     assert status(fine | {"point": [50, 4]}) == 400
     assert status(fine | {"row": 3}) == 400
     assert status(fine, frame=9) == 404

@@ -42,6 +42,8 @@ KEPT = {"Cache-Control": "private, max-age=3600"}
 TRACKED_AT_ONCE = 12
 """Frames that one request carries an object over, so that the page shows how far it is."""
 LEAST_BOX_PX = 1.0
+FARTHEST_M = 1e4
+"""No point that was put by hand is farther away."""
 REFUSED = 409
 
 
@@ -166,9 +168,7 @@ class _Annotating:
         """Delete an object in all frames, or give it another id or class."""
         body = await sent(request, SentObject)
         log = self._log(body.log)
-        with self._lock:
-            change = self._object_change(log, body)
-        return await self._kept(log, body.since, lambda: self.state.make(change))
+        return await self._kept(log, body.since, lambda: self.state.make(self._object_change(log, body)))
 
     async def undo(self, request: Request) -> Response:
         """Undo or redo."""
@@ -288,8 +288,8 @@ class _Annotating:
         located = log.known(at, annotation)
         if located is None:
             raise HTTPException(400, log.no_depth(at) or "This point has no depth.")
-        if not located.depth_m > 0:
-            raise HTTPException(400, "The partner must lie to the left of the point.")
+        if not 0 < located.depth_m <= FARTHEST_M:
+            raise HTTPException(400, "The partner must lie to the left of the point, by enough for a depth.")
         return annotation
 
     def _label(self, name: str) -> str:
