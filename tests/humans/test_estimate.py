@@ -374,3 +374,23 @@ def test_where_nobody_is_right_on_the_originals_nothing_is_tolerated() -> None:
     assert (correct.status, correct.value, correct.tolerated_to) == (INSUFFICIENT, None, None)
     assert "base rate is 0.0%" in correct.why
     assert same.tolerated_to == 0.96
+
+
+@pytest.mark.parametrize(("originals", "found"), [(15, False), (3000, True)])
+def test_few_originals_that_nobody_gets_wrong_do_not_make_one_wrong_answer_a_drop(
+    originals: int, *, found: bool
+) -> None:
+    """One of 25 is wrong in every bin: less than 15 right answers in a row can promise, not than 3000 can."""
+    people = itertools.cycle(f"person {i}" for i in range(20))
+    rows: list[Row] = [
+        (next(people), f"original {i}", ORIGINAL, 0.0, "vif", "car", "car") for i in range(originals)
+    ] + [
+        (next(people), f"image {i}", "t.frost", i % 20 / 20, "vif", "car" if i >= 20 else "field", "car")
+        for i in range(500)
+    ]
+    correct = estimate_one(judgments_of(rows), "t.frost", "correctness", QUICK)
+    assert correct.base == 1
+    assert (correct.value is not None) == found
+    assert correct.bins[0].p == pytest.approx(
+        binomtest(24, 25, 1 - 0.5 / originals, alternative="less").pvalue
+    )

@@ -17,7 +17,8 @@ from adverse.errors import DataError, StudyError
 from adverse.mutations.settings import apply_setting, expand
 from adverse.report.coverage import coverage_lines
 from adverse.requirements.coverage import coverage, histogram, thresholds_of
-from adverse.visual import visual_change
+from adverse.types import Image
+from adverse.visual import Backend, Reference, visual_change
 from browsing import barriers_of
 from visual.photos import drawn
 
@@ -52,6 +53,19 @@ def test_shares_are_counted_image_by_image() -> None:
     mild, severe = rows[0].share, rows[2].share
     assert mild == 1
     assert severe == 0
+
+
+def test_the_share_of_the_original_is_computed_once_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def reference(image: Image, *, backend: Backend) -> Reference:
+        made.append(backend)
+        return Reference(image, backend=backend)
+
+    monkeypatch.setattr("adverse.requirements.coverage.Reference", reference)
+    limits = thresholds_of(SETTINGS[:1], 0.7, "correctness", "vifp")
+    coverage(IMAGES, SETTINGS, limits, REGISTRY)
+    assert made == ["vifp", "vif"] * len(IMAGES)
 
 
 def test_thresholds_are_those_of_the_nearest_transformation_and_no_others() -> None:

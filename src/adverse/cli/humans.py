@@ -78,6 +78,7 @@ NoReuse = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the estimates file instead of text.")]
 
+CoverageJson = Annotated[bool, typer.Option("--json", help="Print the table as JSON instead of text.")]
 Battery = Annotated[str, typer.Argument(metavar="BATTERY", help="A battery, or a setting.")]
 ImageFolder = Annotated[Path, typer.Argument(metavar="IMAGES", help="A folder of photographs.")]
 Thresholds = Annotated[
@@ -277,7 +278,7 @@ def coverage(
     most: Most = 20,
     seed: Seed = 0,
     page: Page = None,
-    as_json: Json = False,  # noqa: FBT002
+    as_json: CoverageJson = False,  # noqa: FBT002
 ) -> None:
     """Show how much of a battery people tolerate.
 

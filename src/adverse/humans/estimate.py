@@ -274,7 +274,8 @@ def estimate_one(
         )
     successes = counted.successes.sum(axis=0)
     base = counted.base_rate
-    spline = fit(answers[None], successes[None], np.array([base]), options)
+    compared = base if counted.base_given is not None else _compared_with(base, counted.base_answers.sum())
+    spline = fit(answers[None], successes[None], np.array([compared]), options)
     first = int(spline.first[0])
     populated = np.flatnonzero(np.isfinite(spline.fitted[0]))
     value = None if first < 0 else float(EDGES[first])
@@ -307,7 +308,7 @@ def estimate_one(
             float(successes[b] / answers[b]),
             float(spline.fitted[0, b]),
             None if bands is None else bands[i],
-            float(bdtr(spline.hits[0, b], int(answers[b]), base)),
+            float(bdtr(spline.hits[0, b], int(answers[b]), compared)),
         )
         for i, b in enumerate(populated)
     )
@@ -331,6 +332,14 @@ def estimate_one(
         float(spline.lam[0]),
         bins,
     )
+
+
+def _compared_with(rate: Any, answers: Any) -> Any:
+    """Return the rate to test against: where nobody failed on the base, half a failure is put down.
+
+    A rate of 1 would make a single wrong answer in a bin the proof of a drop, however few answers say 1.
+    """
+    return np.minimum(rate, 1 - HALF / answers)
 
 
 def fit(
@@ -407,9 +416,8 @@ def _again(counted: AnswerCounts, draws: Array, spline: Fit, options: EstimateOp
     populated = np.isfinite(spline.fitted[0])
     answers = (draws @ counted.answers) * populated
     base_answers = draws @ counted.base_answers
-    base = np.where(
-        base_answers > 0, (draws @ counted.base_successes) / np.maximum(base_answers, 1), counted.base_rate
-    )
+    rates = (draws @ counted.base_successes) / np.maximum(base_answers, 1)
+    base = np.where(base_answers > 0, _compared_with(rates, np.maximum(base_answers, 1)), counted.base_rate)
     enough = (answers > FEW).sum(axis=1) >= LEAST_POINTS
     if enough.mean() < LEFT:
         return None

@@ -116,9 +116,10 @@ def coverage(
         for setting, row in zip(settings, found, strict=True):
             by = row.limit.backend if row.limit else backend
             try:
-                reference = references.setdefault(by, Reference(image, backend=by))
+                if by not in references:
+                    references[by] = Reference(image, backend=by)
                 changed = apply_setting(image, setting, registry, seed=seed, key=name)
-                row.take(name, changed, reference.visual_change(changed))
+                row.take(name, changed, references[by].visual_change(changed))
             except AdverseError as error:
                 row.refused.append(f"{name}: {error.what}")
     return found
