@@ -165,6 +165,18 @@ def test_a_measure_that_is_not_defined_is_inconclusive() -> None:
     assert found.finding.distance is None
 
 
+@pytest.mark.parametrize(
+    ("right", "outcome"), [(0, Outcome.INCONCLUSIVE), (15, Outcome.INCONCLUSIVE), (30, Outcome.PASS)]
+)
+def test_a_sut_that_has_nothing_to_lose_does_not_pass(right: int, outcome: Outcome) -> None:
+    """Right on 15 of 300 images is 0.05, the margin: losing all of them would be no miss."""
+    hits = (np.arange(300) < right).astype(float)
+    side = Side(Ratio(hits, np.ones(300)), np.arange(300))
+    (found,) = decisions([Evidence(side, side, np.arange(300))], [PLAN])
+    assert found.outcome is outcome
+    assert ("losing everything would pass" in found.reason) == (outcome is Outcome.INCONCLUSIVE)
+
+
 def test_what_two_seeds_do_not_agree_on_is_not_said() -> None:
     """Three batches tell little: near the margin the two sets of them differ for some seed."""
     evidence = simulated(3, images=300, lost=0.06, won=0.04)

@@ -35,7 +35,7 @@ PUBLISHED_CAVEAT = (
     "constants of the authors' repository; a re-run of their script on their answers differs in several cells"
 )
 PUBLISHED_FALLBACK = (
-    "; the authors' script found no drop here and took the second-to-last bin: people tolerate that or more"
+    "the authors' script found no drop here and took the second-to-last bin: people tolerate that or more"
 )
 FALLBACKS = (("t.rgb_shift", "correctness"), ("t.jpeg", "correctness"))
 """Published thresholds that are none, by the script on the authors' answers (docs/human-study.md)."""

@@ -279,6 +279,9 @@ def _decision(
     if first != second:
         words = f"n too small: of two sets of {plan.batches} random batches one says {first}, one {second}"
         return Decision(finding, Outcome.INCONCLUSIVE, f"{words}; raise batches:")
+    if first is Outcome.PASS and finding.required is not None and finding.required <= plan.margin:
+        words = f"{finding.required:.3g} is required, no more than the margin {plan.margin:g}"
+        return Decision(finding, Outcome.INCONCLUSIVE, f"{words}: losing everything would pass, too")
     if first is not Outcome.INCONCLUSIVE:
         return Decision(finding, first)
     return Decision(finding, first, _why_open(finding, plan, among))

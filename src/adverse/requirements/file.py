@@ -87,7 +87,7 @@ class Requirements(_Section):
 
     require: Annotated[tuple[Requirement, ...], Field(min_length=1)]
     study: str | None = None
-    suts: Annotated[tuple[str, ...], Field(min_length=1)] = ()
+    suts: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     frames: Annotated[int, Field(ge=1)] | None = None
     versions: Annotated[int, Field(ge=1, le=100)] = 2
     barely: Annotated[float, Field(gt=0, le=0.5)] = 0.05

@@ -96,7 +96,7 @@ def derived(file: RequirementsFile) -> tuple[StudyFile, list[Versions]]:
     """Return the study that a requirements check runs, and the versions of each requirement."""
     study, requirements = file.study.study, file.requirements
     names = [sut.name for sut in study.suts]
-    for number, name in enumerate(requirements.suts):
+    for number, name in enumerate(requirements.suts or ()):
         if name not in names:
             raise StudyError(
                 f"the study has no SUT {name!r}",
