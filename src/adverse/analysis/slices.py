@@ -125,9 +125,13 @@ def _telling(slices: Iterable[Slice]) -> list[Slice]:
 
 
 def distances_m(store: Store) -> NDArray[np.float64]:
-    """Return how far from the camera each true object is; where that is not annotated, its depth; or NaN."""
+    """Return how far each true object is from the camera on the ground, where a robot stops.
+
+    Where that is not annotated: its depth, or NaN. Seen from a mast, the straight line would be longer, and a
+    speed that rests on it too high.
+    """
     truth, frames = store.truth, store.frames
-    away = np.linalg.norm(truth.positions_m - frames.poses[truth.frame, :3, 3], axis=1)
+    away = np.linalg.norm(truth.positions_m[:, :2] - frames.poses[truth.frame, :2, 3], axis=1)
     return np.where(np.isnan(away), store.truth_depths_m(), away)
 
 
