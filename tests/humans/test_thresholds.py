@@ -96,6 +96,12 @@ def test_a_threshold_carries_its_backend_and_no_other_may_measure_for_it(tmp_pat
         threshold(path, "t.jpeg", "correctness", backend="vif")
 
 
+def test_a_threshold_of_0_asks_nothing_and_is_refused(tmp_path: Path) -> None:
+    path = str(estimates(tmp_path, [GOOD[0] | {"value": 0.0, "tolerated_to": 0.0}]))
+    with pytest.raises(StudyError, match=r"tolerate no visible change by t\.jpeg.*= 0.*above 0"):
+        threshold(path, "t.jpeg", "correctness")
+
+
 def test_every_published_transformation_is_a_mutation_of_ours() -> None:
     known = {plugin.name for plugin in plugins.load().all("mutation")}
     assert {t.transformation for t in published()} <= known

@@ -262,6 +262,14 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
             fix="Collect more answers, or give a number.",
         )
     value = None if entry["status"] == NOT_FOUND else float(entry["value"])
+    if value == 0:
+        raise StudyError(
+            f"people of the human study tolerate no visible change by {entry['transformation']}",
+            where=str(path),
+            got=f"{SYMBOLS[entry['kind']]} = 0",
+            wanted="a threshold above 0: nothing can be asked of a SUT without any change",
+            fix="Look at the answers to the least changed images, collect more of them, or give a number.",
+        )
     return Threshold(
         entry["transformation"],
         entry["kind"],
