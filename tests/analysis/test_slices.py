@@ -37,12 +37,21 @@ def test_every_kind_of_slice_holds_each_person_once(summary: dict[str, Any]) -> 
             assert found == row["true_positives"], (sut, setting, kind)
 
 
-def test_distances_are_those_of_positions_and_poses_on_the_ground(driven: Path) -> None:
+def test_distances_are_those_of_positions_and_poses_on_the_ground(
+    driven: Path, summary: dict[str, Any]
+) -> None:
     store = finished(driven)
     truth = store.truth
-    for at in range(0, len(truth.frame), 7):
-        camera = store.frames.poses[truth.frame[at], :3, 3]
-        assert distances_m(store)[at] == pytest.approx(math.dist(truth.positions_m[at][:2], camera[:2]))
+    people = {}
+    for at, frame in enumerate(truth.frame.tolist()):
+        camera = store.frames.poses[frame, :3, 3]
+        away = math.dist(truth.positions_m[at][:2], camera[:2])
+        assert distances_m(store)[at] == pytest.approx(away)
+        people[store.frames.ids[frame], int(store.truth_ids[at])] = away
+    lost = summary["failures"]
+    assert lost
+    for row in lost:
+        assert row["distance_m"] == pytest.approx(people[row["frame"], row["person"]], abs=0.01)
 
 
 def test_the_doubt_is_the_risk_at_which_the_intervals_part() -> None:

@@ -50,7 +50,7 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
     from which detections count at `fpr_max` (None: all do), `log_frame` the frame's place in its log.
     `overlap_after` is the most that such a detection overlaps the person (IoU): above 0 something is seen
     there, but the box is too far off. People at whom nothing points any more come first. `distance_m` is
-    that from the camera, None where positions or poses are not known.
+    that from the camera on the ground, None where positions or poses are not known.
     """
     frames, truth, fpr_max = store.frames, store.truth, store.run.fpr_max
     rates = [required[name].to_numpy() for name in ("before", "after")]
@@ -66,7 +66,8 @@ def sut_failures(store: Store, detections: SutDetections, required: pa.Table) ->
     threshold = threshold_at(store, detections, fpr_max).plain()["score"]
     log_frame = places_in_logs(store)
     overlap = _overlaps_after(store, detections, names["setting"], person, threshold)
-    distance = np.linalg.norm(truth.positions_m[person] - frames.poses[truth.frame[person], :3, 3], axis=1)
+    camera = frames.poses[truth.frame[person], :2, 3]
+    distance = np.linalg.norm(truth.positions_m[person, :2] - camera, axis=1)
     rank = np.lexsort((person, -surer, -orders, overlap >= NEAR))
     rank = rank[_first_of_each([setting[rank], log[rank], who[rank]], 1)]
     rank = rank[_first_of_each([setting[rank], log[rank]], PER_LOG)]
