@@ -55,7 +55,8 @@ def whole(tmp_path: Path) -> Frame:
         write_image(tmp_path / f"{name}.png", np.full((*shape, 3), len(name), np.uint8))
     for name in ("labels", "instances"):
         write_image(tmp_path / f"{name}.png", np.zeros(shape, np.uint8))
-    np.save(tmp_path / "depth.npy", np.ones(shape, np.float32))
+    for name in ("depth", "right_depth"):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
     image = ImageFile(tmp_path / "image.png")
     return a_frame(
         image=image,
@@ -63,6 +64,7 @@ def whole(tmp_path: Path) -> Frame:
         depth_m=DepthFile(tmp_path / "depth.npy", image),
         labels=LabelFile(tmp_path / "labels.png", image),
         instances=InstanceFile(tmp_path / "instances.png", image),
+        right_depth_m=DepthFile(tmp_path / "right_depth.npy", image),
     )
 
 

@@ -229,8 +229,12 @@ def test_fresh_deletes_nothing_of_others(done: GoodStudy) -> None:
     outside.mkdir()
     (outside / "thesis.tex").write_text("chapter 1")
     (done.run / "results" / "link").symlink_to(outside)
-    done.adverse("run", "--fresh").expect(PASS, "16/16 images done")
+    done.adverse("run", "--fresh").expect(CANNOT_RUN, "was not written by adverse", "mine.parquet", "Move it")
     assert [path.read_text() for path in mine] == ["mine"] * 4
+    assert (outside / "thesis.tex").exists()
+    mine[2].unlink()
+    done.adverse("run", "--fresh").expect(PASS, "16/16 images done")
+    assert [path.read_text() for path in mine if path != mine[2]] == ["mine"] * 3
     assert (outside / "thesis.tex").exists()
 
 

@@ -173,7 +173,6 @@ def apply_setting(
         "labels": labels,
         "registry": registry,
         "details": {} if details is None else details,
-        "baseline_m": 0.0,
         **streams,
     }
     for step in setting.steps:
@@ -222,9 +221,13 @@ def _streams(setting: Setting, seed: int, key: str, log: str | None, *camera: st
 def apply_step(
     image: Image, plugin: Plugin, options: Mapping[str, Any], given: Mapping[str, Any], *, frame: str
 ) -> Image:
-    """Apply one mutation; `given` is what the engine has for it, None where the frame has none."""
+    """Apply one mutation; `given` is what the engine has for it, None where the frame has none.
+
+    Without a baseline the camera is the left or the only one.
+    """
     where = f"frame {frame!r}"
-    extras = {name: given[name] for name in plugin.needs}
+    there = {"baseline_m": 0.0, **given}
+    extras = {name: there[name] for name in plugin.needs}
     for name, value in extras.items():
         if value is None:
             noun = name.removesuffix("_m")
