@@ -30,7 +30,7 @@ class Masks:
 
     >>> masks = Masks.of(np.array([[[0, 1, 1], [0, 1, 0]]], bool))
     >>> masks.counts, masks.areas, masks.boxes.tolist()
-    ((b'2312',), array([3.]), [[1.0, 0.0, 3.0, 2.0]])
+    ((b'231',), array([3.]), [[1.0, 0.0, 3.0, 2.0]])
     """
 
     size: tuple[int, int]
