@@ -22,8 +22,9 @@ $(RUNTIME): pyproject.toml constraints.txt
 demo: $(if $(wildcard $(READY)),$(READY),$(RUNTIME))
 	$(BIN)/adverse demo --out demo
 
+# Three on two cores: many tests wait for processes, servers and browsers.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .
