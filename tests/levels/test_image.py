@@ -76,7 +76,7 @@ def test_the_baseline_rate_is_the_level() -> None:
 def test_nothing_true_is_undefined_not_zero() -> None:
     answers, truth, frames = random_scene(3)
     parts = {field.name: getattr(truth, field.name) for field in fields(truth)}
-    nothing = replace(truth, **{name: None if part is None else part[:0] for name, part in parts.items()})
+    nothing = replace(truth, **{name: part[:0] for name, part in parts.items() if part is not None})
     judged = match_detections(answers, nothing)
     outcomes = image_outcomes(judged, nothing, frames, np.zeros(3, np.float32), np.ones(12, np.bool_))
     assert np.isnan(outcomes[ROC_A].safety()).all()
