@@ -8,9 +8,11 @@ import py_compile
 import sys
 from pathlib import Path
 
+import numba.core.config
 import pyarrow.parquet as pq
 import pytest
 
+from adverse.file_access import FileAccess
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunJournal
 from adverse.study.environment import environment, mixture
@@ -192,6 +194,18 @@ def test_mixed_environments_are_named(study: GoodStudy, monkeypatch: pytest.Monk
 def test_an_environment_that_nobody_described_is_another_one() -> None:
     assert mixture({"a": environment(), "": {}})[0].startswith("mixed environments")
     assert mixture({"a": environment()}) == mixture({}) == []
+
+
+def test_numba_looks_at_all_variables_and_reads_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a run after a first one that compiled would repeat everything in another shell."""
+    for name in ("MAKELEVEL", "NUMBA_OPT"):
+        monkeypatch.setenv(name, "1")
+    access = FileAccess()
+    with access.noted():
+        numba.core.config.reload_config()  # type: ignore[no-untyped-call]
+    access.settle()
+    assert [name for name in access.hashes if "MAKELEVEL" in name] == []
+    assert [name for name in access.hashes if "NUMBA_OPT" in name] != []
 
 
 def test_a_module_edited_within_a_second_is_compiled_anew(tmp_path: Path) -> None:

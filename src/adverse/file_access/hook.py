@@ -162,11 +162,18 @@ def _environment(plain: type[Any]) -> type[Any]:
         """The environment as it is, which notes the names of the variables that are read."""
 
         def __getitem__(self, key: Any) -> Any:
-            if key != LOG and not _reader().startswith(_NO_READERS):
+            if key != LOG and _is_read(key, _reader()):
                 note_variable(key)
             return super().__getitem__(key)
 
     return Environment
+
+
+def _is_read(name: Any, reader: str) -> bool:
+    """Return whether code that looks at a variable uses it, and does not only go through all of them."""
+    if reader.endswith(_NUMBA):
+        return str(name).startswith("NUMBA_")
+    return not reader.startswith(_NO_READERS)
 
 
 def note_variable(name: str) -> None:
@@ -209,6 +216,8 @@ _MAPPINGS = (
 )
 _NO_READERS = (_OURS, _STANDARD_LIBRARY + os.path.join("urllib", "request.py"))
 """Code that goes through the variables for itself: ours, and what looks for proxies."""
+_NUMBA = os.path.join("numba", "core", "config.py")
+"""It goes through all variables for its own ones each time that it compiles."""
 _READ_VARIABLE = "adverse.variable"
 _ALWAYS = ("os.putenv", "os.unsetenv")
 _RECORDS: dict[str, Callable[..., Records]] = {
