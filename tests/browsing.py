@@ -5,21 +5,27 @@ The report and the pages share them; `conftest.py` makes the fixtures known to a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
+from starlette.routing import BaseRoute
 
 import adverse
 from adverse.analysis.results import analyze
 from adverse.data.images import write_image
 from adverse.report.page import write_report
+from adverse.serving import application, open_door
 from adverse.types import Image
 from synthetic_run import Size, write_run
 
@@ -35,6 +41,22 @@ NAMES = {
 
 GRAVE = ("serious", "critical")
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
+
+
+@contextlib.contextmanager
+def served(routes: Sequence[BaseRoute]) -> Iterator[str]:
+    """Serve a local page in a thread, and yield its address."""
+    door, bound = open_door()
+    config = uvicorn.Config(application(door, routes), log_level="warning", access_log=False, lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield door.address
+    server.should_exit = True
+    thread.join()
+    bound.close()
 
 
 def barriers(page: Page) -> list[str]:

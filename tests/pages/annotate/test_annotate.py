@@ -8,8 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, expect
 from starlette.testclient import TestClient
 
@@ -31,11 +28,11 @@ from adverse.data.images import write_image
 from adverse.data.worlds.scripts import stereo_camera
 from adverse.errors import AdverseError
 from adverse.pages.annotate import routes_of
-from adverse.serving import Door, application, open_door
+from adverse.serving import Door, application
 from adverse.store.owned_folder import claim
 from adverse.types import Dataset
 from annotation_scenes import LOG, Scene, patterned, write_camera
-from browsing import Bright, barriers
+from browsing import Bright, barriers, served
 
 DOOR = Door("127.0.0.1", 8123, "secret-token")
 START = 8
@@ -52,17 +49,8 @@ def opened(root: Path, out: Path) -> tuple[Dataset, State]:
 @pytest.fixture
 def address(scene: Scene, tmp_path: Path) -> Iterator[str]:
     dataset, state = opened(scene.root, tmp_path / "out")
-    door, bound = open_door()
-    app = application(door, routes_of(dataset, state, ("person", "rider"), tmp_path / "out"))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield door.address
-    server.should_exit = True
-    thread.join()
-    bound.close()
+    with served(routes_of(dataset, state, ("person", "rider"), tmp_path / "out")) as place:
+        yield place
 
 
 @pytest.fixture

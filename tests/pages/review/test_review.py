@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page
 from starlette.testclient import TestClient
 
@@ -22,11 +19,11 @@ from adverse.fuzz.run import run_campaign
 from adverse.fuzz.votes import Votes, review_order
 from adverse.pages.review import routes_of
 from adverse.report.fuzz import reviewed_table, write_fuzz_page
-from adverse.serving import Door, application, open_door
+from adverse.serving import Door, application
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.spec import read_study
-from browsing import barriers
+from browsing import barriers, served
 from small_campaign import write_campaign
 
 DOOR = Door("127.0.0.1", 8123, "secret-token")
@@ -65,19 +62,8 @@ def guest(fuzzed: Path) -> TestClient:
 def address(fuzzed: Path) -> Iterator[str]:
     for name in ("votes", "votes.json"):
         (fuzzed / name).unlink(missing_ok=True)
-    door, bound = open_door()
-    config = uvicorn.Config(
-        application(door, routes_of(fuzzed)), log_level="warning", access_log=False, lifespan="off"
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield door.address
-    server.should_exit = True
-    thread.join()
-    bound.close()
+    with served(routes_of(fuzzed)) as place:
+        yield place
 
 
 @pytest.fixture
