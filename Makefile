@@ -4,6 +4,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 RUNTIME := .venv/.ready-to-run
 
+# Tests and workers are many short processes: compiled modules are kept, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test check docs matrix site bench clean
 
 setup: $(READY)

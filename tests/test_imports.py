@@ -58,6 +58,11 @@ visual: errors marks mutations plugins seeds types
 """What each room imports besides itself; a room is a folder or a file of the package."""
 
 
+@pytest.fixture(scope="module")
+def modules() -> dict[str, set[str]]:
+    return module_graph(SRC)
+
+
 def cycle(graph: Mapping[str, set[str]]) -> list[str]:
     """Return one cycle of a graph, or nothing."""
     try:
@@ -67,18 +72,15 @@ def cycle(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_rooms_import_what_the_house_says_and_no_more() -> None:
-    found = room_graph(module_graph(SRC))
+def test_rooms_import_what_the_house_says_and_no_more(modules: dict[str, set[str]]) -> None:
+    found = room_graph(modules)
     wanted = dict(line.split(": ") for line in HOUSE.replace("\n    ", " ").split("\n") if line)
     assert {name: " ".join(sorted(targets)) for name, targets in found.items() if targets} == wanted
 
 
-def test_rooms_have_no_cycle() -> None:
-    assert cycle(room_graph(module_graph(SRC))) == []
-
-
-def test_modules_have_no_cycle() -> None:
-    assert cycle(module_graph(SRC)) == []
+def test_neither_rooms_nor_modules_have_a_cycle(modules: dict[str, set[str]]) -> None:
+    assert cycle(room_graph(modules)) == []
+    assert cycle(modules) == []
 
 
 @pytest.mark.parametrize(
@@ -120,9 +122,8 @@ def test_run_folders_are_opened_by_one_door(words: str) -> None:
     assert [name for name in users if not name.startswith(DOORS[words])] == []
 
 
-def test_no_command_imports_the_package_that_wires_them() -> None:
-    graph = module_graph(SRC)
-    commands = {name: targets for name, targets in graph.items() if name.startswith("adverse.cli")}
+def test_no_command_imports_the_package_that_wires_them(modules: dict[str, set[str]]) -> None:
+    commands = {name: targets for name, targets in modules.items() if name.startswith("adverse.cli")}
     assert cycle(commands) == []
     assert [name for name, targets in commands.items() if {"adverse.cli", "adverse.cli.app"} & targets] == [
         "adverse.cli"

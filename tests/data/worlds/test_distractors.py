@@ -18,8 +18,12 @@ from adverse.data.worlds.scripts import Script, Walker, stereo_camera
 from adverse.seeds import generator
 from data.worlds.views import SEED, Floats
 
-NEGATIVE = [orchard_log(SEED, f"test/negative{number}", "negative") for number in range(25)]
 FLAT_TOP_M = 0.1
+
+
+@pytest.fixture(scope="module")
+def negative() -> list[Script]:
+    return [orchard_log(SEED, f"test/negative{number}", "negative") for number in range(25)]
 
 
 def asides_m(script: Script, labels: tuple[int, ...], *, lying: bool) -> Floats:
@@ -32,17 +36,19 @@ def asides_m(script: Script, labels: tuple[int, ...], *, lying: bool) -> Floats:
     return aside
 
 
-def test_what_stands_leaves_the_tractor_room_and_some_of_it_is_within_the_control_radius() -> None:
+def test_what_stands_leaves_the_tractor_room_and_some_of_it_is_within_the_control_radius(
+    negative: list[Script],
+) -> None:
     standing = np.concatenate(
-        [asides_m(log, (classes.STATIC, classes.POLE), lying=False) for log in NEGATIVE]
+        [asides_m(log, (classes.STATIC, classes.POLE), lying=False) for log in negative]
     )
     assert standing.min() > orchard.CLEAR_M
     assert 0.2 < (standing < orchard.ROBOT["control_radius_m"]).mean() < 0.6
     assert standing.max() < orchard.FARTHEST_M + max(thing.aside_m for thing in STANDING.values())
 
 
-def test_what_lies_on_the_path_is_flat_and_in_nearly_every_log_without_people() -> None:
-    lying = [asides_m(log, (classes.STATIC, classes.GROUND), lying=True) for log in NEGATIVE]
+def test_what_lies_on_the_path_is_flat_and_in_nearly_every_log_without_people(negative: list[Script]) -> None:
+    lying = [asides_m(log, (classes.STATIC, classes.GROUND), lying=True) for log in negative]
     assert np.mean([len(one) > 0 and one.min() < orchard.ON_PATH_M for one in lying]) > 0.9
 
 

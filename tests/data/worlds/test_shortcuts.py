@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -46,24 +47,25 @@ def drawn_solid(rng: np.random.Generator, kind: int) -> Solids:
 
 @pytest.mark.parametrize("kind", [BALL, BRICK, STEM])
 def test_a_solid_is_inside_its_screen_rectangle_also_beside_and_behind_the_camera(kind: int) -> None:
-    camera = stereo_camera(96, 72)
+    camera = stereo_camera(64, 48)
     lens = np.array([camera.fx, camera.fy, camera.cx, camera.cy])
     turn = np.array([[0.0, 0, 1], [-1, 0, 0], [0, -1, 0]])
     eye = np.zeros(3)
+    pixels = list(itertools.product(range(camera.height), range(camera.width)))
+    rays = np.array([((u - camera.cx) / camera.fx, (v - camera.cy) / camera.fy, 1) for v, u in pixels])
     seen_wide = narrowed = 0
     for seed in range(150):
         solids = drawn_solid(np.random.default_rng(seed), kind)
+        taper = float(solids.taper[0])
         box = np.zeros(4, np.int64)
         near = screen_box(solids, 0, eye, turn, lens, camera.width, camera.height, box)
         o, m = solids.inverse[0] @ -solids.centre_m[0], solids.inverse[0] @ turn
         rows, columns = [], []
-        for v in range(camera.height):
-            for u in range(camera.width):
-                d = m @ [(u - camera.cx) / camera.fx, (v - camera.cy) / camera.fy, 1]
-                t0, t1 = stretch(kind, float(solids.taper[0]), *o, *d)
-                if t0 <= t1 and t1 > NEAREST_M:
-                    rows.append(v)
-                    columns.append(u)
+        for (v, u), d in zip(pixels, rays @ m.T, strict=True):
+            t0, t1 = stretch(kind, taper, *o, *d)
+            if t0 <= t1 and t1 > NEAREST_M:
+                rows.append(v)
+                columns.append(u)
         if not rows:
             narrowed += near == math.inf
             continue
@@ -72,7 +74,7 @@ def test_a_solid_is_inside_its_screen_rectangle_also_beside_and_behind_the_camer
         assert max(columns) < box[2]
         assert box[1] <= min(rows)
         assert max(rows) < box[3]
-        seen_wide += int(len(rows) > 2000)
+        seen_wide += int(len(rows) > 900)
     assert seen_wide > 5
     assert narrowed > 10
 
