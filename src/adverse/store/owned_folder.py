@@ -16,6 +16,7 @@ import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -125,11 +126,8 @@ class OwnedFolder(ABC):
             )
         try:
             raw = self.manifest.read_bytes()
-            manifest = dict(json.loads(raw))
-            body = {key: value for key, value in manifest.items() if key != "digest"}
-            unchanged = manifest["digest"] == digest_of(body) and raw == _manifest_bytes(manifest)
-            if unchanged and not self.manifest.is_symlink():
-                return manifest
+            if _is_as_written(raw) and not self.manifest.is_symlink():
+                return dict(json.loads(raw))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         raise StoreError(
@@ -137,6 +135,14 @@ class OwnedFolder(ABC):
             where=str(self.manifest),
             fix=f"Restore it from a copy, or give the same {self.command} command again with --fresh.",
         )
+
+
+@lru_cache(maxsize=2)
+def _is_as_written(raw: bytes) -> bool:
+    """Tell whether a manifest fits its own hash; one command reads the same one many times."""
+    manifest = dict(json.loads(raw))
+    body = {key: value for key, value in manifest.items() if key != "digest"}
+    return bool(manifest["digest"] == digest_of(body)) and raw == _manifest_bytes(manifest)
 
 
 def _manifest_bytes(body: Mapping[str, Any]) -> bytes:
