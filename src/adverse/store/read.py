@@ -1,8 +1,9 @@
 """A run folder as arrays: all that the quick half ever reads.
 
-Code that makes or shows numbers opens the folder with `finished` (`finished_run.py`), which refuses a run that
-is not finished or not as it was written. Parquet files are read through DuckDB, one SUT at a time, in the order of the frames
-table, so that nothing downstream depends on how the work was cut or in which order it finished.
+Code that makes or shows numbers opens the folder with `finished` (`finished_run.py`), which refuses a run
+that is not finished or not as it was written. Parquet files are read through DuckDB, one SUT at a time, in
+the order of the frames table, so that nothing downstream depends on how the work was cut or in which order
+it finished.
 """
 
 from __future__ import annotations
