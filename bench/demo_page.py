@@ -24,7 +24,7 @@ from adverse.analysis.headline import setting_words, stop_costs
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.ranking import percent
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.store.run import Run
 
 PAGE = Path(__file__).parents[1] / "docs" / "demo.md"

@@ -104,7 +104,7 @@ def test_a_cycle_is_found() -> None:
 
 
 DOORS = {
-    "Store(": ("store/read.py",),
+    "Store(": ("store/finished_run.py",),
     "folder.results /": (
         "store/",
         "fuzz/",

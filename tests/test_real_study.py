@@ -15,7 +15,7 @@ from adverse.analysis.thresholds import SLACK, every_threshold
 from adverse.curves import area
 from adverse.levels.context import evaluate_all, level_input, run_context
 from adverse.plugins import built_in
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 SHARED = Path(__file__).parents[2] / "shared"
 PHOTOS = SHARED / "data" / "coco128_permissive"

@@ -25,7 +25,8 @@ from adverse.data.formats import guess, guessed_options, read_format
 from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.report.chart import Chart
 from adverse.report.tradeoffs import curves_chart
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.strict_yaml import YamlFile, read_yaml
 from adverse.study.engines import Engine, Stop

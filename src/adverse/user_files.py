@@ -12,6 +12,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -106,20 +107,26 @@ def module_files(folder: Path, name: str) -> set[Path]:
     return found
 
 
-def _imports(file: Path) -> set[str]:
+def _imports(file: Path) -> frozenset[str]:
     """Return the modules that a file imports, by their outermost name."""
+    return _imported_names(file.read_bytes())
+
+
+@lru_cache(maxsize=100)
+def _imported_names(source: bytes) -> frozenset[str]:
+    """Return the modules that source code imports; the same files are asked about again and again."""
     names: list[str] = []
-    for node in _nodes(file):
+    for node in _nodes(source):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.append(node.module or "")
-    return {name.partition(".")[0] for name in names} - {""}
+    return frozenset(name.partition(".")[0] for name in names if name)
 
 
-def _nodes(file: Path) -> list[ast.AST]:
+def _nodes(source: bytes) -> list[ast.AST]:
     try:
-        return list(ast.walk(ast.parse(file.read_bytes())))
+        return list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):  # then nothing is imported by it either
         return []
 

@@ -9,7 +9,8 @@ import pytest
 
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from demo_page import BEGIN, END, PAGE, Areas, filled, findings, page_text
 
 

@@ -13,7 +13,8 @@ from adverse.analysis.failed_stop import LEAD_S, MOMENTS_HZ, TAIL_S, FailedStop,
 from adverse.analysis.loop import EXAMPLE_SENSITIVITY, drive_log, stops_at
 from adverse.robot.clearance import clearance_m, distances_m
 from adverse.robot.playback import Trace
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 
 
 @pytest.fixture(scope="module")

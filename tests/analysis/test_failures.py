@@ -26,7 +26,8 @@ from adverse.analysis.failures import (
     typical_frame,
 )
 from adverse.data.images import write_image
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 
 GROUPS = {"blur": "mild", "haze": "mild", "a": "severe", "b": "severe", "c": "severe", "night": "severe"}
 STORE = cast(Store, SimpleNamespace(run=SimpleNamespace(visual_change=None), groups=GROUPS))

@@ -21,7 +21,8 @@ from adverse.levels.image import ROC_A, image_outcomes
 from adverse.mutations.defocus import blur_radius_px
 from adverse.mutations.haze import haze
 from adverse.mutations.settings import parse
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from analysis.test_context import FRAMES, PERSON_M, ROBOT, STEP_M, write_drives
 from analysis.test_thresholds import unsure
 

@@ -15,7 +15,7 @@ from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.report.answer import choices
 from adverse.report.brief import brief_lines, brief_table, stop_lines
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.types import Setting, Step
 
 

@@ -21,7 +21,7 @@ from adverse.curves.quantities import Ratios, Recall
 from adverse.curves.studentized import intervals
 from adverse.errors import StudyError
 from adverse.levels.outcomes import Outcomes
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study.spec import study_from
 from analysis.test_compare import Spots
 from analysis.test_compare import write_data as write_spots

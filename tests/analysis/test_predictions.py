@@ -13,7 +13,8 @@ from scipy.optimize import nnls
 import adverse
 from adverse.analysis.predictions import predictions, run_scores
 from adverse.curves import predict_contextual
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from analysis.test_context import ROBOT, write_drives
 from analysis.test_thresholds import unsure
 from bad_input.command import adverse_here

@@ -12,7 +12,7 @@ import pytest
 
 from adverse.analysis.slices import STEP_M, _doubt, _ranges_m, distances_m
 from adverse.curves.interval import korn_graubard
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from adverse.curves import area
 from adverse.levels.context import evaluate_all, level_input, run_context
 from adverse.levels.outcomes import Events
 from adverse.plugins import built_in
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from analysis.test_context import ROBOT, WIDTH, perfect, write_drives
 
 LEVELS = ["image/ROC_A", "image/ROC_B", "located/annotated", "path/annotated", "path/localized"]

@@ -11,7 +11,7 @@ from adverse.analysis.results import analyze
 from adverse.curves import area
 from adverse.levels.context import level_input, run_context
 from adverse.levels.path import path
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from synthetic_run import Size, write_run
 
 

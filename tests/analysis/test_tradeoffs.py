@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from adverse.analysis.choices import worst_settings
 from adverse.analysis.results import Summary
 from adverse.analysis.tradeoffs import TradeOff, read_curves, robust_curve
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 POINTS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=12)
 

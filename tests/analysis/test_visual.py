@@ -16,7 +16,7 @@ from adverse.analysis.strengths import visual_changes
 from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.report.page import write_report
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study

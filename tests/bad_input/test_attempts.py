@@ -167,6 +167,7 @@ def test_a_death_that_does_not_repeat_is_counted(study: GoodStudy, beside: dict[
     Who was in a process of its own did not do it, and takes no blame although it dies later.
     """
     study.study |= {"suts": [witness("once", "dies once"), witness("beside", **beside)], "unit_frames": 2}
+    study.study.pop("mutations")  # one setting is enough: each death is a process to start
     said = study.adverse(workers=1)
     counts = study.summary()["counts"]
     attempts, failed = own_counts(study, "once")

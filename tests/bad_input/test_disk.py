@@ -35,11 +35,11 @@ class Disk:
 
 @pytest.mark.fault(42)
 def test_full_disk(coco: GoodStudy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever it happens: nothing that was finished is lost, and the same command goes on."""
+    """Nothing that was finished is lost, and the same command goes on; all moments: `every_operation.py`."""
     with monkeypatch.context() as patch:
         disk = Disk(patch, math.inf)
         coco.adverse().expect(PASS)
-    for room in range(0, disk.calls, 3):
+    for room in range(0, disk.calls, disk.calls // 3):
         coco.run = coco.folder / f"run-{room}"
         with monkeypatch.context() as patch:
             Disk(patch, room)

@@ -218,24 +218,31 @@ def test_reading_runs_no_plug_in_unless_it_is_trusted(coco: GoodStudy) -> None:
     assert "No pictures of" not in (coco.run / "report.html").read_text()
 
 
-def test_fresh_deletes_nothing_of_others(done: GoodStudy) -> None:
-    mine = [
-        done.run / name
-        for name in ("notes.txt", "results/notes.csv", "detections/mine.parquet", "logs/x.txt")
-    ]
-    for path in mine:
-        path.write_text("mine")
+def test_a_run_refuses_files_of_others_before_any_work(done: GoodStudy) -> None:
+    """In all places that only adverse writes into, one after the other; beside them they may stay."""
+    beside = done.run / "notes.txt"
+    beside.write_text("mine")
     outside = done.folder / "outside"
     outside.mkdir()
-    (outside / "thesis.tex").write_text("chapter 1")
-    (done.run / "results" / "link").symlink_to(outside)
-    done.adverse("run", "--fresh").expect(CANNOT_RUN, "was not written by adverse", "mine.parquet", "Move it")
-    assert [path.read_text() for path in mine] == ["mine"] * 4
-    assert (outside / "thesis.tex").exists()
-    mine[2].unlink()
+    names = ["detections/a/b.txt", "detections/mine.parquet", "results/link", "results/notes.csv"]
+    names += ["verdicts/x.txt", "logs/x.txt", "report_tables/x.md"]
+    theirs = [done.run / name for name in names]
+    for path in theirs:
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to(outside) if path.name == "link" else path.write_text("mine")
+    for path in theirs:
+        before = [(each, each.stat()) for each in sorted(done.run.rglob("*")) if each.name != "lock"]
+        for options in (("--fresh",), ()):
+            said = done.adverse("run", *options)
+            said.expect(CANNOT_RUN, "was not written by adverse", str(path), "Move it", "Nothing was run")
+        after = [(each, each.stat()) for each in sorted(done.run.rglob("*")) if each.name != "lock"]
+        assert [(each, now.st_ino, now.st_mtime_ns) for each, now in after] == [
+            (each, then.st_ino, then.st_mtime_ns) for each, then in before
+        ]
+        path.unlink()
     done.adverse("run", "--fresh").expect(PASS, "16/16 images done")
-    assert [path.read_text() for path in mine if path != mine[2]] == ["mine"] * 3
-    assert (outside / "thesis.tex").exists()
+    done.adverse("verify").expect(PASS, "not written by adverse, and not checked: notes.txt")
+    assert beside.read_text() == "mine"
 
 
 def test_fresh_in_a_folder_that_is_not_ours(coco: GoodStudy) -> None:

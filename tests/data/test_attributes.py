@@ -17,7 +17,7 @@ from adverse.data.kitti import kitti
 from adverse.data.kitti_files import KittiLabel
 from adverse.data.voc import voc
 from adverse.errors import DataError
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.types import Truth
 from formats import write_kitti, write_voc
 

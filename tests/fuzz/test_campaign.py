@@ -421,11 +421,12 @@ def test_fresh_deletes_nothing_of_others(study: Path, tmp_path: Path) -> None:
     assert (other / "results" / "counts.csv").read_text() == "mine"
 
 
-def test_lost_pictures_are_made_again(study: Path, tmp_path: Path) -> None:
+def test_lost_and_changed_pictures_are_made_again(study: Path, tmp_path: Path) -> None:
     out = fuzz(study, tmp_path / "run", tests=60).folder.path
     before = content(out)
-    lost = next((out / "failures").rglob("image.png"))
+    lost, changed = sorted((out / "failures").rglob("image.png"))[:2]
     lost.unlink()
+    changed.write_bytes(changed.read_bytes()[::-1])
     watch = Quiet()
     fuzz(study, out, tests=60, watch=watch)
     assert any("lost files" in note for note in watch.notes)

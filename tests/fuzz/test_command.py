@@ -16,6 +16,7 @@ from adverse.fuzz.votes import SAYS, Vote, Votes
 from adverse.pages.review.app import routes_of
 from adverse.seeds import generator
 from adverse.semantic import KINDS, Options
+from adverse.store.owned_folder import MARK
 from adverse.study.spec import study_from
 from bad_input.command import adverse_here
 from small_campaign import write_campaign
@@ -73,11 +74,39 @@ def test_a_flipped_byte_of_a_campaign_is_found_and_not_read(study: Path) -> None
             if path.parent.name != "results" and path.name != "fuzz.html":  # these it makes again
                 adverse_here("fuzz", "report", campaign).expect(2, str(path))
             path.write_bytes(data)
-    (campaign / "failures" / "mine.png").write_bytes(b"mine")
-    adverse_here("verify", campaign).expect(2, "mine.png")
-    (campaign / "failures" / "mine.png").unlink()
+            path.unlink()  # verify names the file, or the folder that is no campaign without it
+            where = str(path.parent if path.name in {"manifest.json", MARK} else path)
+            adverse_here("verify", campaign).expect(2, where)
+            path.write_bytes(data)
+    for place in ("failures", "bases", "suts", "logs", "results", "unguided/failures"):
+        theirs = campaign / place / "mine.png"
+        theirs.write_bytes(b"mine")
+        resumed = ("fuzz", study, "--tests", "24", "--workers", "0", "--guided", "--out", campaign)
+        for words in (("verify", campaign), ("fuzz", "report", campaign), resumed, (*resumed, "--fresh")):
+            adverse_here(*words).expect(2, str(theirs), "not written by adverse")
+        with pytest.raises(StoreError, match="not written by adverse"):
+            routes_of(campaign)
+        theirs.unlink()
     (campaign / "seals.json").unlink()
     adverse_here("fuzz", "report", campaign).expect(2, "no seals")
+
+
+def test_a_write_that_was_cut_short_is_named_and_swept(study: Path) -> None:
+    """One of a process that is at work is neither; pid 4194305 is beyond the largest that Linux gives."""
+    campaign = study.parent / "run" / "unguided"
+    adverse_here("fuzz", "report", campaign).expect(0)
+    mine = campaign / "results" / f".counts.csv.{os.getpid()}.partial"
+    mine.write_text("half")
+    adverse_here("verify", campaign).expect(0)
+    mine.unlink()
+    for place in ("", "results", "failures"):
+        left = campaign / place / ".x.4194305.partial"
+        left.write_text("half")
+        for folder in (campaign, campaign.parent):
+            adverse_here("verify", folder).expect(2, str(left), "cut short", "Delete it")
+        assert str(left) not in (campaign / "seals.json").read_text()
+        adverse_here("fuzz", "report", campaign).expect(0)
+        assert not left.exists()
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from pycocotools.cocoeval import COCOeval
 
 import adverse
 from adverse.data.images import write_image
+from adverse.store.finished_run import finished as open_run
 from adverse.store.folder import existing_run
-from adverse.store.read import finished as open_run
 from bad_input.command import adverse_here
 from bad_input.good_study import BOX, PICTURES, GoodStudy
 

@@ -22,7 +22,7 @@ from adverse.report.benchmark_figures import (
     write_figures,
 )
 from adverse.report.pictures import Looker
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from benchmarks.test_table import run, write_data
 
 

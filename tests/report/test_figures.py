@@ -19,7 +19,8 @@ from adverse.analysis.tradeoffs import read_curves
 from adverse.report.prediction_figures import prediction_figures
 from adverse.report.run_tables import WORST_CASES, levels_table
 from adverse.report.tradeoffs import Figure, LevelFigures, figures, sut_style
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from adverse.report import film as film_module
 from adverse.report.film import HOLD_S, MOST_BYTES, Film, film_of, numbers
 from adverse.report.page import FILM, write_report
 from adverse.report.pictures import Looker
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.store.seal_list import read_seals
 from adverse.types import Image
 from html_reading import read

@@ -30,7 +30,7 @@ from adverse.report.pictures import Looker
 from adverse.report.requirements import to_markdown, verdict_answers, verdict_table, verdict_tables
 from adverse.report.run_tables import level_tables
 from adverse.requirements.verdicts import Outcome, Verdict, to_junit
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.text import HIDDEN
 from adverse.types import Image
 from html_reading import read

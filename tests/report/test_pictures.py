@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from adverse.analysis.results import read_summary
 from adverse.report.galleries import failures
 from adverse.report.pictures import CLOSE_UP, LARGE_ENOUGH, Looker, Mark, Picture, close_up, picture
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 
 def decoded(shown: Picture) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 import adverse
 from adverse.analysis.results import read_summary
 from adverse.report.remarks import remarks
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from analysis.test_context import FRAMES, PERSON_M, STEP_M, perfect, write_drives
 
 LAST_M = PERSON_M - STEP_M * (FRAMES - 1)

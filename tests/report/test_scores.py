@@ -21,7 +21,7 @@ from adverse.benchmarks.table import bench_table, save
 from adverse.curves.interval import Interval
 from adverse.report.page import write_report
 from adverse.requirements.verdicts import Outcome, Verdict
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.types import Image
 from browsing import barriers
 from html_reading import Read, read

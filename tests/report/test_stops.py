@@ -15,7 +15,8 @@ from adverse.analysis.results import Summary, analyze, read_summary
 from adverse.report.answer import answers
 from adverse.report.run_tables import level_tables
 from adverse.report.stops import stop_figures, stop_tables, tolerance_words
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from synthetic_run import Size, write_run
 
 PARTS = {"lateness_m": "lateness, m", "clearance_m": "clearance, m"}

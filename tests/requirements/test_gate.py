@@ -20,7 +20,7 @@ from adverse.curves.interval import Interval
 from adverse.requirements.gate import RunFigure, check_run, outcome_of
 from adverse.requirements.rules import PLAIN, Rule
 from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from study.test_tasks import Threshold, _mapped, segmentation, write_scenes
 

@@ -26,7 +26,7 @@ from adverse.requirements.file import read_requirements
 from adverse.requirements.results import as_data, recheck, save
 from adverse.requirements.run import run_check
 from adverse.requirements.verdicts import Outcome, read_verdicts
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.types import Image

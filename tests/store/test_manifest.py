@@ -9,7 +9,7 @@ import pytest
 
 from adverse.errors import StoreError
 from adverse.store import folder
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study

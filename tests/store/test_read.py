@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from adverse.data.images import write_image
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study

@@ -23,7 +23,7 @@ from adverse.masks import Masks
 from adverse.pages.view.app import Pages
 from adverse.pages.view.session import ExploredRun
 from adverse.report.page import write_report
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study.engines import Stop
 from adverse.study.engines.local import InlineEngine
 from adverse.study.run import run_study

@@ -24,7 +24,7 @@ from adverse.mutations.rain import Camera as RainCamera
 from adverse.mutations.rain import rain_before
 from adverse.mutations.settings import Streams, apply_setting, apply_to_right, parse
 from adverse.plugins import mutation
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study import depth_cache
 from adverse.study.depth_maps import prune_cache, with_depth, with_right_depth
 from adverse.study.plan import make_plan

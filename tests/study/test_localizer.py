@@ -13,7 +13,7 @@ import pytest
 import adverse
 from adverse.analysis.pairing import pair
 from adverse.errors import StudyError
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 from adverse.study.spec import study_from
 from adverse.types import Detections, Localizer
 from analysis.test_context import PERSON_M, STEP_M, WALL_M, perfect, write_drives

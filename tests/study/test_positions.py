@@ -16,8 +16,8 @@ import adverse
 from adverse.errors import SutError
 from adverse.interop.coco_results import export_coco
 from adverse.report.page import write_report
+from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
-from adverse.store.read import finished
 from adverse.suts.ask import as_detections
 from adverse.suts.predictions import predictions
 from adverse.suts.wire import answer_line, parse, read_answer

@@ -22,7 +22,7 @@ ONCE = (
     "plugins/registry.py:load_file",
     "data/formats.py:read_format",
     "study/plan.py:make_plan",
-    "store/read.py:finished",
+    "store/finished_run.py:finished",
     "store/read.py:Store.__init__",
 )
 TABLE = re.compile(r"(study|report)/\w+\.py:[a-z]\w*_tables?")

@@ -21,7 +21,8 @@ from adverse.content import digest
 from adverse.curves.interval import Interval, interval_cells
 from adverse.errors import DataError, StudyError, suggestion
 from adverse.levels.outcomes import positive_logs
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 
 MUST_AGREE = {
     "targets": "the classes that count",

@@ -33,7 +33,8 @@ from adverse.levels.context import run_context
 from adverse.levels.outcomes import positive_logs
 from adverse.plugins import Kind, Plugin, Registry, built_in, load
 from adverse.processes import all_cores
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.store.records import Growing, table_bytes
 from adverse.store.seals import EVERYTHING, drop_derived
 

@@ -42,8 +42,9 @@ from adverse.benchmarks.task_table import (
     task_metric,
 )
 from adverse.errors import DataError, StudyError, suggestion
+from adverse.store.finished_run import finished
 from adverse.store.folder import BENCHMARK
-from adverse.store.read import Store, finished
+from adverse.store.read import Store
 from adverse.store.tables import Answers
 
 CORRUPTION = re.compile(r"c\.(?P<name>\w+)\(severity=(?P<severity>[1-5])\)")

@@ -7,7 +7,9 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INTERRUPTED, AdverseError
 from adverse.text import shown
@@ -17,14 +19,13 @@ DEBUG = "ADVERSE_DEBUG"
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the `adverse` command (`argv`: its arguments); every error leaves in one shape, not a traceback."""
-    from adverse.cli.app import app
     from adverse.cli.console import show_error
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its number
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(argv)
+        _command()(argv)
     except AdverseError as error:
         show_error(error)
         sys.exit(error.exit_code)
@@ -53,3 +54,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             )
         )
         sys.exit(EXIT_CANNOT_RUN)
+
+
+@cache
+def _command() -> Callable[..., Any]:
+    """Return all commands, put together once: a program that gives several has no need to do it again."""
+    from typer.main import get_command
+
+    from adverse.cli.app import app
+
+    return get_command(app)

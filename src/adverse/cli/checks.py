@@ -48,7 +48,7 @@ def check(
     from adverse.requirements.gate import RULES, check_run, save_verdicts
     from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
 
     store = finished(folder, rewrites=("verdicts/rules.",) if save else ())
     verdicts = check_run(store, rules, registry=trusted_plugins(folder) if trust else None)

@@ -103,7 +103,7 @@ def run(
 
     Only failures are kept: image, ground truth, recipe, and the answers of the SUTs before and after.
     """
-    from adverse.fuzz.folder import UNGUIDED
+    from adverse.fuzz.folder import UNGUIDED, CampaignFolder
     from adverse.processes import all_cores
     from adverse.study.engines import Stop
     from adverse.study.engines.local import InlineEngine, LocalEngine
@@ -118,6 +118,8 @@ def run(
     if guided and against is None:
         against = folder / UNGUIDED
         campaigns.insert(0, (against, False))
+    for path, _ in campaigns:  # both before the first runs
+        CampaignFolder(path).refuse_files_of_others()
     code = EXIT_PASS
     for path, is_guided in campaigns:
         from adverse.fuzz.run import run_campaign

@@ -50,7 +50,7 @@ Port = Annotated[int, typer.Option("--port", "-p", help="Port to listen on; 0 ta
 def trusted_plugins(folder: Path) -> Registry:
     """Load the plug-ins that the study of a run names."""
     from adverse.report.pictures import Looker
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
     from adverse.store.seals import EVERYTHING
 
     return Looker(finished(folder, rewrites=EVERYTHING), trust=True).registry

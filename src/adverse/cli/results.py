@@ -117,7 +117,7 @@ def drive(
     from adverse.analysis.loop import drive_log
     from adverse.report.closed_loop import drive_chart, steps_table, verdict
     from adverse.store.durable import write_file
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
 
     store = finished(folder, rewrites=("results/drive.",) if out is None else ())
     driven = drive_log(store, log=log, sut=sut, sensitivity=sensitivity, setting=mutation)
@@ -258,7 +258,7 @@ def bench_table(
     )
     from adverse.report.benchmark_figures import NOTHING, measured, write_figures
     from adverse.store.durable import write_file
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
 
     if before is not None and figures is None:
         raise StudyError("--before draws arrows in a figure", where="--before", fix="Add --figures DIR.")
@@ -323,7 +323,7 @@ def predict(table: ScoresPath, simple: Simple, contextual: Contextual, as_json: 
     from adverse.analysis.results import read_run_scores
     from adverse.curves.predict import predict_contextual, read_table
     from adverse.report.run_tables import prediction_table
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
     from adverse.text import counted
 
     scores = read_run_scores(finished(table)) if table.is_dir() else read_table(table)

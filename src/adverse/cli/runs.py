@@ -168,7 +168,7 @@ def analyze(
         adverse analyze runs/orchard
     """
     from adverse.report.pictures import Looker
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
     from adverse.store.seals import EVERYTHING
 
     looker = Looker(finished(folder, rewrites=EVERYTHING), trust=trust)
@@ -211,7 +211,7 @@ def run_and_show(
         say_stale(out)
         return EXIT_INCOMPLETE
     from adverse.report.pictures import Looker
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
     from adverse.store.seals import EVERYTHING
 
     looker = Looker(finished(out, rewrites=EVERYTHING), plan=ran.plan)  # the study's plug-ins ran just now

@@ -122,7 +122,7 @@ def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:
 def _withheld_verdicts(folder: Path, *, trust: bool) -> str:
     """Compute the saved verdicts of a run again, or raise; say how many could not be, for want of trust."""
     from adverse.requirements.gate import WITHHELD, saved_verdicts
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
     from adverse.text import counted
 
     again = saved_verdicts(finished(folder), registry=trusted_plugins(folder) if trust else None)
@@ -199,7 +199,7 @@ def seal(
     private = read_private_key(key)
     from adverse.report.recompute import refuse_other_results
     from adverse.requirements.gate import saved_verdicts
-    from adverse.store.read import finished
+    from adverse.store.finished_run import finished
     from adverse.store.seal_list import SIGNATURE
     from adverse.store.signature import read_signature, sign_run
 

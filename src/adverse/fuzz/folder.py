@@ -29,7 +29,7 @@ from adverse.fuzz.job import FuzzRecords, Row
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.journal import Journal
 from adverse.store.owned_folder import OwnedFolder
-from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, write_derived
+from adverse.store.seals import drop_of_other_states, mark_pages, seal_as_is, sweep_leftovers, write_derived
 
 VERSION = "fuzz-2"
 """Changes whenever the same campaign would find something else."""
@@ -74,7 +74,7 @@ class FinishedUnit:
     id: str
     rows: Sequence[Row]
     files: Mapping[str, tuple[int, str]]
-    """The files it kept: their size, for a quick look, and their sha256."""
+    """The files it kept: their size and their sha256."""
 
 
 class CampaignJournal(Journal[FinishedUnit]):
@@ -145,6 +145,7 @@ class CampaignFolder(OwnedFolder):
         """Seal what a finished campaign wrote bit by bit; drop what was computed from an earlier state."""
         state = self.state(self.read_manifest())
         drop_of_other_states(self, state)
+        sweep_leftovers(self)
         written = (self.study, self.log, self.times, *sorted(self.logs.glob("*")))
         seal_as_is(self, state, written)
         mark_pages(self, older=False)
@@ -155,6 +156,7 @@ class CampaignFolder(OwnedFolder):
 
     def write_derived(self, files: Mapping[str, bytes]) -> list[Path]:
         """Write files computed from the campaign, by path below its folder, and seal them."""
+        sweep_leftovers(self)
         write_derived(self, self.state(self.read_manifest()), files)
         return [self.path / name for name in files]
 
@@ -250,8 +252,8 @@ class CampaignFolder(OwnedFolder):
         return unit
 
     def lost(self, unit: FinishedUnit) -> bool:
-        """Tell whether a file that a unit kept is gone or of another size."""
-        return any(_size(self.path / file) != size for file, (size, _) in unit.files.items())
+        """Tell whether a file that a unit kept is gone or was changed."""
+        return any(content_hash(self.path / file) != sha256 for file, (_, sha256) in unit.files.items())
 
 
 def existing_campaign(path: Path) -> CampaignFolder:
@@ -270,10 +272,3 @@ def other_version(folder: CampaignFolder, manifest: Mapping[str, Any]) -> StoreE
         wanted="a test for each distinct picture; earlier versions counted recipes, several of one picture",
         fix="Run it again into another --out, or discard its results with --fresh.",
     )
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None

@@ -22,8 +22,9 @@ import pyarrow.parquet as pq
 from adverse.content import file_sha256
 from adverse.errors import AdverseError, StoreError, StudyError, suggestion
 from adverse.store.durable import storage_errors, write_file
+from adverse.store.finished_run import finished
 from adverse.store.owned_folder import MARK, claim, delete_ours
-from adverse.store.read import Store, finished
+from adverse.store.read import Store
 from adverse.store.seal_list import digest_of
 from adverse.store.seals import changed, hash_inside
 from adverse.store.verify import Verification, added

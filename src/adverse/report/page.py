@@ -51,8 +51,9 @@ from adverse.report.table import Table
 from adverse.report.tradeoffs import figures, level_words
 from adverse.requirements.gate import saved_rules, saved_verdicts
 from adverse.requirements.verdicts import Verdict
+from adverse.store.finished_run import finished
 from adverse.store.folder import BENCHMARK, sut_log
-from adverse.store.read import Store, finished
+from adverse.store.read import Store
 from adverse.store.seal_list import read_seals
 from adverse.store.seals import broken_seal, drop_derived, made_by
 from adverse.text import shown

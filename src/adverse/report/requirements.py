@@ -16,7 +16,8 @@ from adverse.report.pictures import Looker, Picture, picture
 from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
 from adverse.requirements.results import NAME, rechecked
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import shown
 

@@ -29,7 +29,8 @@ from adverse.requirements.rules import (
     read_rules,
 )
 from adverse.requirements.verdicts import Outcome, Verdict, numbers, read_verdicts, same, to_json
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.store.seals import made_by
 
 BASELINE = "baseline"

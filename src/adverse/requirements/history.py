@@ -18,7 +18,8 @@ from adverse.curves.interval import Interval
 from adverse.errors import StudyError, suggestion
 from adverse.requirements.gate import BASELINE, RunFigures
 from adverse.requirements.rules import NEEDS, REQUIREMENTS, Rule
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.store.run import Run
 
 MEASURES = tuple(measure for measure in NEEDS if measure != REQUIREMENTS)

@@ -30,7 +30,8 @@ from adverse.requirements.file import (
 from adverse.requirements.measures import DetectorAnswers, Evidence, task_answers
 from adverse.requirements.ranking import RankingScores
 from adverse.requirements.versions import PLUGIN, Versions, versions_of
-from adverse.store.read import Store, finished
+from adverse.store.finished_run import finished
+from adverse.store.read import Store
 from adverse.store.seals import EVERYTHING
 from adverse.study.engines import Engine, Stop
 from adverse.study.run import RunWatcher, run_study

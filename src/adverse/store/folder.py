@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from adverse.content import file_sha256
 from adverse.errors import StoreError
-from adverse.store.owned_folder import PARTIAL, OwnedFolder
+from adverse.store.owned_folder import PARTIAL, OwnedFolder, files_of_others
 from adverse.store.seal_list import read_seals
 
 FORMAT = 6
@@ -51,6 +51,8 @@ OURS = {
     "logs": r"worker-\d+\.log|sut-[\w .-]+\.log",
 }
 """The names of the files that we write, by sub-folder; tables of the report are found by their seals."""
+TABLE = r"\w+\.(csv|json)"
+"""The names of tables of the report, which depend on SUTs and settings."""
 BENCHMARK = "benchmark"
 """What the files in results are called that a run has only on request."""
 
@@ -108,6 +110,10 @@ class RunFolder(OwnedFolder):
             names = read_seals(self)
             tables = [re.escape(Path(name).name) for name in names if name.startswith("report_tables/")]
         return {**OURS, "report_tables": "|".join(tables)}
+
+    def files_of_others(self) -> list[Path]:
+        """Return what others put into the sub-folders; tables may be ours though no seal lists them yet."""
+        return files_of_others(self.path, {**OURS, "report_tables": TABLE})
 
 
 def sut_log(sut: str) -> str:

@@ -16,6 +16,7 @@ import re
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -91,15 +92,32 @@ class OwnedFolder(ABC):
 
     @contextlib.contextmanager
     def in_use(self, *, fresh: bool, note: Callable[[str], None]) -> Iterator[None]:
-        """Mark and lock the folder, emptying it first if `fresh`."""
+        """Mark and lock the folder, emptying it first if `fresh`; refuse one that holds files of others."""
         self._claim()
         with locked(self.path) as left_over:
             if left_over:
                 note(left_over)
+            self.refuse_files_of_others()
             if fresh:
                 self.clear()
             self._make_subfolders()
             yield
+
+    def files_of_others(self) -> list[Path]:
+        """Return what others put into the sub-folders, into which only adverse writes."""
+        return files_of_others(self.path, self.own_files())
+
+    def refuse_files_of_others(self) -> None:
+        """Raise where a sub-folder of ours holds a file of others: no command would accept the outcome."""
+        others = self.files_of_others() if is_marked(self.path, self.kind) else []
+        if others:
+            more = f", and {len(others) - 1} more in the folder" if others[1:] else ""
+            raise StoreError(
+                "the file was not written by adverse",
+                where=f"{others[0]}{more}",
+                got=f"a file in a place of the {self.kind} that is only for files of adverse",
+                fix="Move it elsewhere, or give another folder (--out). Nothing was run or deleted.",
+            )
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write the manifest with a hash of itself."""
@@ -125,11 +143,8 @@ class OwnedFolder(ABC):
             )
         try:
             raw = self.manifest.read_bytes()
-            manifest = dict(json.loads(raw))
-            body = {key: value for key, value in manifest.items() if key != "digest"}
-            unchanged = manifest["digest"] == digest_of(body) and raw == _manifest_bytes(manifest)
-            if unchanged and not self.manifest.is_symlink():
-                return manifest
+            if _is_as_written(raw) and not self.manifest.is_symlink():
+                return dict(json.loads(raw))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         raise StoreError(
@@ -137,6 +152,14 @@ class OwnedFolder(ABC):
             where=str(self.manifest),
             fix=f"Restore it from a copy, or give the same {self.command} command again with --fresh.",
         )
+
+
+@lru_cache(maxsize=2)
+def _is_as_written(raw: bytes) -> bool:
+    """Tell whether a manifest fits its own hash; one command reads the same one many times."""
+    manifest = dict(json.loads(raw))
+    body = {key: value for key, value in manifest.items() if key != "digest"}
+    return bool(manifest["digest"] == digest_of(body)) and raw == _manifest_bytes(manifest)
 
 
 def _manifest_bytes(body: Mapping[str, Any]) -> bytes:
@@ -233,13 +256,36 @@ def delete_ours(folder: Path, kind: str, files: Mapping[str, str]) -> None:
         for name, pattern in files.items():
             place = folder / name
             for path in sorted(place.iterdir()) if place.is_dir() else ():
-                ours = re.fullmatch(pattern, path.name) or PARTIAL.fullmatch(path.name)
-                if ours and path.is_file() and not path.is_symlink():
+                if _is_our_name(pattern, path.name) and path.is_file() and not path.is_symlink():
                     path.unlink()
         for name in sorted(files, key=len, reverse=True):
             place = folder / name
             if place != folder and place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
+
+
+def files_of_others(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Return what lies in sub-folders of ours under a name that is none of ours, or is no plain file.
+
+    `files` are our names by sub-folder, as for `delete_ours`. Beside our sub-folders others may keep what
+    they like. A sub-folder that is a link is not followed.
+    """
+    found: list[Path] = []
+    for name, pattern in files.items():
+        place = folder / name
+        if place == folder or place.is_symlink() or not place.is_dir():
+            continue
+        for path in sorted(place.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                below = () if path.relative_to(folder).as_posix() in files else sorted(path.rglob("*"))
+                found += [other for other in below if other.is_symlink() or not other.is_dir()]
+            elif path.is_symlink() or not path.is_file() or not _is_our_name(pattern, path.name):
+                found.append(path)
+    return found
+
+
+def _is_our_name(pattern: str, name: str) -> bool:
+    return bool(re.fullmatch(pattern, name) or PARTIAL.fullmatch(name))
 
 
 def _mark_of_earlier_versions(kind: str) -> bytes:

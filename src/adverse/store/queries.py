@@ -47,12 +47,8 @@ class DetectionFiles:
         if not files:
             return None
         try:
-            with duckdb.connect() as connection:
-                if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [
-                    (False,)
-                ]:
-                    # It would print between our lines. Where it is off, a notebook refuses even this.
-                    connection.execute("SET enable_progress_bar = false")
+            with self._database.cursor() as connection:  # of its own: pages ask from several threads
+                _hide_progress(connection)
                 connection.register("cells", cells)
                 connection.register("no_rows", SCHEMA.empty_table())  # so that files of earlier versions,
                 # which lack a column, have nothing in it
@@ -70,6 +66,11 @@ class DetectionFiles:
                 got=str(error).partition("\n")[0],
                 fix=f"Run adverse verify {self.folder.path} to find the damaged file.",
             ) from error
+
+    @cached_property
+    def _database(self) -> duckdb.DuckDBPyConnection:
+        """One for all queries: to open it takes longer than most of them."""
+        return duckdb.connect()
 
     @cached_property
     def _spans(self) -> dict[str, tuple[str, str]]:
@@ -91,6 +92,12 @@ class DetectionFiles:
             if file not in self._spans or _between(wanted, *self._spans[file])
         ]
         return cells.filter(pc.is_in(cells["file"], value_set=pa.array(files, pa.string())))
+
+
+def _hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
+    """Switch off what would print between our lines; where it is off, a notebook refuses even this."""
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        connection.execute("SET enable_progress_bar = false")
 
 
 def _between(ordered: Sequence[str], first: str, last: str) -> bool:

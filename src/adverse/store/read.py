@@ -1,8 +1,9 @@
 """A run folder as arrays: all that the quick half ever reads.
 
-Code that makes or shows numbers opens the folder with `finished`, which refuses a run that is not finished or
-not as it was written. Parquet files are read through DuckDB, one SUT at a time, in the order of the frames
-table, so that nothing downstream depends on how the work was cut or in which order it finished.
+Code that makes or shows numbers opens the folder with `finished` (`finished_run.py`), which refuses a run
+that is not finished or not as it was written. Parquet files are read through DuckDB, one SUT at a time, in
+the order of the frames table, so that nothing downstream depends on how the work was cut or in which order
+it finished.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from adverse.content import ChangedError
-from adverse.errors import AdverseError, IncompleteError, StoreError
+from adverse.errors import AdverseError, StoreError
 from adverse.store.folder import FORMAT, RunFolder
 from adverse.store.queries import DetectionFiles
 from adverse.store.records import DEPTH_QUANTILES, FAILURE
@@ -40,7 +40,6 @@ from adverse.store.tables import (
     positions,
     vectors,
 )
-from adverse.store.verify import verify
 from adverse.types import Task
 
 
@@ -457,54 +456,4 @@ def refuse_other_format(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
             got=f"format {manifest.get('format')}",
             wanted=f"format {FORMAT}",
             fix=f"Make it again: adverse run {study} --out {folder.path}",
-        )
-
-
-def finished(path: Path, *, rewrites: Sequence[str] = ()) -> Store:
-    """Open a finished run, or raise: for a file that changed, a run that is not finished, an older state.
-
-    Every file of the folder is hashed, once, and what was worked out must be of the state that the run is in
-    now. Only files that the caller is about to make again may be different: `rewrites` says how their names
-    begin, and `tolerated` of the store what was wrong with them.
-    """
-    folder = RunFolder(path)
-    manifest = folder.read_manifest()
-    refuse_other_format(folder, manifest)
-    if manifest["status"] == "incomplete" and manifest["changed"]:
-        changed = {Path(name): sha256 for name, sha256 in manifest["changed"].items()}
-        raise ChangedError(changed, where=path)
-    if manifest["status"] != "complete":
-        outages = manifest.get("outages", {}).items()
-        unasked = [f"SUT {sut!r} could not be asked about {facts['images']} images" for sut, facts in outages]
-        raise IncompleteError(
-            "the run is not finished, so its numbers would be wrong",
-            where=str(path),
-            got=", ".join(unasked) or _older_results(folder),
-            fix="Run the study again with the same command: it resumes where it stopped.",
-        )
-    checked = verify(folder, inputs=False, rewrites=rewrites)
-    for problem in checked.problems:
-        raise problem  # what was changed by hand must not be sealed anew under our name
-    store = Store(folder)
-    store.tolerated = checked.tolerated
-    _refuse_mixed(store)
-    return store
-
-
-def _older_results(folder: RunFolder) -> str | None:
-    """Say of results that are there that they are not of this run."""
-    there = (folder.results / "summary.json").exists()
-    return "results that were made before the run was started again" if there else None
-
-
-def _refuse_mixed(store: Store) -> None:
-    """Raise where results of one frame come from different pixels: their difference says nothing."""
-    mixed = store.frames_of_two_images()
-    if mixed:
-        raise StoreError(
-            "one frame was decoded to different images",
-            where=f"{store.folder.path}, frame {mixed[0]!r}",
-            got=f"{len(mixed)} frame{'s' if len(mixed) > 1 else ''} with more than one hash of the pixels",
-            wanted="all settings and SUTs of a frame on the same image",
-            fix="Run the study again with --fresh.",
         )

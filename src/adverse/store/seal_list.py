@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adverse.errors import StoreError
@@ -40,10 +41,9 @@ class Seal(NamedTuple):
 def read_seals(folder: OwnedFolder) -> dict[str, Seal]:
     """Return the seals by path below the folder; none where nothing was computed yet."""
     try:
-        raw = folder.seals.read_bytes()
-        files = json.loads(raw)["files"]
-        if all(DERIVED.fullmatch(name) or BASE.fullmatch(name) for name in files) and raw == _listed(files):
-            return {name: Seal(*map(str, entry)) for name, entry in files.items()}
+        seals = _parsed(folder.seals.read_bytes())
+        if seals is not None:
+            return dict(seals)
     except FileNotFoundError:
         if not folder.seals.is_symlink():
             return {}
@@ -54,6 +54,15 @@ def read_seals(folder: OwnedFolder) -> dict[str, Seal]:
         where=str(folder.seals),
         fix=f"Restore it, or delete it and run {folder.recomputed_by}: results are computed again.",
     )
+
+
+@lru_cache(maxsize=2)
+def _parsed(raw: bytes) -> Mapping[str, Seal] | None:
+    """Return the seals of a list that is as we write it; one command reads the same list many times."""
+    files = json.loads(raw)["files"]
+    if all(DERIVED.fullmatch(name) or BASE.fullmatch(name) for name in files) and raw == _listed(files):
+        return {name: Seal(*map(str, entry)) for name, entry in files.items()}
+    return None
 
 
 def write_seals(folder: OwnedFolder, seals: Mapping[str, Seal]) -> None:

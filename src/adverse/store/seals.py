@@ -122,14 +122,34 @@ def mark_pages(folder: OwnedFolder, *, older: bool) -> None:
 def sweep(folder: RunFolder) -> None:
     """Delete what writes that were cut short left behind, and detections that were never acknowledged."""
     acknowledged = {entry.file for entry in RunJournal(folder.journal).entries}
+    sweep_leftovers(folder)
     with storage_errors(folder.path):
-        for place in (folder.path, *(folder.path / name for name in (*OURS, "report_tables"))):
-            for path in sorted(place.iterdir()) if place.is_dir() and not place.is_symlink() else ():
-                cut_short = PARTIAL.fullmatch(path.name) and not _running(int(path.name.split(".")[-2]))
-                ours = place == folder.detections and re.fullmatch(OURS["detections"], path.name)
-                orphan = ours and path.name not in acknowledged
-                if (cut_short or orphan) and path.is_file() and not path.is_symlink():
-                    path.unlink(missing_ok=True)
+        place = folder.detections
+        for path in sorted(place.iterdir()) if place.is_dir() and not place.is_symlink() else ():
+            orphan = re.fullmatch(OURS["detections"], path.name) and path.name not in acknowledged
+            if orphan and path.is_file() and not path.is_symlink():
+                path.unlink(missing_ok=True)
+
+
+def sweep_leftovers(folder: OwnedFolder) -> None:
+    """Delete what writes that were cut short left behind."""
+    with storage_errors(folder.path):
+        for path in leftovers(folder):
+            path.unlink(missing_ok=True)
+
+
+def leftovers(folder: OwnedFolder) -> list[Path]:
+    """Return what writes left behind that were cut short, of processes that are gone."""
+    places = [folder.path / name for name in folder.own_files()]
+    return [
+        path
+        for place in places
+        for path in (_entries(place) if not place.is_symlink() else ())
+        if PARTIAL.fullmatch(path.name)
+        and not _running(int(path.name.split(".")[-2]))
+        and path.is_file()
+        and not path.is_symlink()
+    ]
 
 
 def broken_seal(

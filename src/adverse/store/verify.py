@@ -90,8 +90,8 @@ def _verify(
     ]
     state = state_of(folder, manifest) if finished and not problems else None
     names, broken = broken_seals(folder, state, lambda name: made_by(folder, name))
-    tolerated = [error for name, error in broken.items() if name.startswith(tuple(rewrites))]
-    problems += [error for name, error in broken.items() if not name.startswith(tuple(rewrites))]
+    tolerated = made_again(folder, broken, rewrites)
+    problems += [error for error in broken.values() if error not in tolerated]
     files = len(sealed) + len(detections) + len(outside) + names
     notes = [] if finished else [f"the run is not finished ({manifest['status']}): {UNFINISHED}"]
     notes += _others(folder)
@@ -145,6 +145,16 @@ def broken_seals(
         return 1, {folder.seals.name: error}
     broken = {name: broken_seal(folder, name, seals.get(name), state, again(name)) for name in names}
     return len(names) + 1, {name: error for name, error in broken.items() if error is not None}
+
+
+def made_again(
+    folder: OwnedFolder, broken: Mapping[str, AdverseError], rewrites: Sequence[str]
+) -> list[AdverseError]:
+    """Return the errors about files that the caller is about to make again: none about files of others."""
+    others = {path.relative_to(folder.path).as_posix() for path in folder.files_of_others()}
+    return [
+        error for name, error in broken.items() if name.startswith(tuple(rewrites)) and name not in others
+    ]
 
 
 def still_broken(folder: RunFolder, state: str) -> list[AdverseError]:

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from adverse.analysis.loop import drive_log
 from adverse.analysis.results import analyze
+from adverse.store.finished_run import finished
 from adverse.store.folder import RunFolder
-from adverse.store.read import finished
 from synthetic_run import Size, write_run
 
 KINDS = {"stops in time": True, "does NOT stop in time": False}

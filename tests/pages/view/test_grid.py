@@ -19,7 +19,7 @@ from adverse.pages.view.grid import PER_PAGE
 from adverse.pages.view.selection import Selections
 from adverse.pages.view.session import ExploredRun
 from adverse.pages.view.thumbnails import Thumbnails
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 
 def overlap(a: Any, b: Any) -> float:

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from adverse.analysis.results import read_summary
 from adverse.report.galleries import FAILURES, explorer_address
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 
 def test_a_failure_leads_to_its_frame_before_and_after(guest: TestClient, run: Path) -> None:

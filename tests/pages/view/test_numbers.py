@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from adverse.report.tradeoffs import LEFT, SIZE, TOP
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 LEVELS = 100
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 PATHS = (
     "/grid",

@@ -26,7 +26,7 @@ from adverse.levels.match import MatchedDetections, match_detections
 from adverse.levels.outcomes import first_level
 from adverse.report.pictures import Looker
 from adverse.report.tradeoffs import level_words
-from adverse.store.read import finished
+from adverse.store.finished_run import finished
 
 ANSWERS = 32
 """Answers of one SUT under one setting to one log that are kept: two are shown, the rest are likely next."""
