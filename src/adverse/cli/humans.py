@@ -100,6 +100,9 @@ Differ = Annotated[float, typer.Option(help="How much people differ: standard de
 Categories = Annotated[int, typer.Option(help="Categories to choose from, 2 to 16.")]
 People_ = Annotated[int, typer.Option("--participants", help="Number of participants.")]
 Count = Annotated[int, typer.Option("--answers", help="Number of answers on changed images.")]
+Originals = Annotated[
+    int | None, typer.Option("--originals", help="Number of answers on originals. [default: as many]")
+]
 Named = Annotated[str, typer.Option("--transformation", help="Name of the transformation.")]
 Measured = Annotated[
     Literal["vif", "vifp", "vif2"], typer.Option("--backend", help="Backend of visual change.")
@@ -336,6 +339,7 @@ def simulate(
     categories: Categories = 2,
     participants: People_ = 50,
     answers: Count = 2500,
+    originals: Originals = None,
     transformation: Named = "t.gaussian_noise",
     backend: Measured = "vif",
     seed: Seed = 0,
@@ -372,6 +376,7 @@ def simulate(
         answers,
         transformation,
         backend,
+        originals,
     )
     if repeat is not None:
         for kind in KINDS:
