@@ -197,6 +197,7 @@ def erase(study: StudyPath, participant: Number) -> None:
 
 @humans.command("estimate")
 def estimate(
+    context: typer.Context,
     answers: Answers,
     out: Out = None,
     page: Page = None,
@@ -246,6 +247,7 @@ def estimate(
     else:
         from adverse.humans.hu2022 import estimates_as_hu2022
 
+        refuse_ignored(context, compat)
         weighted = weight == "answers"
         estimates, judgments = estimates_as_hu2022(
             answers, base_rate=base_rate, alpha=alpha, weighted=weighted
@@ -269,6 +271,27 @@ def estimate(
     if page is not None:
         write_file(page, thresholds_page(judgments, estimates, agreement, options).encode())
         typer.echo(f"written: {page}", err=True)
+
+
+NOT_IN_COMPAT = ("consecutive", "baseline_quantile", "confidence", "resamples", "seed", "no_reuse")
+
+
+def refuse_ignored(context: typer.Context, compat: str) -> None:
+    """Refuse options that the published script has fixed, or does not have: it would ignore them."""
+    from adverse.errors import StudyError
+
+    ignored = [
+        f"--{name.replace('_', '-')}"
+        for name in NOT_IN_COMPAT
+        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    ]
+    if ignored:
+        raise StudyError(
+            f"--compat {compat} has rules of its own",
+            got=", ".join(ignored),
+            wanted="--alpha, --weight and --base-rate alone; two bins in a row are always needed",
+            fix=f"Leave {ignored[0]} out, or --compat.",
+        )
 
 
 @humans.command("coverage")
