@@ -334,7 +334,7 @@ def coverage(
         limits,
         registry,
         seed=seed,
-        backend=backend or "vif",
+        backend=backend or next((limit.backend for limit in limits.values()), "vif"),
     )
     if as_json:
         typer.echo(coverage_table(rows).json())
