@@ -161,6 +161,12 @@ def test_without_truth_there_is_only_t_p_and_without_originals_nothing() -> None
     assert [found.status for found in no_originals] == ["insufficient", "insufficient"]
 
 
+def test_answers_on_images_whose_original_nobody_saw_are_said_to_be_left_out() -> None:
+    found = estimate(simulate(People(originals=500), 1), QUICK)[1]
+    assert found.unseen > 0
+    assert f", {found.unseen} answers left out because nobody saw the original" in in_words(found)
+
+
 def test_few_people_get_no_interval() -> None:
     found = estimate(simulate(People(participants=9, answers=1800), 1), QUICK)[0]
     assert found.value is not None
