@@ -318,6 +318,7 @@ def coverage(
     """
     from adverse import plugins
     from adverse.data.images import images_below
+    from adverse.humans.thresholds import DEFAULT_BACKEND
     from adverse.mutations.settings import expand
     from adverse.report.coverage import coverage_lines, coverage_page, coverage_table
     from adverse.requirements.coverage import coverage as measure
@@ -328,13 +329,14 @@ def coverage(
     every = expand(battery, registry, where="BATTERY")
     settings = [setting for setting in every if needs_only_the_image(setting)]
     limits = thresholds_of(settings, thresholds, kind, backend)
+    others = next((limit.backend for limit in limits.values()), DEFAULT_BACKEND)
     rows = measure(
         ((file.path.name, file()) for file in images_below(images, most)),
         settings,
         limits,
         registry,
         seed=seed,
-        backend=backend or next((limit.backend for limit in limits.values()), "vif"),
+        backend=backend or others,
     )
     if as_json:
         typer.echo(coverage_table(rows).json())
