@@ -1,6 +1,8 @@
 """Human thresholds: how often the interval holds the true drop point, and how long 20,000 answers take.
 
-PYTHONPATH=src python bench/human_thresholds.py [studies]
+First comes how often a drop is found where there is none.
+
+OPENBLAS_NUM_THREADS=1 PYTHONPATH=src python bench/human_thresholds.py [studies]
 """
 
 from __future__ import annotations
@@ -11,14 +13,26 @@ import time
 from dataclasses import replace
 from typing import get_args
 
-from adverse.humans.answers import COLUMNS, judgments_of
-from adverse.humans.estimate import EstimateOptions, estimate
+import numpy as np
+
+from adverse.humans.answers import COLUMNS, count_answers, judgments_of
+from adverse.humans.drop_test import BaseRate
+from adverse.humans.estimate import EstimateOptions, base_of, estimate, fit, lacking
 from adverse.humans.simulate import Onset, People, plan_sample_size, simulate
-from adverse.humans.thresholds import KINDS, SYMBOLS
+from adverse.humans.thresholds import KINDS, SYMBOLS, Kind
+
+BASES = (0.8, 0.95, 0.99, 1.0)
 
 
 def main() -> None:
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    print("| answers | on originals | kind |", " | ".join(f"{base:.0%} right" for base in BASES), "|")
+    for count, originals, kind in itertools.product((2500, 10_000), (50, 200, 1000), KINDS):
+        shares = [
+            false_alarms(People(drop=None, base=base, answers=count, originals=originals), studies, kind)
+            for base in BASES
+        ]
+        print("|", count, "|", originals, "|", SYMBOLS[kind], "|", " | ".join(shares), "|", flush=True)
     print("| onset | answers (people) | kind | threshold | interval covers | its width | spread covers |")
     print("|---|---|---|---|---|---|---|")
     for onset, (count, people), kind in itertools.product(
@@ -43,6 +57,23 @@ def main() -> None:
         f"{len(answers)} answers, 16 thresholds: {time.perf_counter() - start:.2f} s, "
         f"{time.process_time() - cpu:.2f} s of CPU"
     )
+
+
+def false_alarms(people: People, studies: int, kind: Kind) -> str:
+    """Return how many studies of people who never fail find a drop, of those with enough answers."""
+    options = EstimateOptions()
+    made = [count_answers(simulate(people, seed), kind, options.baseline_quantile) for seed in range(studies)]
+    made = [counted for counted in made if not lacking(counted, options.alpha)]
+    if not made:
+        return "too few"
+    bases = [base_of(counted) for counted in made]
+    fitted = fit(
+        np.stack([counted.answers.sum(axis=0) for counted in made]),
+        np.stack([counted.successes.sum(axis=0) for counted in made]),
+        BaseRate(*(np.concatenate(values) for values in zip(*bases, strict=True))),
+        options,
+    )
+    return f"{(fitted.first >= 0).mean():.1%}"
 
 
 if __name__ == "__main__":

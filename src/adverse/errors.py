@@ -145,16 +145,24 @@ class IncompleteError(AdverseError):
     exit_code = EXIT_INCOMPLETE
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Say which known word was probably meant, and which there are.
+MOST_LISTED = 100
+"""Of more words than this, those that are spelt alike are listed, and how many there are."""
 
-    >>> suggestion("sedd", ["seed", "name"])
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Say which known word was probably meant, and which there are, each once.
+
+    >>> suggestion("sedd", ["seed", "name", "seed"])
     "Did you mean 'seed'? Known: name, seed."
+    >>> suggestion("jep", [f"class {number}" for number in range(999)] + ["jeep", "jeepney"])
+    "Did you mean 'jeep' or 'jeepney'? Known: 1001 names."
     """
-    names = sorted(known)
-    close = difflib.get_close_matches(word, names, n=1)
-    listed = f"Known: {', '.join(names)}." if names else "None are known."
-    return f"Did you mean {close[0]!r}? {listed}" if close else listed
+    names = sorted(set(known))
+    many = len(names) > MOST_LISTED
+    close = difflib.get_close_matches(word, names, n=3 if many else 1)
+    listed = f"{len(names)} names" if many else ", ".join(names)
+    listed = f"Known: {listed}." if names else "None are known."
+    return f"Did you mean {' or '.join(map(repr, close))}? {listed}" if close else listed
 
 
 def one_line(error: BaseException) -> str:

@@ -70,9 +70,10 @@ class Door:
 
     @property
     def origins(self) -> frozenset[str]:
-        """The Origin headers of our own pages."""
-        local = {f"http://{name}" for name in self._local_names}
-        return frozenset(local | ({self.public_url} if self.public_url else set()))
+        """The Origin headers of our own pages; behind a proxy there is one."""
+        if self.public_url:
+            return frozenset({self.public_url})
+        return frozenset(f"http://{name}" for name in self._local_names)
 
     @property
     def reachable(self) -> str:
@@ -81,8 +82,12 @@ class Door:
 
     @property
     def names(self) -> frozenset[str]:
-        """The Host headers that mean this server: one that listens everywhere goes by each address it has."""
-        return frozenset(self._local_names | {origin.partition("://")[2] for origin in self.origins})
+        """The Host headers that mean this server: one that listens everywhere goes by each address it has.
+
+        Behind a proxy it goes by the public name alone, which the proxy passes on: whoever comes past the
+        proxy would come unencrypted.
+        """
+        return frozenset(origin.partition("://")[2] for origin in self.origins)
 
     @property
     def _local_names(self) -> set[str]:

@@ -240,6 +240,16 @@ def _error(
             return StudyError(f"unknown key {close[0]!r}{more}", where=where, fix=fix)
         return StudyError(f"the key {key!r} is missing{more}", where=where, fix=f"Add {key}: to the {kind}.")
     given = first["input"]
+    if first["type"] == "model_type":
+        named = f"{place[-2]}[{key}]" if len(place) > 1 and isinstance(place[-1], int) else key
+        keys = fields_at(place)
+        return StudyError(
+            f"{named} is not a section{more}",
+            where=where,
+            got=repr(given),
+            wanted=f"keys and their values: {{{keys[0]}: ..., {keys[1]}: ...}}",
+            fix=f"Write it as {page} shows.",
+        )
     got = repr(list(given) if isinstance(given, tuple) else given)
     return StudyError(
         f"{key} has a value it cannot take{more}",

@@ -136,6 +136,14 @@ ALIAS_BOMB = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
         "levels",
         "Did you mean 'image'?",
     ),
+    case(
+        "a SUT that is a mere word",
+        top(suts=["hog"]),
+        CANNOT_RUN,
+        "suts[0] is not a section",
+        "got     'hog'",
+        "{name: ..., adapter: ...}",
+    ),
     case("misspelt adapter", sut(adapter="prob"), CANNOT_RUN, "suts[0].adapter", "Did you mean 'probe'?"),
     case("misspelt format", data(format="cocoo"), CANNOT_RUN, "data.format", "Did you mean 'coco'?"),
     case(

@@ -61,7 +61,7 @@ def sut(mood: str, **options: Any) -> Callable[[GoodStudy], object]:
         "a class map of nothing",
         sut("good", class_map={"pedestrian": "person"}),
         CANNOT_RUN,
-        "class_map.pedestrian",
+        "got     'pedestrian' as 'person'",
         "Known: person",
     ),
     case(

@@ -47,7 +47,15 @@ def test_behind_a_proxy_the_public_name_is_ours_and_no_other(tmp_path: Path) -> 
     ):
         assert client.post("/batch.json", headers={"Origin": origin}).status_code == 403
     assert client.post("/batch.json", headers={"Origin": "https://study.example.org"}).status_code == 200
-    assert client.get("/", headers={"Host": "other.example.org"}).status_code == 421
+    for past_the_proxy in (
+        "other.example.org",
+        "127.0.0.1",
+        f"127.0.0.1:{DOOR.port}",
+        f"localhost:{DOOR.port}",
+    ):
+        assert client.get("/", headers={"Host": past_the_proxy}).status_code == 421
+    local = {"Origin": f"http://127.0.0.1:{DOOR.port}"}
+    assert client.post("/batch.json", headers=local).status_code == 403
     plain = visitor(experiment_of(tmp_path / "shapes.yaml"))  # without the option that name is not ours
     assert plain.get("/", headers={"Host": "study.example.org"}).status_code == 421
 

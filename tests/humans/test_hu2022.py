@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 from adverse.cli.app import app
-from adverse.errors import DataError
+from adverse.errors import DataError, StudyError
 from adverse.humans.answers import read_judgments, to_csv
 from adverse.humans.hu2022 import (
     BinCounts,
@@ -141,6 +142,18 @@ def test_tables_of_the_authors_are_read_as_they_are(tmp_path: Path) -> None:
     assert limit.value == pytest.approx(0.6, abs=0.04)
     assert "by the rules of hu-2022" in limit.origin
     assert f"t_c of frost = {limit.value:g} by vif and the rules of hu-2022" in page.read_text()
+    assert set(json.loads(out.read_text())["options"]) == {"alpha", "weight", "base_rate"}
+    for ignored in (["--consecutive", "2"], ["--baseline-quantile", "0.1", "--no-reuse"]):
+        refused = CliRunner().invoke(app, [*command, *ignored]).exception
+        assert isinstance(refused, StudyError)
+        assert refused.got == ", ".join(word for word in ignored if word.startswith("--"))
+    rows = [(0.02 * k, 1.0, 50, 50) for k in range(1, 41)]
+    (tmp_path / "imagenet_c_p_frost.csv").write_text(
+        "\n".join(["IQA,Accuracy,Count,Num_Accs", *(",".join(map(str, row)) for row in rows)])
+    )
+    CliRunner().invoke(app, [*command, "--base-rate", "0.99", "--out", str(out)])
+    fallback = threshold(str(out), "t.frost", "correctness")
+    assert fallback.words == "t_c: tolerated up to 0.78, the second-to-last populated bin"
     with pytest.raises(DataError, match=re.escape("--compat hu-2022")):
         read_judgments(tmp_path / "imagenet_c_p_frost.csv")
 

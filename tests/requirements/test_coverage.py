@@ -15,8 +15,8 @@ from adverse.cli.app import app
 from adverse.data.images import images_below, write_image
 from adverse.errors import DataError, StudyError
 from adverse.mutations.settings import apply_setting, expand
-from adverse.report.coverage import coverage_lines
-from adverse.requirements.coverage import coverage, histogram, thresholds_of
+from adverse.report.coverage import coverage_lines, family_chart, highest_share
+from adverse.requirements.coverage import SettingCoverage, coverage, histogram, thresholds_of
 from adverse.types import Image
 from adverse.visual import Backend, Reference, visual_change
 from browsing import barriers_of
@@ -82,11 +82,20 @@ def test_thresholds_are_those_of_the_nearest_transformation_and_no_others() -> N
     assert thresholds_of(composed, 0.5, "correctness") == {}
 
 
+def test_the_axes_name_the_backend_and_hold_the_highest_bar() -> None:
+    rows = [SettingCoverage("c.fog(severity=1)", "c.fog", "1", None, "vifp", [0.1, 0.12, 0.4, 0.7, 0.9])]
+    assert highest_share(rows) == 0.4
+    (panel,) = family_chart("c.fog", rows, highest_share(rows)).panels
+    assert panel.x.label == "visual change by vifp, in steps of 0.05"
+    assert panel.y.ends == (0, 0.4)
+    assert highest_share([SettingCoverage("c.fog(severity=1)", "c.fog", "1", None)]) == 0.2
+
+
 def test_what_cannot_be_measured_is_said() -> None:
     flat = [("flat.png", np.full((96, 96, 3), 90, np.uint8)), *IMAGES[:1]]
     rows = coverage(flat, SETTINGS[:2], thresholds_of(SETTINGS[:2], 0.7, "correctness"), REGISTRY)
     assert [(len(row.visual_change), len(row.refused)) for row in rows] == [(1, 1)] * 2
-    words = "1 images could not be measured (flat.png: the reference image is constant"
+    words = "1 image could not be measured (flat.png: the reference image is constant"
     assert any(words in line for line in coverage_lines(rows))
 
 

@@ -171,7 +171,8 @@ def test_a_class_map_names_pixel_classes(tmp_path: Path) -> None:
     for wrong, words in (
         ({"dark": ["night"], "light": ["night"]}, "in two groups"),
         ({"dark": "nowhere.txt"}, "list of classes cannot be read"),
-        ({"dark": ["dusk"]}, "groups name a class that SUT"),
+        ({"dark": ["nigth", "dusk"]}, "'nigth' as 'dark', 'dusk' as 'dark'(.|\n)*Did you mean 'night'"),
+        ({"dark": ["night"], "ligth": ["light"]}, "no class of the data(.|\n)*Did you mean 'light'"),
     ):
         study["suts"] = [{"name": "s", "adapter": "s", "groups": wrong}]
         with pytest.raises(StudyError, match=words):

@@ -100,6 +100,9 @@ Differ = Annotated[float, typer.Option(help="How much people differ: standard de
 Categories = Annotated[int, typer.Option(help="Categories to choose from, 2 to 16.")]
 People_ = Annotated[int, typer.Option("--participants", help="Number of participants.")]
 Count = Annotated[int, typer.Option("--answers", help="Number of answers on changed images.")]
+Originals = Annotated[
+    int | None, typer.Option("--originals", help="Number of answers on originals. [default: as many]")
+]
 Named = Annotated[str, typer.Option("--transformation", help="Name of the transformation.")]
 Measured = Annotated[
     Literal["vif", "vifp", "vif2"], typer.Option("--backend", help="Backend of visual change.")
@@ -194,6 +197,7 @@ def erase(study: StudyPath, participant: Number) -> None:
 
 @humans.command("estimate")
 def estimate(
+    context: typer.Context,
     answers: Answers,
     out: Out = None,
     page: Page = None,
@@ -243,6 +247,7 @@ def estimate(
     else:
         from adverse.humans.hu2022 import estimates_as_hu2022
 
+        refuse_ignored(context, compat)
         weighted = weight == "answers"
         estimates, judgments = estimates_as_hu2022(
             answers, base_rate=base_rate, alpha=alpha, weighted=weighted
@@ -266,6 +271,27 @@ def estimate(
     if page is not None:
         write_file(page, thresholds_page(judgments, estimates, agreement, options).encode())
         typer.echo(f"written: {page}", err=True)
+
+
+NOT_IN_COMPAT = ("consecutive", "baseline_quantile", "confidence", "resamples", "seed", "no_reuse")
+
+
+def refuse_ignored(context: typer.Context, compat: str) -> None:
+    """Refuse options that the published script has fixed, or does not have: it would ignore them."""
+    from adverse.errors import StudyError
+
+    ignored = [
+        f"--{name.replace('_', '-')}"
+        for name in NOT_IN_COMPAT
+        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    ]
+    if ignored:
+        raise StudyError(
+            f"--compat {compat} has rules of its own",
+            got=", ".join(ignored),
+            wanted="--alpha, --weight and --base-rate alone; two bins in a row are always needed",
+            fix=f"Leave {ignored[0]} out, or --compat.",
+        )
 
 
 @humans.command("coverage")
@@ -292,6 +318,7 @@ def coverage(
     """
     from adverse import plugins
     from adverse.data.images import images_below
+    from adverse.humans.thresholds import DEFAULT_BACKEND
     from adverse.mutations.settings import expand
     from adverse.report.coverage import coverage_lines, coverage_page, coverage_table
     from adverse.requirements.coverage import coverage as measure
@@ -302,13 +329,14 @@ def coverage(
     every = expand(battery, registry, where="BATTERY")
     settings = [setting for setting in every if needs_only_the_image(setting)]
     limits = thresholds_of(settings, thresholds, kind, backend)
+    others = next((limit.backend for limit in limits.values()), DEFAULT_BACKEND)
     rows = measure(
         ((file.path.name, file()) for file in images_below(images, most)),
         settings,
         limits,
         registry,
         seed=seed,
-        backend=backend or "vif",
+        backend=backend or others,
     )
     if as_json:
         typer.echo(coverage_table(rows).json())
@@ -336,6 +364,7 @@ def simulate(
     categories: Categories = 2,
     participants: People_ = 50,
     answers: Count = 2500,
+    originals: Originals = None,
     transformation: Named = "t.gaussian_noise",
     backend: Measured = "vif",
     seed: Seed = 0,
@@ -372,6 +401,7 @@ def simulate(
         answers,
         transformation,
         backend,
+        originals,
     )
     if repeat is not None:
         for kind in KINDS:

@@ -26,11 +26,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, chdtri
+from scipy.special import chdtri
 
 from adverse.curves.interval import Interval, refused
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
+from adverse.humans.drop_test import BaseRate, p_of_fewer
 from adverse.humans.smoothing import LEAST_POINTS, smooth
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
@@ -273,9 +274,8 @@ def estimate_one(
             unseen=counted.unseen,
         )
     successes = counted.successes.sum(axis=0)
-    base = counted.base_rate
-    compared = base if counted.base_given is not None else _compared_with(base, counted.base_answers.sum())
-    spline = fit(answers[None], successes[None], np.array([compared]), options)
+    base = base_of(counted)
+    spline = fit(answers[None], successes[None], base, options)
     first = int(spline.first[0])
     populated = np.flatnonzero(np.isfinite(spline.fitted[0]))
     value = None if first < 0 else float(EDGES[first])
@@ -300,6 +300,7 @@ def estimate_one(
     elif value is not None:
         few = f"{people} participants, where {FEWEST_PEOPLE} are needed"
         interval = refused(value, few, confidence=options.confidence, method=PROFILE, logs=people)
+    p = p_of_fewer(spline.hits[:, populated], answers[None, populated], base)[0]
     bins = tuple(
         Bin(
             float(EDGES[b]),
@@ -308,7 +309,7 @@ def estimate_one(
             float(successes[b] / answers[b]),
             float(spline.fitted[0, b]),
             None if bands is None else bands[i],
-            float(bdtr(spline.hits[0, b], int(answers[b]), compared)),
+            float(p[i]),
         )
         for i, b in enumerate(populated)
     )
@@ -323,7 +324,7 @@ def estimate_one(
         interval,
         spread,
         share,
-        base,
+        counted.base_rate,
         int(counted.base_answers.sum()),
         int(answers.sum()),
         counted.participants,
@@ -334,18 +335,16 @@ def estimate_one(
     )
 
 
-def _compared_with(rate: Any, answers: Any) -> Any:
-    """Return the rate to test against: where nobody failed on the base, half a failure is put down.
-
-    A rate of 1 would make a single wrong answer in a bin the proof of a drop, however few answers say 1.
-    """
-    return np.minimum(rate, 1 - HALF / answers)
+def base_of(counted: AnswerCounts) -> BaseRate:
+    """Return the rate that all people are compared with, and how many answers it is from."""
+    answers = math.inf if counted.base_given is not None else float(counted.base_answers.sum())
+    return BaseRate(np.array([counted.base_rate]), np.array([answers]))
 
 
 def fit(
-    answers: Array, successes: Array, base: Array, options: EstimateOptions, lam: Array | None = None
+    answers: Array, successes: Array, base: BaseRate, options: EstimateOptions, lam: Array | None = None
 ) -> Fit:
-    """Fit and test B rows of counts (B, BINS) against B rates; `lam` (B,) fixes the smoothing."""
+    """Fit and test B rows of counts (B, BINS) against their bases; `lam` (B,) fixes the smoothing."""
     keep = answers > FEW
     counts = keep.sum(axis=1)
     order = np.argsort(~keep, axis=1, kind="stable")[:, : max(int(counts.max()), LEAST_POINTS)]
@@ -356,31 +355,19 @@ def fit(
     weights = np.where(live, weights / weights.sum(axis=1, keepdims=True) * counts[:, None], 1.0)
     smoothed = smooth(CENTRES[order], rate, weights, counts, lam)
     hits = np.clip(np.rint(n * smoothed.fitted), 0, n)
-    place = _first_proven(hits, n.astype(np.int64), base, live, options)
+    proven = live & (p_of_fewer(hits, n, base, enough=options.alpha) < options.alpha)
+    place = _first_in_a_row(proven, options.consecutive)
     first = np.where(place < 0, -1, order[np.arange(len(order)), place])
     return Fit(_spread_out(smoothed.fitted, order, live), _spread_out(hits, order, live), first, smoothed.lam)
 
 
-def _first_proven(
-    hits: Array, n: NDArray[np.int64], base: Array, live: NDArray[np.bool_], options: EstimateOptions
-) -> NDArray[np.int64]:
-    """Return in each row the column where the first significant test, or pair of them, is; -1 if nowhere.
-
-    The test is the dear part of it all. A row is left as soon as it is decided, and at or above the expected
-    count, where p is at least a half, nothing is tested.
-    """
-    first = np.full(len(n), -1)
-    run = np.zeros(len(n), np.int64)
-    for column in range(n.shape[1]):
-        open_rows = np.flatnonzero(live[:, column] & (first < 0))
-        below = open_rows[hits[open_rows, column] < n[open_rows, column] * base[open_rows]]
-        proven = below[bdtr(hits[below, column], n[below, column], base[below]) < options.alpha]
-        so_far = run[proven]
-        run[open_rows] = 0
-        run[proven] = so_far + 1
-        done = open_rows[run[open_rows] == options.consecutive]
-        first[done] = column + 1 - options.consecutive
-    return first
+def _first_in_a_row(proven: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
+    """Return in each row the column where so many proven drops in a row begin; -1 if nowhere."""
+    if length > 1:
+        proven = proven.copy()
+        proven[:, :-1] &= proven[:, 1:]
+        proven[:, -1] = False
+    return np.where(proven.any(axis=1), proven.argmax(axis=1), -1)
 
 
 def draws_of(people: int, options: EstimateOptions, *key: str) -> Array:
@@ -403,7 +390,7 @@ def lacking(counted: AnswerCounts, alpha: float) -> str:
     populated = int((answers > FEW).sum())
     if populated < LEAST_POINTS:
         return f"{populated} bins with more than {FEW} answers, where {LEAST_POINTS} are needed"
-    if (1 - counted.base_rate) ** float(answers.max()) >= alpha:
+    if p_of_fewer(np.zeros((1, 1)), answers.max(keepdims=True)[None], base_of(counted))[0, 0] >= alpha:
         return f"the base rate is {counted.base_rate:.1%}: so low that no drop below it could be proven"
     return ""
 
@@ -416,15 +403,19 @@ def _again(counted: AnswerCounts, draws: Array, spline: Fit, options: EstimateOp
     populated = np.isfinite(spline.fitted[0])
     answers = (draws @ counted.answers) * populated
     base_answers = draws @ counted.base_answers
+    drawn = (
+        base_answers > 0
+    )  # else the base is that of the data: from outside, or of people who were not drawn
     rates = (draws @ counted.base_successes) / np.maximum(base_answers, 1)
-    base = np.where(base_answers > 0, _compared_with(rates, np.maximum(base_answers, 1)), counted.base_rate)
+    rate, base_size = (float(values[0]) for values in base_of(counted))
+    base = BaseRate(np.where(drawn, rates, rate), np.where(drawn, base_answers, base_size))
     enough = (answers > FEW).sum(axis=1) >= LEAST_POINTS
     if enough.mean() < LEFT:
         return None
     return fit(
         answers[enough],
         (draws @ counted.successes)[enough],
-        base[enough],
+        BaseRate(base.rate[enough], base.answers[enough]),
         options,
         np.full(int(enough.sum()), spline.lam[0]),
     )

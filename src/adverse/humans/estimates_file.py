@@ -27,6 +27,8 @@ ALIKE = 0.95
 """Share of the common bins in which the bands must overlap; 5% are allowed to differ by chance."""
 SAME_THRESHOLD = 0.05
 """Visual change by which the thresholds of two parts that agree may lie apart."""
+SCRIPT = ("alpha", "weight", "base_rate")
+"""Options that the published script has, too."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,13 @@ def as_data(
     Without `judgments` only the bins were at hand, not the answers.
     """
     counts = {} if judgments is None else _counts(judgments)
+    compat = next((finding.compat for finding in estimates if finding.compat), None)
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         **counts,
-        "compat": next((finding.compat for finding in estimates if finding.compat), None),
-        "options": asdict(options),
+        "compat": compat,
+        "options": {name: value for name, value in asdict(options).items() if not compat or name in SCRIPT},
         "thresholds": [finding.plain() for finding in estimates],
         "reuse": [finding.plain() for finding in agreement],
     }

@@ -2,8 +2,8 @@
 
 People are right at a base rate up to the drop point and then fall to guessing, evenly or gently or at once.
 They differ: each has an ability of their own, on the scale of log odds. As in the experiment, half of what is
-shown are originals, and nobody sees an image twice. Many simulated studies of one size tell how well a real
-one would do.
+shown are originals unless said otherwise, and nobody sees an image twice. Many simulated studies of one size
+tell how well a real one would do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class People:
     """Simulated participants and the curve they follow.
 
     `drop`: the visual change from which they fail (None: never); `fall`: over how much more change they fall
-    to guessing; `base`: how often they are right before; `differ`: standard deviation of their ability.
+    to guessing; `base`: how often they are right before; `differ`: standard deviation of their ability;
+    `answers` are on changed images, and as many on originals unless `originals` says how many.
     """
 
     drop: float | None = 0.4
@@ -48,16 +49,18 @@ class People:
     answers: int = 2500
     transformation: str = "t.gaussian_noise"
     backend: Backend = "vif"
+    originals: int | None = None
 
     def __post_init__(self) -> None:
         wanted = {
             "drop": self.drop is None or 0 <= self.drop <= 1,
             "fall": 0 < self.fall <= 10,
-            "base": 1 / max(self.categories, 2) < self.base < 1,
+            "base": 1 / max(self.categories, 2) < self.base <= 1,
             "differ": 0 <= self.differ <= 5,
             "categories": 2 <= self.categories <= 16,
             "participants": 1 <= self.participants <= 100_000,
             "answers": 1 <= self.answers <= 10_000_000,
+            "originals": self.originals is None or 1 <= self.originals <= 10_000_000,
         }
         for name, good in wanted.items():
             if not good:
@@ -86,12 +89,12 @@ def rate(people: People, dv: Array) -> Array:
 
 
 def simulate(people: People, seed: int) -> Judgments:
-    """Make up answers: as many on originals as on changed images; who sees which, and what they say."""
+    """Make up answers: who sees which image, changed or not, and what they say."""
     rng = generator(seed, "simulated people", people.transformation)
-    count = 2 * people.answers
+    count = people.answers + (people.answers if people.originals is None else people.originals)
     person = np.arange(count) % people.participants
     image = np.arange(count) // min(SEEN_BY, people.participants)  # nobody sees an image twice
-    original = rng.permutation(count) < people.answers
+    original = rng.permutation(count) < count - people.answers
     ability = rng.normal(0, people.differ, people.participants)
     dv = np.where(original, 0.0, np.round(rng.random(count), 4))
     truth = rng.integers(0, people.categories, image[-1] + 1)[image]

@@ -54,7 +54,8 @@ class Threshold:
     `value` is None where no drop was found: then people tolerate it at least up to `tolerated_to`, the end
     of the last populated bin, and how much further nobody knows. Otherwise the two are equal. `interval` is
     that of the drop, where people were asked; an infinite upper end is beyond the data. `people` is how often
-    they succeeded, as (visual change, rate) along the spline.
+    they succeeded, as (visual change, rate) along the spline. `fallback`: `tolerated_to` is that of
+    the second-to-last bin, as the authors' script has it, and not of the last.
     """
 
     transformation: str
@@ -66,6 +67,7 @@ class Threshold:
     interval: Interval | None = None
     note: str = ""
     people: tuple[tuple[float, float], ...] = ()
+    fallback: bool = False
 
     def plain(self) -> dict[str, Any]:
         """Return the threshold as JSON holds it."""
@@ -91,7 +93,8 @@ class Threshold:
         't_c = 0.84'
         """
         if self.value is None:
-            return f"{self.symbol}: tolerated up to {self.tolerated_to:g}, the last populated bin"
+            last = "second-to-last" if self.fallback else "last"
+            return f"{self.symbol}: tolerated up to {self.tolerated_to:g}, the {last} populated bin"
         return f"{self.symbol} = {self.value:g}"
 
     @property
@@ -283,6 +286,7 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
             ((each["low"] + each["high"]) / 2, min(max(each["fitted"], 0.0), 1.0))
             for each in entry.get("bins", ())
         ),
+        fallback=value is None and bool(entry.get("compat")),
     )
 
 

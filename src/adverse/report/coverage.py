@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from adverse.report.chart import Axis, Chart, Line, Mark, Panel, PanelSize
 from adverse.report.layout import rendered
 from adverse.report.pictures import picture
 from adverse.report.table import Cell, Table, columns
-from adverse.requirements.coverage import Example, SettingCoverage, family_rows, histogram
-from adverse.text import shown
+from adverse.requirements.coverage import BINS, Example, SettingCoverage, family_rows, histogram
+from adverse.text import counted, shown
 
 SHADES = ("#9ecae1", "#6baed6", "#3182bd", "#08519c", "#08306b")
 """Light to dark blue: severities in their order."""
@@ -40,7 +41,8 @@ def coverage_lines(rows: Sequence[SettingCoverage]) -> list[str]:
     if unknown:
         lines.append(f"nobody was asked about {', '.join(map(shown, unknown))}: no threshold is known")
     lines += [
-        f"{shown(row.setting)}: {len(row.refused)} images could not be measured ({shown(row.refused[0])})"
+        f"{shown(row.setting)}: {counted(len(row.refused), 'image')} could not be measured "
+        f"({shown(row.refused[0])})"
         for row in rows
         if row.refused
     ]
@@ -86,8 +88,14 @@ def _plain(row: SettingCoverage) -> dict[str, Any]:
     }
 
 
-def family_chart(family: str, rows: Sequence[SettingCoverage]) -> Chart:
-    """Return the histograms of one family, a line for each severity, with the threshold."""
+def highest_share(rows: Sequence[SettingCoverage]) -> float:
+    """Return where the axis of shares ends, for all charts of a page: the highest share, in fifths."""
+    highest = max((max(histogram(row.visual_change)[1]) for row in rows), default=0.0)
+    return max(math.ceil(highest * 5 - 1e-9), 1) / 5
+
+
+def family_chart(family: str, rows: Sequence[SettingCoverage], top: float = 1.0) -> Chart:
+    """Return the histograms of one family, a line for each severity, with the threshold; y ends at `top`."""
     lines = []
     for number, row in enumerate(rows):
         x, y = histogram(row.visual_change)
@@ -98,10 +106,9 @@ def family_chart(family: str, rows: Sequence[SettingCoverage]) -> Chart:
     marks = []
     if limit is not None:
         marks = [Mark(f"tolerated up to {limit.tolerated_to:g}", limit.tolerated_to, TOLERATED, "")]
-    backend = limit.backend if limit is not None else ""
     axes = (
-        Axis(f"visual change by {backend}" if backend else "visual change", (0.0, 1.0), TICKS),
-        Axis("share of the images", (0.0, 1.0), TICKS),
+        Axis(f"visual change by {rows[0].backend}, in steps of {1 / BINS:g}", (0.0, 1.0), TICKS),
+        Axis("share of the images", (0.0, top), tuple(round(top * k / 4, 2) for k in range(5))),
     )
     panel = Panel("", *axes, lines, marks, size=PanelSize(760, 260, 58, 16, 24, 46))
     return Chart(f"{shown(family)}: visual change by severity", [panel], legend_left=True)
@@ -125,17 +132,17 @@ def coverage_page(title: str, rows: Sequence[SettingCoverage]) -> str:
         title=shown(title),
         lines=coverage_lines(rows),
         table=coverage_table(rows),
-        parts=[_section(family, group) for family, group in family_rows(rows).items()],
+        parts=[_section(family, group, highest_share(rows)) for family, group in family_rows(rows).items()],
     )
 
 
-def _section(family: str, rows: Sequence[SettingCoverage]) -> FamilySection:
+def _section(family: str, rows: Sequence[SettingCoverage], top: float) -> FamilySection:
     limit = next((row.limit for row in rows if row.limit is not None), None)
     if limit is None:
         words = "No threshold is known: nobody was asked about it."
     else:
         words = f"{limit.words} of {limit.transformation} by {limit.backend}: {limit.origin}."
-    chart = family_chart(family, rows).svg()
+    chart = family_chart(family, rows, top).svg()
     return FamilySection(shown(family), shown(words, longest=400), chart, _examples(rows))
 
 

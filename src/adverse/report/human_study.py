@@ -38,8 +38,13 @@ def in_words(estimate: Estimate) -> str:
     compared = f"({estimate.base:.1%}{counted})"
     if estimate.compat:
         return _as_script(estimate, head, compared)
-    if estimate.tied:
-        compared += f", {estimate.tied} answers left out because people are tied on the original"
+    reasons = (
+        (estimate.tied, "people are tied on the original"),
+        (estimate.unseen, "nobody saw the original"),
+    )
+    for answers, reason in reasons:
+        if answers:
+            compared += f", {answers} answers left out because {reason}"
     if estimate.status != FOUND:
         return (
             f"{head}: tolerated up to a visual change of {estimate.tolerated_to:g} by {estimate.backend}, "

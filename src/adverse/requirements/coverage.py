@@ -42,6 +42,7 @@ class SettingCoverage:
     family: str
     severity: str
     limit: Threshold | None
+    backend: Backend = "vif"
     visual_change: list[float] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     inside: Example | None = None
@@ -108,13 +109,16 @@ def coverage(
     A setting that cannot be applied, or an image that is too small or constant, is listed with the reason.
     """
     found = [
-        SettingCoverage(setting.id, setting.family, _severity(setting), limits.get(setting.id))
+        SettingCoverage(
+            setting.id, setting.family, _severity(setting), limit, limit.backend if limit else backend
+        )
         for setting in settings
+        for limit in [limits.get(setting.id)]
     ]
     for name, image in images:
         references: dict[Backend, Reference] = {}
         for setting, row in zip(settings, found, strict=True):
-            by = row.limit.backend if row.limit else backend
+            by = row.backend
             try:
                 if by not in references:
                     references[by] = Reference(image, backend=by)
@@ -150,7 +154,10 @@ def family_rows(rows: Sequence[SettingCoverage]) -> dict[str, list[SettingCovera
     return families
 
 
-def histogram(values: Sequence[float], bins: int = 20) -> tuple[list[float], list[float]]:
+BINS = 20
+
+
+def histogram(values: Sequence[float], bins: int = BINS) -> tuple[list[float], list[float]]:
     """Return the outline of a histogram from 0 to 1: x, and the share of the values.
 
     >>> histogram([0.1, 0.9], bins=2)

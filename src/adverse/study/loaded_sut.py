@@ -26,6 +26,8 @@ from adverse.study.stages import Stage
 from adverse.suts.ask import task_of
 from adverse.types import Answer, ClassScores, Detections, LabelMap, Recorded, System
 
+MOST_NAMED = 5
+"""Classes that one error names."""
 BEST = 5
 """Classes of a classifier that are kept: as many as top-5 accuracy needs."""
 LOGGED_FAULTS = 20
@@ -222,13 +224,16 @@ class LoadedSut:
     def _names(self) -> dict[int, str]:
         """Return the data set's name for each label of the SUT that the data set knows."""
         classes, job, task = self.sut.classes, self.job, self.task
-        for name in task.class_map:
-            if name not in classes and name != OTHERS:
-                raise StudyError(
-                    f"class_map or groups name a class that SUT {task.name!r} does not have",
-                    where=f"SUT {task.name!r}, class_map.{name}",
-                    fix=suggestion(name, classes),
-                )
+        unknown = [name for name in task.class_map if name not in classes and name != OTHERS]
+        if unknown:
+            raise StudyError(
+                f"class_map or groups name a class that SUT {task.name!r} does not have",
+                where=f"SUT {task.name!r}",
+                got=", ".join(f"{name!r} as {task.class_map[name]!r}" for name in unknown[:MOST_NAMED])
+                + (f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""),
+                wanted="names of classes as the SUT has them",
+                fix=f"{unknown[0]!r}: {suggestion(unknown[0], classes)}",
+            )
         there = job.pixel_classes.values() if job.task == "segmentation" else job.categories
         others = task.class_map.get(OTHERS)
         named = {label: task.class_map.get(name, others or name) for label, name in enumerate(classes)}

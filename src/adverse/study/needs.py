@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from adverse.depth import usable
-from adverse.errors import AdverseError, StudyError
+from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.marks import LEVEL_NEEDS
 from adverse.plugins import Plugin
 from adverse.robot.profile import Robot, read_robot
@@ -34,6 +34,7 @@ def unmet(
     yield from _unusable_depth(file, dataset, settings)
     yield from _unmet_by_levels(file, dataset, levels)
     yield from _unmet_by_task(file, dataset)
+    yield from _unmet_by_groups(file, dataset)
     yield from _unmet_by_mutated_pairs(file, settings, levels)
 
 
@@ -132,6 +133,24 @@ def _unmet_by_task(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
             where=file.where("data"),
             fix="Name them (docs/data-formats.md, label maps), as in pixel_classes: {7: road, 24: person}.",
         )
+
+
+def _unmet_by_groups(file: StudyFile, dataset: Dataset) -> Iterator[AdverseError]:
+    """Groups of classes that the data do not have: their images would count as wrong, or as nothing."""
+    segmented = file.study.task == "segmentation"
+    there = set(dataset.pixel_classes.values()) if segmented else set(dataset.categories)
+    if not there or file.unlabelled:
+        return
+    for index, sut in enumerate(file.study.suts):
+        for group in sut.groups:
+            if group not in there:
+                yield StudyError(
+                    f"groups: of SUT {sut.name!r} has a group that is no class of the data",
+                    where=file.where("suts", index, "groups", group),
+                    got=repr(group),
+                    wanted="a class of the data, and the classes of the SUT that are meant by it",
+                    fix=suggestion(group, there),
+                )
 
 
 def _unmet_by_levels(file: StudyFile, dataset: Dataset, levels: Sequence[Plugin]) -> Iterator[AdverseError]:
