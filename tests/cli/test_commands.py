@@ -140,7 +140,19 @@ def test_a_study_from_plan_to_verify(tmp_path: Path, monkeypatch: pytest.MonkeyP
     quiet = adverse_here("analyze", run, "--quiet")
     assert (quiet.code, quiet.text) == (0, "")
     assert (run / "results" / "summary.json").read_bytes() == before
-    assert adverse_here("verify", run).code == 0
+    for command in ("verify", "report"):
+        said = adverse_here(command, run, "--quiet")
+        assert (said.code, said.text) == (0, "")
+    checked = json.loads(adverse_here("verify", run, "--json").text)
+    assert checked["files"] > 5
+    assert (checked["problems"], checked["finished"], checked["signed_with"]) == ([], True, None)
+    (run / "results" / "troubles.parquet").write_bytes(b"")
+    changed = adverse_here("verify", run, "--quiet")
+    assert changed.code == 2
+    assert changed.text.startswith("error: a file was changed")
+    assert (
+        "troubles.parquet" in json.loads(adverse_here("verify", run, "--json").text)["problems"][0]["where"]
+    )
     assert "48 done, 0 to do" in adverse_here("plan", study, "--out", run).text
 
 
