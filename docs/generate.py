@@ -50,6 +50,9 @@ dataset = adverse.read_dataset("data", format="coco", annotations="truth.json")
 """
 CLI_INTRO = """\
 Every command with its help, as `adverse COMMAND --help` prints it.
+
+In scripts, `--quiet` prints errors only: the exit code says how it went. `--json` prints facts instead of
+text, or takes the file to write them to. Commands that are not in the table make files or serve pages.
 """
 
 
@@ -223,10 +226,33 @@ def cli_page() -> str:
     from adverse.cli.app import app  # noqa: PLC0415 - quick where only the picture is wanted
 
     root = typer.main.get_command(app)
-    lines = ["# Command line", "", MADE, "", CLI_INTRO]
+    lines = ["# Command line", "", MADE, "", CLI_INTRO, *_script_options(root)]
     for name, text in _helps(root, "adverse", None):
         lines += [f"## {name}", "", "```text", text, "```", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _script_options(root: Any) -> list[str]:
+    """Return the table of commands that scripts can silence or read."""
+    lines = ["| command | `--quiet` | `--json` |", "|---|---|---|"]
+    for name, options in sorted(_options(root, "")):
+        by_name = {text: option for option in options for text in option.opts}
+        quiet = "yes" if "--quiet" in by_name else ""
+        as_json = by_name.get("--json")
+        kind = "" if as_json is None else "printed" if as_json.is_flag else "to a file"
+        if quiet or kind:
+            lines.append(f"| `{name}` | {quiet} | {kind} |")
+    return [*lines, ""]
+
+
+def _options(command: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the name and the options of every command below a group."""
+    for inner_name, inner in command.commands.items():
+        path = f"{name} {inner_name}".strip()
+        if hasattr(inner, "commands"):
+            yield from _options(inner, path)
+        else:
+            yield path, [option for option in inner.params if hasattr(option, "is_flag")]
 
 
 def _helps(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:

@@ -116,18 +116,21 @@ def test_check_plugin_passes_a_good_one_and_fails_a_bad_one(tmp_path: Path) -> N
     assert "FAIL the input stays untouched" in said.text
 
 
-def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
+def test_a_study_from_plan_to_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path, frames=3, logs=2, size=(64, 48), sleep_s=0)
     run = tmp_path / "run"
     plan = adverse_here("plan", study, "--out", run, "--workers", "2")
     assert plan.code == 0
     assert "48 images to judge, 0 done, 48 to do" in plan.text
     assert "for the images with 2 workers, by a timed sample of" in plan.text
-    facts = json.loads(adverse_here("plan", study, "--out", run, "--json").text)
+    facts = json.loads(adverse_here("plan", study, "--out", run, "--json", "--no-estimate").text)
     assert facts["images"] == {"planned": 48, "done": 0, "to_do": 48}
-    assert facts["seconds"] > 0
+    assert facts["seconds"] is None
+    monkeypatch.setattr("adverse.study.run.WORTH_TIMING", 48)
     ran = adverse_here("run", study, "--out", run, "--workers", "0")
     assert ran.code == 0, ran.text
+    estimate = ran.text.index("for the images with 1 worker, by a timed sample of")
+    assert estimate < ran.text.index("- 48/48 images done")
     assert "clean" in ran.text
     assert len(ran.text.splitlines()) <= 30, ran.text
     assert "identity" in adverse_here("analyze", run, "--tables").text
@@ -137,7 +140,19 @@ def test_a_study_from_plan_to_verify(tmp_path: Path) -> None:
     quiet = adverse_here("analyze", run, "--quiet")
     assert (quiet.code, quiet.text) == (0, "")
     assert (run / "results" / "summary.json").read_bytes() == before
-    assert adverse_here("verify", run).code == 0
+    for command in ("verify", "report"):
+        said = adverse_here(command, run, "--quiet")
+        assert (said.code, said.text) == (0, "")
+    checked = json.loads(adverse_here("verify", run, "--json").text)
+    assert checked["files"] > 5
+    assert (checked["problems"], checked["finished"], checked["signed_with"]) == ([], True, None)
+    (run / "results" / "troubles.parquet").write_bytes(b"")
+    changed = adverse_here("verify", run, "--quiet")
+    assert changed.code == 2
+    assert changed.text.startswith("error: a file was changed")
+    assert (
+        "troubles.parquet" in json.loads(adverse_here("verify", run, "--json").text)["problems"][0]["where"]
+    )
     assert "48 done, 0 to do" in adverse_here("plan", study, "--out", run).text
 
 

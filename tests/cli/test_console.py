@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
@@ -26,3 +27,23 @@ def test_progress_is_told_before_the_first_unit_ends(
         "- 30/1000 images, 6.0/s, about 3 min left, 0 faults",  # 30 - 6 in the 4 s since the first answers
         "- 990/1000 images, 82.0/s, about 0 s left, 0 faults",
     ]
+
+
+def test_what_cannot_be_counted_is_told_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    enough = threading.Event()
+
+    def say(_console: console.Console, text: str) -> None:
+        said.append(text)
+        if len(said) == 2:
+            enough.set()
+
+    monkeypatch.setattr(console, "PLAIN_EVERY_S", 0.01)
+    monkeypatch.setattr(console.Console, "say", say)
+    watch = console.ProgressWatcher(console.Console())
+    with watch.before_work():
+        assert enough.wait(10)
+        watch.begin(0, 0)
+        before = len(said)
+    assert said[0] == "- reading data and SUTs, 0 s so far"
+    assert len(said) == before  # the work itself is counted

@@ -57,6 +57,8 @@ def test_pycocotools_takes_them_and_finds_what_is_there(finished: GoodStudy, tmp
         evaluation.accumulate()
         evaluation.summarize()
     assert sorted(truth.getImgIds()) == sorted(1000 - 7 * number for number in range(PICTURES))
+    names = {image["id"]: image["file_name"] for image in finished.truth["images"]}
+    assert {number: image["file_name"] for number, image in truth.imgs.items()} == names
     assert [category["name"] for category in truth.loadCats(truth.getCatIds())] == ["dog", "person"]
     assert len(results.getAnnIds()) == PICTURES // 2
     assert evaluation.stats[0] == pytest.approx(1.0)  # the probe is always right

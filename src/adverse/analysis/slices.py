@@ -3,7 +3,7 @@
 All of it is read at the SUT's operating point. A person is lost who is found un-mutated and not under the
 mutation; losses are shares of those found. A slice stands out where its people are lost more often than all
 others: the lower end of its share above the upper end of theirs, at a confidence that holds for all slices
-and settings of a SUT together (Holm).
+and settings of a SUT together (Holm). The intervals of those that stand out hold together too (Bonferroni).
 
 The detection range is the distance up to which every step of `STEP_M` has a recall of `WANTED` at least. Few
 people in a step are no reason to pass over it: one who is missed ends the range.
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -208,7 +208,7 @@ def slice_rows(
     slices = slices_of(store)
     log, logs = store.frames.log[store.truth.frame], len(store.frames.logs)
     rows: list[dict[str, Any]] = []
-    doubts: list[tuple[float, dict[str, Any]]] = []
+    compared: list[tuple[Counts, Counts, dict[str, Any]]] = []
 
     def by_log(mask: Mask) -> NDArray[np.int64]:
         return np.bincount(log[mask], minlength=logs)
@@ -238,18 +238,50 @@ def slice_rows(
                 share = korn_graubard(*inside)
                 row |= {"lost": share.value, "lost_interval": share.plain()}
                 outside = (by_log(lost & ~one.members), by_log(known.before & ~one.members))
-                doubt = _doubt(inside, outside)
-                if doubt is not None:
-                    doubts.append(
-                        (doubt, {**row, "lost_elsewhere": float(outside[0].sum() / outside[1].sum())})
-                    )
+                compared.append((inside, outside, row))
             rows.append(row)
-    named = holm([doubt for doubt, _ in doubts], alpha=RISK)
-    outstanding = [{**row, "p": doubt} for (doubt, row), chosen in zip(doubts, named, strict=True) if chosen]
+    outstanding = [
+        {
+            **row,
+            "lost_interval": found.inside.plain(),
+            "lost_elsewhere": found.outside.value,
+            "lost_elsewhere_interval": found.outside.plain(),
+            "p": found.p,
+        }
+        for found, (*_, row) in zip(stand_out([pair[:2] for pair in compared]), compared, strict=True)
+        if found is not None
+    ]
     return rows, sorted(outstanding, key=lambda row: row["lost_elsewhere"] - row["lost"])
 
 
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Hits and trials (L,), by log."""
+
+
+class Outstanding(NamedTuple):
+    """A rate above that of all others: both with intervals that hold among many, and the p of the claim."""
+
+    p: float
+    inside: Interval
+    outside: Interval
+
+
+def stand_out(pairs: Sequence[tuple[Counts, Counts]]) -> list[Outstanding | None]:
+    """Tell for each rate (inside, outside) whether it is above that of all others, among all given together.
+
+    The risk that any that is not is named is `RISK` at most (Holm), and so is the risk that any interval, of
+    those that were compared, misses its rate (Bonferroni).
+    """
+    doubts = [_doubt(*pair) for pair in pairs]
+    some = [doubt for doubt in doubts if doubt is not None]
+    named = iter(holm(some, alpha=RISK))
+    confidence = 1 - RISK / max(2 * len(some), 1)
+    return [
+        Outstanding(doubt, *(korn_graubard(*counts, confidence=confidence) for counts in pair))
+        if doubt is not None and next(named)
+        else None
+        for doubt, pair in zip(doubts, pairs, strict=True)
+    ]
 
 
 def _doubt(inside: Counts, outside: Counts) -> float | None:

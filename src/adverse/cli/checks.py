@@ -231,6 +231,7 @@ def check_requirements(
     out: CheckFolder = None,
     workers: Workers = None,
     fresh: Fresh = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Check that SUTs tolerate the changes that people tolerate.
 
@@ -258,7 +259,7 @@ def check_requirements(
     folder = (
         out or requirements_file.study.folder / "runs" / f"{requirements_file.study.study.name}-requirements"
     )
-    console = Console()
+    console = Console(quiet=quiet)
     watch, stop = ProgressWatcher(console), Stop()
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, folder / "logs") if count else InlineEngine()
@@ -277,5 +278,6 @@ def check_requirements(
         console.say(f"{name + ':':10}{path}")
     page = write_requirements_page(folder)
     console.say(f"{'page:':10}{page}")
-    say_stale(folder)
+    if not quiet:
+        say_stale(folder)
     raise typer.Exit(exit_code(as_verdict(result) for result in checked.results))

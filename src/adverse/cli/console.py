@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console as RichConsole
@@ -98,6 +99,14 @@ class ProgressWatcher:
         self.warm: tuple[float, int] | None = None
         """When the first answers were there, and how many: what is loaded before them is done once."""
         self.last_note_s = 0.0
+        self.preparing = ExitStack()
+
+    @contextmanager
+    def before_work(self) -> Iterator[None]:
+        """Say every few seconds that work is being prepared, until it begins."""
+        with self.preparing:
+            self.preparing.enter_context(under_way(self.console, "reading data and SUTs"))
+            yield
 
     def note(self, text: str) -> None:
         """Print a line."""
@@ -105,6 +114,7 @@ class ProgressWatcher:
 
     def begin(self, total: int, done: int) -> None:
         """Start showing."""
+        self.preparing.close()
         self.total, self.done, self.before = total, done, done
         self.started = self.last_note_s = time.monotonic()
         self.warm = None
@@ -171,6 +181,28 @@ def wrong(statuses: Counter[str]) -> str:
     words = {"retried": "retried", "quarantined": "without an image"}
     more = (f", {statuses[status]} {text}" for status, text in words.items() if statuses[status])
     return f"{statuses['fault']} faults{''.join(more)}"
+
+
+@contextmanager
+def under_way(console: Console, text: str) -> Iterator[None]:
+    """Show that something goes on which cannot be counted; nothing is shown of what takes no time."""
+    over, started = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not over.wait(PLAIN_EVERY_S):
+            console.say(f"- {text}, {duration(time.monotonic() - started)} so far")
+
+    if console.is_terminal:
+        with console.status(text):
+            yield
+        return
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
 
 
 @contextmanager

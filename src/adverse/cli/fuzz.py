@@ -20,6 +20,7 @@ from adverse.cli.options import (
     Host,
     Json,
     Port,
+    Quiet,
     Workers,
 )
 from adverse.cli.runs import interrupts
@@ -93,6 +94,7 @@ def run(
     against: Against = None,
     seed: Seed = None,
     fresh: Fresh = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Run or resume a campaign and print what it found.
 
@@ -111,7 +113,7 @@ def run(
 
     file = read_study(study)
     folder = out or file.folder / "runs" / f"{file.study.name}-fuzz{'-guided' if guided else ''}"
-    console = Console()
+    console = Console(quiet=quiet)
     count = all_cores() if workers is None else workers
     stop = Stop()
     campaigns = [(folder, guided)]
@@ -145,19 +147,19 @@ def run(
             watch.note(f"stopped; finished work is kept in {path}. Run the same command to resume.")
             raise typer.Exit(EXIT_INTERRUPTED)
         code = EXIT_INCOMPLETE if status == "saturated" else code
-    show(folder, against if guided else None)
+    show(folder, against if guided else None, quiet=quiet)
     raise typer.Exit(code)
 
 
 @fuzz.command("report")
-def report(folder: CampaignPath, against: Against = None) -> None:
+def report(folder: CampaignPath, against: Against = None, quiet: Quiet = False) -> None:  # noqa: FBT002
     """Recompute the results of a campaign and write its page.
 
     \b
     Example:
         adverse fuzz report runs/street-fuzz
     """
-    show(folder, against)
+    show(folder, against, quiet=quiet)
 
 
 @fuzz.command("review")
@@ -223,7 +225,7 @@ def resources(
         typer.echo(line)
 
 
-def show(folder: Path, against: Path | None) -> None:
+def show(folder: Path, against: Path | None, *, quiet: bool = False) -> None:
     """Print the outcome of a campaign and write its tables and its page."""
     from adverse.fuzz.compare import compare
     from adverse.fuzz.outcome import read_outcome
@@ -244,7 +246,7 @@ def show(folder: Path, against: Path | None) -> None:
     page = write_fuzz_page(
         campaign, outcome, comparison=comparison, reviewed=reviewed_table(campaign, outcome)
     )
-    console = Console()
+    console = Console(quiet=quiet)
     for table in counts_tables(outcome):
         console.print(table.terminal(details=True))
     lines: list[str] = [f"- {line}" for line in summary_words(outcome)]

@@ -37,7 +37,11 @@ Suts = Annotated[list[str] | None, typer.Option("--sut", help="Only this SUT; re
 Settings = Annotated[list[str] | None, typer.Option("--setting", help="Only this setting's id; repeatable.")]
 
 
-def report(folder: FinishedRun, trust: Trust = False) -> None:  # noqa: FBT002
+def report(
+    folder: FinishedRun,
+    trust: Trust = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
+) -> None:
     """Write the HTML report of a run.
 
     One file that opens from disk; its tables are written beside it as CSV and JSON.
@@ -55,10 +59,12 @@ def report(folder: FinishedRun, trust: Trust = False) -> None:  # noqa: FBT002
     from adverse.requirements.results import is_check
 
     if is_check(folder):
-        typer.echo(f"report: {write_requirements_page(folder)}")
+        page = write_requirements_page(folder)
     else:
-        typer.echo(f"report: {write_report(folder, trust=trust, tell=_note)}")
-    say_stale(folder)
+        page = write_report(folder, trust=trust, tell=_silent if quiet else _note)
+    if not quiet:
+        typer.echo(f"report: {page}")
+        say_stale(folder)
 
 
 def view(
@@ -105,6 +111,7 @@ def drive(
     sensitivity: Sensitivity,
     mutation: Mutation = None,
     out: DrivePath = None,
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Drive one log in closed loop.
 
@@ -128,6 +135,8 @@ def drive(
         table, drawing = out, out.with_suffix(".svg")
         write_file(table, steps)
         write_file(drawing, drawn)
+    if quiet:
+        return
     stops = int(driven.by_sut.stopped.sum())
     say(f"{verdict(driven)}; up to {driven.tolerance_m:g} m later is in time")
     say(f"{stops} stops, {driven.by_sut.time_s[-1]:.2f} s, {driven.by_sut.position_m[-1]:.2f} m")
@@ -168,6 +177,10 @@ def export(
         say(f"{name}: {counted(len(mine), 'file')}, {', '.join(words)}; the first is {out / mine[0].file}")
     say(f"{out / INDEX}: every file, what it holds, what failed")
     say(f"{out / ANNOTATIONS}: the ground truth")
+
+
+def _silent(_words: str) -> None:
+    pass
 
 
 def _note(words: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from adverse.cli.console import Console, ProgressWatcher, show_error
+from adverse.cli.console import Console, ProgressWatcher, show_error, under_way
 from adverse.cli.options import Fresh, Json, Quiet, Trust, Workers
 from adverse.cli.sealing import say_remade, say_stale
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_PASS
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from adverse.study.engines import Stop
     from adverse.study.plan import StudyPlan
     from adverse.study.spec import StudyFile
+    from adverse.study.time_estimate import TimeEstimate
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file (YAML).")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
@@ -110,13 +111,8 @@ def plan(
     say(f"work      {total} images to judge, {total - to_do} done, {to_do} to do in {len(left)} units")
     for line in (*_depth_work(made), *(f"changed   {change}" for change in made.again)):
         say(line)
-    if time is not None:
-        say(
-            f"time      about {duration(time.seconds)} for the images with {counted(crew, 'worker')}, "
-            f"by a timed sample of {time.images} of them"
-        )
-    elif estimate and left and not made.blocked:
-        say("time      not known: a sample of two images did not end within half a minute")
+    if time is not None or (estimate and left and not made.blocked):
+        say(f"time      {_time_words(time)}")
     for warning in made.warnings:
         say(f"warning   {warning}")
     for problem in made.blocked:
@@ -131,11 +127,14 @@ def run(
     fresh: Fresh = False,  # noqa: FBT002
     retry_faults: RetryFaults = False,  # noqa: FBT002
     tables: Tables = False,  # noqa: FBT002
+    estimate: Estimate = True,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Run or resume a study.
 
-    Finished work is not repeated. The results are printed and a report is written.
+    Finished work is not repeated. The results are printed and a report is written. Where many images are
+    left, it first says how long they take, from a few that are run for it; then every few seconds how far it
+    is.
 
     \b
     Examples:
@@ -150,7 +149,14 @@ def run(
     file = read_study(study)
     folder = out or _default_folder(file.folder, file.study.name)
     code = run_and_show(
-        file, folder, workers, fresh=fresh, retry_faults=retry_faults, tables=tables, quiet=quiet
+        file,
+        folder,
+        workers,
+        fresh=fresh,
+        retry_faults=retry_faults,
+        tables=tables,
+        estimate=estimate and not quiet,
+        quiet=quiet,
     )
     raise typer.Exit(code)
 
@@ -185,6 +191,7 @@ def run_and_show(
     fresh: bool = False,
     retry_faults: bool = False,
     tables: bool = False,
+    estimate: bool = True,
     quiet: bool = False,
 ) -> int:
     """Run a study with progress, print its results, briefly or as all tables, and return the exit code."""
@@ -199,8 +206,21 @@ def run_and_show(
     count = all_cores() if workers is None else workers
     engine: Engine = LocalEngine(count, out / "logs") if count else InlineEngine()
     ran = None
-    with contextlib.suppress(KeyboardInterrupt), interrupts(stop):
-        ran = run_study(study, out, engine, watch=watch, stop=stop, fresh=fresh, retry_faults=retry_faults)
+
+    def tell_time(time: TimeEstimate | None) -> None:
+        watch.note(f"time: {_time_words(time)}")
+
+    with contextlib.suppress(KeyboardInterrupt), interrupts(stop), watch.before_work():
+        ran = run_study(
+            study,
+            out,
+            engine,
+            watch=watch,
+            stop=stop,
+            fresh=fresh,
+            retry_faults=retry_faults,
+            tell_time=tell_time if estimate else None,
+        )
     if ran is not None and ran.problem is not None:
         show_error(ran.problem)
     if ran is None or ran.status == "interrupted":
@@ -234,8 +254,9 @@ def _analyze_and_show(
     page = current_report(store) if known is not None else None
     if known is not None:
         console.say(f"- already complete: these are the saved results (again: adverse analyze {folder})")
-    summary = known or analyze_store(store, registry=registry)
-    tables = page_tables(looker, summary, computed=known is None)
+    with under_way(console, "working out the results"):
+        summary = known or analyze_store(store, registry=registry)
+        tables = page_tables(looker, summary, computed=known is None)
     if every_table:
         _print_tables(console, summary, tables)
     else:
@@ -243,7 +264,8 @@ def _analyze_and_show(
         console.print(brief.terminal())
         for line in brief_lines(summary, store.run, brief):
             console.say(line)
-    page = page or write_report_of(looker, summary, tables)
+    with under_way(console, "drawing the report"):
+        page = page or write_report_of(looker, summary, tables)
     console.say(f"results: {folder / 'results' / 'summary.json'}")
     console.say(f"report:  {page}")
     console.say(f"explore: adverse view {folder}")
@@ -304,6 +326,15 @@ def _depth_work(made: StudyPlan) -> list[str]:
         return []
     pairs = sum(len({cell.setting for cell in unit.cells} - {0}) * len(unit.frames) for unit in made.to_do)
     return [f"depth     computed again from {pairs} mutated stereo pairs (localize_on: mutated)"]
+
+
+def _time_words(time: TimeEstimate | None) -> str:
+    if time is None:
+        return "not known: a sample of two images did not end within half a minute"
+    return (
+        f"about {duration(time.seconds)} for the images with {counted(time.workers, 'worker')}, "
+        f"by a timed sample of {time.images} of them"
+    )
 
 
 def _default_folder(study_folder: Path, name: str) -> Path:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from adverse.cli.console import say, show_error
-from adverse.cli.options import Trust, trusted_plugins
-from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, AdverseError, StoreError, StudyError
+from adverse.cli.options import Json, Quiet, Trust, trusted_plugins
+from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_PASS, AdverseError, StoreError, StudyError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -39,6 +40,8 @@ def verify(
     no_inputs: NoInputs = False,  # noqa: FBT002
     key: PublicKey = None,
     trust: Trust = False,  # noqa: FBT002
+    as_json: Json = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Recompute every hash of a run and name changed files.
 
@@ -49,6 +52,7 @@ def verify(
     Examples:
         adverse verify runs/orchard
         adverse verify runs/orchard --key team.pub
+        adverse verify runs/orchard --quiet && echo unchanged
 
     A seal reveals a change, not a forgery: whoever edits a file can rewrite its hash. With --key the run must
     also be signed, as it is now, by the holder of the private key (adverse seal).
@@ -57,28 +61,39 @@ def verify(
     """
     public = _public(key)
     checked, is_run = _checked(folder, inputs=not no_inputs)
-    if is_run:
-        _say_mixed(folder)
-    problems, withheld = list(checked.problems), ""
-    if is_run and not problems and not checked.unfinished:
-        try:
+    notes = [*(_mixed(folder) if is_run else ()), *(f"note: {note}" for note in checked.notes)]
+    problems, withheld, signer = list(checked.problems), "", None
+    try:
+        if is_run and not problems and not checked.unfinished:
             withheld = _withheld_verdicts(folder, trust=trust)
-        except AdverseError as error:
-            problems.append(error)
-    for note in checked.notes:
-        say(f"note: {note}", err=True)
-    if public is not None and not problems:
-        problems += _signature(folder, public, is_run=is_run)
+        if public is not None and not problems:
+            signer = _signer(folder, public, is_run=is_run)
+    except AdverseError as error:
+        problems.append(error)
+    code = EXIT_CANNOT_RUN if problems else EXIT_INCOMPLETE if checked.unfinished or withheld else EXIT_PASS
+    if as_json:
+        facts = {
+            "files": checked.files,
+            "problems": [{"what": error.what, **dict(error.details())} for error in problems],
+            "notes": notes,
+            "finished": not checked.unfinished,
+            "not_computed_again": withheld or None,
+            "signed_with": signer,
+        }
+        typer.echo(json.dumps(facts, indent=1))
+        raise typer.Exit(code)
+    for note in () if quiet else notes:
+        say(note, err=True)
     for problem in problems:
         show_error(problem)
-    if problems:
-        raise typer.Exit(EXIT_CANNOT_RUN)
-    say(f"{checked.files} files match their recorded hashes")
-    if public is None and is_run:
-        _say_whose(folder)
-    if withheld:
-        say(withheld)
-    raise typer.Exit(EXIT_INCOMPLETE if checked.unfinished or withheld else 0)
+    if not problems and not quiet:
+        signed = [] if signer is None else [f"signed with key {signer}"]
+        whose = _whose(folder) if public is None and is_run else []
+        counts = f"{checked.files} files match their recorded hashes"
+        for line in filter(None, (*signed, counts, *whose, withheld)):
+            say(line)
+        say_stale(folder)
+    raise typer.Exit(code)
 
 
 def _public(key: Path | None) -> Ed25519PublicKey | None:
@@ -89,7 +104,7 @@ def _public(key: Path | None) -> Ed25519PublicKey | None:
     return read_public_key(key)
 
 
-def _say_mixed(folder: Path) -> None:
+def _mixed(folder: Path) -> list[str]:
     """Warn where results come from different environments, or from SUTs that write what they read."""
     from adverse.content import NOT_NOTICED
     from adverse.store.folder import existing_run
@@ -97,10 +112,9 @@ def _say_mixed(folder: Path) -> None:
     from adverse.study.environment import mixture
 
     manifest = existing_run(folder).read_manifest()
-    for line in mixture(manifest.get("environments", {})) + written_warnings(manifest.get("files_read", {})):
-        say(f"warning: {line}", err=True)
-    if "suts" in manifest:
-        say(f"note: {NOT_NOTICED}", err=True)
+    lines = mixture(manifest.get("environments", {})) + written_warnings(manifest.get("files_read", {}))
+    noted = [f"note: {NOT_NOTICED}"] if "suts" in manifest else []
+    return [*(f"warning: {line}" for line in lines), *noted]
 
 
 def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:
@@ -134,30 +148,27 @@ def _withheld_verdicts(folder: Path, *, trust: bool) -> str:
     return f"INCONCLUSIVE: {number} of {len(verdicts)} could not be computed again: {WITHHELD}"
 
 
-def _signature(folder: Path, public: Ed25519PublicKey, *, is_run: bool) -> list[AdverseError]:
-    """Say who signed a run as it is now, or return what is wrong with the signature."""
+def _signer(folder: Path, public: Ed25519PublicKey, *, is_run: bool) -> str:
+    """Return the key that a run was signed with as it is now, or raise."""
     from adverse.store.folder import RunFolder
     from adverse.store.signature import check_signature
 
     if not is_run:
-        return [StoreError("only runs are signed", where=str(folder), fix="Leave --key out.")]
-    try:
-        say(f"signed with key {check_signature(RunFolder(folder), public).key}")
-    except StoreError as error:
-        return [error]
-    return []
+        raise StoreError("only runs are signed", where=str(folder), fix="Leave --key out.")
+    return check_signature(RunFolder(folder), public).key
 
 
-def _say_whose(folder: Path) -> None:
+def _whose(folder: Path) -> list[str]:
+    """Say whose signature a run has that nobody asked to check."""
     from adverse.store.folder import RunFolder
     from adverse.store.seal_list import SIGNATURE
 
-    if (folder / SIGNATURE).exists():
-        from adverse.store.signature import read_signature
+    if not (folder / SIGNATURE).exists():
+        return []
+    from adverse.store.signature import read_signature
 
-        signed = read_signature(RunFolder(folder))
-        say(f"signed, it says, with key {signed.key if signed else '?'}; --key PUBLIC checks that")
-        say_stale(folder)
+    signed = read_signature(RunFolder(folder))
+    return [f"signed, it says, with key {signed.key if signed else '?'}; --key PUBLIC checks that"]
 
 
 def seal(
@@ -166,6 +177,7 @@ def seal(
     new_key: NewKey = None,
     replace: Replace = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Sign a finished run: what was tested, with which hashes.
 
@@ -192,7 +204,9 @@ def seal(
     from adverse.store.keys import key_id, make_key, read_private_key
 
     if new_key is not None:
-        say(f"private key: {new_key} (keep it secret)\npublic key:  {make_key(new_key)}")
+        public = make_key(new_key)
+        if not quiet:
+            say(f"private key: {new_key} (keep it secret)\npublic key:  {public}")
         key = new_key
     if folder is None or key is None:
         return
@@ -215,7 +229,9 @@ def seal(
         )
     verdicts = saved_verdicts(store, registry=trusted_plugins(folder) if trust else None)
     refuse_other_results(store, trust=trust)
-    say(f"signed with key {sign_run(store, private, verdicts)}: {folder / SIGNATURE}")
+    signer = sign_run(store, private, verdicts)
+    if not quiet:
+        say(f"signed with key {signer}: {folder / SIGNATURE}")
 
 
 def say_stale(folder: Path) -> None:

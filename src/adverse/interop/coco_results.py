@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from adverse.content import file_sha256
+from adverse.data.images import SUFFIXES
 from adverse.errors import AdverseError, StoreError, StudyError, suggestion
 from adverse.store.durable import storage_errors, write_file
 from adverse.store.finished_run import finished
@@ -67,13 +68,18 @@ def export_coco(
     usable = Ids(
         {frame: number for frame, number in ids.images.items() if number not in unusable}, ids.categories
     )
-    _write(out / ANNOTATIONS, _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable))
-    files = [ANNOTATIONS, *(results.file for results in written)]
+    truth = _truth(test, pq.read_table(store.folder.truth).to_pylist(), usable)
+    paths = pq.read_table(store.folder.inputs, columns=["path"])["path"].to_pylist()
+    files = file_names([frame["frame"] for frame in test], paths)
+    for image in truth["images"]:
+        image["file_name"] = files[image["file_name"]]
+    _write(out / ANNOTATIONS, truth)
+    parts = [ANNOTATIONS, *(results.file for results in written)]
     index = {
         "run": store.run.name,
         "state": store.state,
         "results": [results._asdict() for results in written],
-        "files": {file: file_sha256(out / file) for file in files},
+        "files": {file: file_sha256(out / file) for file in parts},
     }
     _write(out / INDEX, index | {"digest": digest_of(index)})
     return written
@@ -129,6 +135,35 @@ def image_ids(frames: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     ) == len(own):
         return {frame["frame"]: int(frame["image_id"]) for frame in frames}
     return {frame["frame"]: number for number, frame in enumerate(frames, start=1)}
+
+
+def file_names(frames: Iterable[str], paths: Iterable[str]) -> dict[str, str]:
+    """Return the name of each frame's image in its data set: its id, as a path with its extension.
+
+    `paths` are the files that the run read. A frame keeps its id where none of them, or more than one, can be
+    its image.
+
+    >>> file_names(["a/1", "2"], ["/d/a/images/1.png", "/d/a/right/1.png", "/d/2.jpg", "/d/2.npy"])
+    {'a/1': 'a/images/1.png', '2': '2.jpg'}
+    """
+    frames = list(frames)
+    depths = {len(Path(frame).parts) for frame in frames}
+    beside: dict[str, set[str]] = {}
+    inside: dict[str, set[str]] = {}
+    for path in map(Path, paths):
+        if path.suffix.lower() not in SUFFIXES:
+            continue
+        parts = path.parts
+        for depth in depths:
+            beside.setdefault("/".join((*parts[-depth:-1], path.stem)), set()).add("/".join(parts[-depth:]))
+            if parts[-2] == "images":
+                short = "/".join((*parts[-depth - 1 : -2], path.stem))
+                inside.setdefault(short, set()).add("/".join(parts[-depth - 1 :]))
+    return {frame: _only(beside.get(frame)) or _only(inside.get(frame)) or frame for frame in frames}
+
+
+def _only(names: set[str] | None) -> str | None:
+    return next(iter(names)) if names is not None and len(names) == 1 else None
 
 
 def _write_results(store: Store, sut: str, setting: str, ids: Ids, out: Path) -> Written:

@@ -22,12 +22,20 @@ def slice_sentences(summary: Summary, run: Run) -> list[str]:
     words = setting_names(run)
     rows = summary.data.get("outstanding_slices", ())
     lines = [
-        f"{shown(row['sut'])} loses {row['lost']:.0%} of the people {_who(row)} under "
-        f"{shown(words[row['setting']])}, {row['lost_elsewhere']:.0%} of all others."
+        f"{shown(row['sut'])} loses {_share(row, 'lost')} of the people {_who(row)} under "
+        f"{shown(words[row['setting']])}, {_share(row, 'lost_elsewhere')} of all others."
         for row in rows[:MOST_SENTENCES]
     ]
     more = len(rows) - MOST_SENTENCES
     return [*lines, f"{more} more stand out: outstanding_slices in summary.json."] if more > 0 else lines
+
+
+def _share(row: Row, name: str) -> str:
+    """Return a share with the interval that holds for all groups together."""
+    interval = row.get(f"{name}_interval")
+    if not interval or interval["low"] is None:
+        return f"{row[name]:.0%}"
+    return f"{row[name]:.0%} ({100 * interval['low']:.0f} to {100 * interval['high']:.0f})"
 
 
 def _who(row: Row) -> str:

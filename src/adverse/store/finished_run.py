@@ -7,8 +7,8 @@ from pathlib import Path
 
 from adverse.content import ChangedError
 from adverse.errors import IncompleteError, StoreError
-from adverse.store.folder import RunFolder
-from adverse.store.read import Store, refuse_other_format
+from adverse.store.folder import RunFolder, refuse_other_format
+from adverse.store.read import Store
 from adverse.store.verify import verify
 
 
@@ -37,7 +37,7 @@ def finished(path: Path, *, rewrites: Sequence[str] = ()) -> Store:
     checked = verify(folder, inputs=False, rewrites=rewrites)
     for problem in checked.problems:
         raise problem  # what was changed by hand must not be sealed anew under our name
-    store = Store(folder)
+    store = Store(folder, state=checked.state)
     store.tolerated = checked.tolerated
     _refuse_mixed(store)
     return store

@@ -126,3 +126,16 @@ def existing_run(path: Path) -> RunFolder:
     folder = RunFolder(path)
     folder.read_manifest()
     return folder
+
+
+def refuse_other_format(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
+    """Raise for a run of another version, with the command that makes it again."""
+    if manifest.get("format") != FORMAT:
+        study = manifest.get("study", {}).get("file", "STUDY")
+        raise StoreError(
+            "the run was made by another version of adverse",
+            where=str(folder.manifest),
+            got=f"format {manifest.get('format')}",
+            wanted=f"format {FORMAT}",
+            fix=f"Make it again: adverse run {study} --out {folder.path}",
+        )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import duckdb
@@ -30,7 +30,7 @@ class DetectionFiles:
         settings: Iterable[str] | None = None,
         frames: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Return the cells of a SUT, of some settings, or whose files can hold one of some frames."""
+        """Return the cells of a SUT, of some settings, or whose files hold one of some frames."""
         cells = self.cells
         if sut is not None:
             cells = cells.filter(pc.equal(cells["sut"], sut))
@@ -46,20 +46,58 @@ class DetectionFiles:
         files = sorted(set(cells["file"].to_pylist()))
         if not files:
             return None
+
+        def sql(reading: str) -> str:
+            return f"""SELECT {columns} FROM (SELECT * FROM {reading} UNION ALL BY NAME FROM no_rows) d
+                SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
+                                  AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
+
+        return self._query(sql, files, cells, named)
+
+    @cached_property
+    def frames(self) -> pa.Table:
+        """The file, frame and pixels of all rows, each once, also of rows that no cell names."""
+
+        def sql(reading: str) -> str:
+            columns = "parse_filename(filename) AS file, frame, pixels"
+            return f"SELECT {columns} FROM {reading} GROUP BY ALL"  # noqa: S608 - ours
+
+        files = sorted(set(self.cells["file"].to_pylist()))
+        if not files:
+            return pa.table({name: pa.array([], pa.string()) for name in ("file", "frame", "pixels")})
+        return self._query(sql, files, self.cells, {})
+
+    def frames_of_two_images(self) -> list[str]:
+        """Return the frames of which there are rows with different hashes of the pixels before mutation."""
+        hashed = self.frames.filter(pc.is_valid(self.frames["pixels"]))
+        hashes = hashed.group_by("frame").aggregate([("pixels", "count_distinct")])["pixels_count_distinct"]
+        if not pc.any(pc.greater(hashes, 1)).as_py():
+            return []  # nearly always; without looking whether a cell names the rows
+        grouped = "GROUP BY d.frame HAVING count(DISTINCT d.pixels) > 1 ORDER BY d.frame"
+        table = self.select("d.frame", tail=grouped)
+        return [] if table is None else list(table["frame"].to_pylist())
+
+    def _query(
+        self,
+        sql: Callable[[str], str],
+        files: list[str],
+        cells: pa.Table,
+        named: Mapping[str, str | list[str]],
+    ) -> pa.Table:
+        """Run a query over some files; `sql` takes how they are read.
+
+        Where the first has all our columns, the others are taken to have them too, which saves that each is
+        opened twice. One of an earlier version, which lacks a column, makes the query fail: then all are
+        opened first, and have nothing in it.
+        """
+        paths = [str(self.folder.detections / name) for name in files]
+        by_name = "read_parquet($paths, filename = true, union_by_name = true)"
         try:
-            with self._database.cursor() as connection:  # of its own: pages ask from several threads
-                _hide_progress(connection)
-                connection.register("cells", cells)
-                connection.register("no_rows", SCHEMA.empty_table())  # so that files of earlier versions,
-                # which lack a column, have nothing in it
-                paths = [str(self.folder.detections / name) for name in files]
-                sql = f"""SELECT {columns} FROM (
-                        SELECT * FROM read_parquet($paths, filename = true, union_by_name = true)
-                        UNION ALL BY NAME FROM no_rows) d
-                    SEMI JOIN cells c ON c.setting = d.setting AND c.sut = d.sut
-                                      AND c.file = parse_filename(d.filename) {tail}"""  # noqa: S608 - ours
-                return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
-        except duckdb.Error as error:
+            if pq.read_schema(paths[0]).equals(SCHEMA):
+                with contextlib.suppress(duckdb.Error):
+                    return self._run(sql("read_parquet($paths, filename = true)"), paths, cells, named)
+            return self._run(sql(by_name), paths, cells, named)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
             raise StoreError(
                 "the detections cannot be read",
                 where=str(self.folder.detections),
@@ -67,40 +105,32 @@ class DetectionFiles:
                 fix=f"Run adverse verify {self.folder.path} to find the damaged file.",
             ) from error
 
+    def _run(
+        self, sql: str, paths: list[str], cells: pa.Table, named: Mapping[str, str | list[str]]
+    ) -> pa.Table:
+        with self._database.cursor() as connection:  # of its own: pages ask from several threads
+            _hide_progress(connection)
+            connection.register("cells", cells)
+            connection.register("no_rows", SCHEMA.empty_table())
+            return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
+
     @cached_property
     def _database(self) -> duckdb.DuckDBPyConnection:
         """One for all queries: to open it takes longer than most of them."""
         return duckdb.connect()
 
-    @cached_property
-    def _spans(self) -> dict[str, tuple[str, str]]:
-        """The first and last frame id, by their text, of every file of detections."""
-        columns = "parse_filename(d.filename) AS file, min(d.frame) AS first, max(d.frame) AS last"
-        try:
-            table = self.select(columns, tail="GROUP BY d.filename")
-        except StoreError:
-            return {}  # who reads the damaged file itself says what is wrong with it
-        rows = [] if table is None else table.to_pylist()
-        return {row["file"]: (row["first"], row["last"]) for row in rows}
-
     def _with_frames(self, cells: pa.Table, frames: Sequence[str]) -> pa.Table:
-        """Return the cells whose files can hold one of some frames: few of many, where logs are long."""
-        wanted = sorted(frames)
-        files = [
-            file
-            for file in dict.fromkeys(cells["file"].to_pylist())
-            if file not in self._spans or _between(wanted, *self._spans[file])
-        ]
-        return cells.filter(pc.is_in(cells["file"], value_set=pa.array(files, pa.string())))
+        """Return the cells whose files hold one of some frames."""
+        try:
+            there = self.frames
+        except StoreError:
+            return cells  # who reads the damaged file itself says what is wrong with it
+        rows = pc.is_in(there["frame"], value_set=pa.array(frames, pa.string()))
+        files = there["file"].filter(rows).combine_chunks()
+        return cells.filter(pc.is_in(cells["file"], value_set=files))
 
 
 def _hide_progress(connection: duckdb.DuckDBPyConnection) -> None:
     """Switch off what would print between our lines; where it is off, a notebook refuses even this."""
     if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
         connection.execute("SET enable_progress_bar = false")
-
-
-def _between(ordered: Sequence[str], first: str, last: str) -> bool:
-    """Return whether one of some sorted names lies between two others."""
-    at = bisect_left(ordered, first)
-    return at < len(ordered) and ordered[at] <= last

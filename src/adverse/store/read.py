@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from adverse.errors import AdverseError, StoreError
-from adverse.store.folder import FORMAT, RunFolder
+from adverse.store.folder import RunFolder, refuse_other_format
 from adverse.store.queries import DetectionFiles
 from adverse.store.records import DEPTH_QUANTILES, FAILURE
 from adverse.store.run import Run, differences, run_of
@@ -46,8 +46,9 @@ from adverse.types import Task
 class Store:
     """Reads a run; code that makes or shows numbers gets it from `finished`, which checks the files first."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, *, state: str | None = None) -> None:
         self.folder = folder
+        self._state = state
         self._manifest = folder.read_manifest()
         refuse_other_format(folder, self._manifest)
         if not folder.cells.exists():
@@ -64,7 +65,7 @@ class Store:
     @cached_property
     def state(self) -> str:
         """The state of the run, which everything computed from it is sealed with."""
-        return state_of(self.folder, self._manifest)
+        return self._state or state_of(self.folder, self._manifest)
 
     def result(self, name: str) -> Path | None:
         """Return a file of the results, as it was written from this state of the run; None: never written."""
@@ -375,11 +376,7 @@ class Store:
 
     def frames_of_two_images(self) -> list[str]:
         """Return the frames whose rows do not all have the same hash of the pixels before mutation."""
-        table = self._detections.select(
-            "d.frame",
-            tail="GROUP BY d.frame HAVING count(DISTINCT d.pixels) > 1 ORDER BY d.frame",
-        )
-        return [] if table is None else list(table["frame"].to_pylist())
+        return self._detections.frames_of_two_images()
 
     def record(self, sut: str, setting: str, frame: str) -> dict[str, Any] | None:
         """Return all that was kept of one answer of a segmenter or classifier; None if there is none."""
@@ -444,16 +441,3 @@ class Store:
     def _answers(self, table: pa.Table, classes: tuple[str, ...]) -> Answers:
         sizes = dict(zip(self.frames.ids, self.mask_sizes, strict=True)) if self.run.masks else {}
         return answers_in_order(table, self.frames.ids, classes, sizes, where=str(self.folder.path))
-
-
-def refuse_other_format(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
-    """Raise for a run of another version, with the command that makes it again."""
-    if manifest.get("format") != FORMAT:
-        study = manifest.get("study", {}).get("file", "STUDY")
-        raise StoreError(
-            "the run was made by another version of adverse",
-            where=str(folder.manifest),
-            got=f"format {manifest.get('format')}",
-            wanted=f"format {FORMAT}",
-            fix=f"Make it again: adverse run {study} --out {folder.path}",
-        )

@@ -44,6 +44,8 @@ class Verification:
     tolerated: tuple[AdverseError, ...] = ()
     """What was wrong with files that are about to be made again."""
     unfinished: bool = False
+    state: str | None = None
+    """The state of a finished run without problems, which everything computed from it is sealed with."""
 
 
 def verify(folder: RunFolder, *, inputs: bool = True, rewrites: Sequence[str] = ()) -> Verification:
@@ -96,7 +98,9 @@ def _verify(
     notes = [] if finished else [f"the run is not finished ({manifest['status']}): {UNFINISHED}"]
     notes += _others(folder)
     notes += _variables(manifest) if inputs else []
-    return Verification(files, tuple(problems), tuple(notes), tuple(tolerated), unfinished=not finished)
+    return Verification(
+        files, tuple(problems), tuple(notes), tuple(tolerated), unfinished=not finished, state=state
+    )
 
 
 UNFINISHED = (

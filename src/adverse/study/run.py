@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,6 +41,7 @@ from adverse.study.job import SutFault, UnitRecords, WorkUnit
 from adverse.study.plan import StudyPlan, frames_of, make_plan
 from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
 from adverse.study.spec import StudyFile, to_yaml
+from adverse.study.time_estimate import WORTH_TIMING, TimeEstimate, estimate_time
 from adverse.study.worker import StudyWork
 
 SUT_LOG_BYTES = 1 << 20
@@ -81,8 +82,12 @@ def run_study(
     stop: Stop,
     fresh: bool = False,
     retry_faults: bool = False,
+    tell_time: Callable[[TimeEstimate | None], None] | None = None,
 ) -> StudyRun:
-    """Run what is not done yet of a study, in its run folder; `retry_faults`: also what SUTs failed at."""
+    """Run what is not done yet of a study, in its run folder; `retry_faults`: also what SUTs failed at.
+
+    With `tell_time`, a sample is timed first where much is left to do, and it hears how long that takes.
+    """
     folder = RunFolder(out)
     signed = (out / SIGNATURE).exists()
     with folder.in_use(fresh=fresh, note=watch.note):
@@ -92,6 +97,8 @@ def run_study(
         plan, journal, manifest, basis = _prepare(file, folder, engine, watch, retry_faults=retry_faults)
         units = plan.to_do
         total = plan.pictures(plan.units)
+        if tell_time is not None and plan.pictures(units) >= WORTH_TIMING:
+            tell_time(estimate_time(plan, workers=engine.workers or 1, stop=stop))
         watch.begin(total, total - plan.pictures(units))
         finished = dropped = 0
         changed: dict[Path, str] = {}
@@ -132,9 +139,7 @@ def run_study(
             }
             folder.write_manifest({**manifest, **facts})
             if facts["depth"] is not None:
-                pruned = prune_cache(frames_of(plan.dataset), plan.inputs)
-                if pruned.deleted:
-                    watch.note(pruned.words())
+                _prune_depths(plan, watch)
             if status == "complete":
                 sweep(folder)
                 drop_of_other_states(folder, state_of(folder, folder.read_manifest()))
@@ -143,6 +148,12 @@ def run_study(
     if problem is None and status == "incomplete":
         problem = outages.error(plan, folder)
     return StudyRun(folder, plan, status, finished, problem)
+
+
+def _prune_depths(plan: StudyPlan, watch: RunWatcher) -> None:
+    pruned = prune_cache(frames_of(plan.dataset), plan.inputs)
+    if pruned.deleted:
+        watch.note(pruned.words())
 
 
 def _now() -> str:

@@ -19,6 +19,9 @@ SETTINGS_TRIED = 12
 """Settings of the sample, evenly spaced among those that are left to do; each is shown to every SUT."""
 LONGEST_S = 30.0
 """What of a sample is not done by then does not count."""
+HEARS_EVERY_S = 0.2
+WORTH_TIMING = 500
+"""Images left from which on a run times a sample first; fewer are soon done."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,16 @@ class TimeEstimate:
     images: int
 
 
-def estimate_time(plan: StudyPlan, *, workers: int) -> TimeEstimate | None:
-    """Time a sample of what is left to do; None where nothing is, or where even two images take too long."""
+def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) -> TimeEstimate | None:
+    """Time a sample of what is left to do; None where nothing is, or where even two images take too long.
+
+    A wish to `stop` ends the sample.
+    """
     left = plan.to_do
     if not left or plan.blocked:
         return None
     sample = _sample(max(left, key=lambda unit: len(unit.cells)))
-    ends = _ends(plan, sample)
+    ends = _ends(plan, sample, stop)
     images = sum(len(unit.cells) for unit in sample[1 : len(ends)])
     if not images:
         return None
@@ -57,22 +63,24 @@ def _sample(unit: WorkUnit) -> list[WorkUnit]:
     return sample
 
 
-def _ends(plan: StudyPlan, units: Sequence[WorkUnit]) -> list[float]:
+def _ends(plan: StudyPlan, units: Sequence[WorkUnit], outer: Stop | None) -> list[float]:
     """Return when each unit ended, of those that did within the longest time."""
-    stop = Stop()
+    stop, over = Stop(), threading.Event()
+    latest = time.monotonic() + LONGEST_S
 
     def give_up() -> None:
-        stop.soft = stop.hard = True
+        while not over.wait(HEARS_EVERY_S):
+            if time.monotonic() > latest or (outer is not None and outer.soft):
+                stop.soft = stop.hard = True
 
     with tempfile.TemporaryDirectory(prefix="adverse-") as logs:
-        timer = threading.Timer(LONGEST_S, give_up)
-        timer.start()
+        threading.Thread(target=give_up, daemon=True).start()
         try:
             engine = LocalEngine(1, Path(logs))
             work = StudyWork(plan.job, plan.registry)
             return [time.monotonic() for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
         finally:
-            timer.cancel()
+            over.set()
 
 
 class _Silent:

@@ -192,9 +192,10 @@ SAFE = {True: "stops in time", False: "does NOT stop in time", None: "has nothin
 
 def drive_panels(run: ExploredRun, pick: Pick) -> dict[str, Any]:
     """Return speed and position over time as SVG, and for every frame of the log where each run passes it."""
-    context = run.context(pick.log)
-    if context.robot is None or not any(level["drives"] for level in run.summary.data["levels"].values()):
+    drives = any(level["drives"] for level in run.summary.data["levels"].values())
+    if not run.store.run.robot or not drives:
         return {"why": NO_LOOP}
+    context = run.context(pick.log)
     try:
         driven = {side: _driven(run, pick, setting) for side, setting in pick.sides.items()}
     except AdverseError as error:
