@@ -16,6 +16,7 @@ from adverse.annotation.session import AnnotatedLog
 from adverse.annotation.smoothing import smoothed_m
 from adverse.data.images import ImageFile
 from adverse.errors import StoreError
+from adverse.store import journal
 from adverse.types import Dataset, Frame, Log, Truth
 
 BOX = (1.0, 2.0, 9.0, 30.5)
@@ -103,6 +104,47 @@ def test_undo_and_redo_follow_groups_and_survive_a_restart(tmp_path: Path) -> No
     state.make(change(2, 9, 1.0))
     assert state.logs["log"].undone == []
     assert state.logs["log"].next_id() == 10
+
+
+def test_undo_of_a_group_is_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "changes"
+    state = State(dataset(), Changes(path))
+    before_group = dict(state.logs["log"].annotations)
+    for number, x in ((1, 1.0), (2, 1.0), (1, 5.0)):
+        state.make(change(number, 3, x, group="track 1"))
+    tracked, start = dict(state.logs["log"].annotations), path.stat().st_size
+
+    def full(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "append_line", full)
+        with pytest.raises(StoreError):
+            state.undo("log", 3)
+    assert state.logs["log"].annotations == tracked
+    state.undo("log", 3)
+    end = path.stat().st_size
+    state.undo("log", 4, again=True)
+    whole = path.read_bytes()
+    for cut in sorted({*range(start, len(whole), 20), end - 1, end, len(whole) - 1, len(whole)}):  # killed
+        path.write_bytes(whole[:cut])
+        found = State(dataset(), Changes(path)).logs["log"].annotations
+        assert found == (before_group if end <= cut < len(whole) else tracked)
+
+
+def test_a_journal_with_one_line_for_each_undone_change_of_a_group_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "changes"
+    state = State(dataset(), Changes(path))
+    for number in (1, 2):
+        state.make(change(number, 3, 1.0, group="track 1"))
+    tracked = dict(state.logs["log"].annotations)
+    for number in (2, 1):
+        state.make(Change("log", "", (Edit(number, 3, None),), "undo", "track 1"))
+    assert b"count" not in path.read_bytes()
+    state = State(dataset(), Changes(path))
+    state.undo("log", state.logs["log"].undone[-1][0], again=True)
+    assert state.logs["log"].annotations == tracked
+    assert state.version == 5
 
 
 def test_what_another_window_changed_is_not_overwritten(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_recorded_pair_has_depth_on_the_pixels_and_along_the_axis_of_its_left_
     assert haze_error(dense.depth_m, truth)[inside].mean() <= 0.03
     sure = inside & dense.measured
     assert abs(np.median(dense.depth_m[sure] / truth[sure]) - 1) < 0.005
-    with pytest.raises(DataError, match="do not match"):
+    with pytest.raises(DataError, match="rows of left and right image do not correspond"):
         depth.from_stereo(left.astype(np.uint8), right.astype(np.uint8), pair.camera)
 
 

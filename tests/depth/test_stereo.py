@@ -13,7 +13,9 @@ from adverse import depth
 from adverse.depth.dense import ARTEFACT, HOOD, HOOD_M
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
+from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
+from adverse.depth.stereo import match
 from adverse.errors import DataError
 from stereo_scenes import haze_error, orchard
 
@@ -93,6 +95,8 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
     sky = np.full_like(pair.left, (150, 180, 220))
     other = np.random.default_rng(0).integers(0, 255, pair.left.shape).astype(np.uint8)
     hood = np.zeros(pair.depth_m.shape, np.uint8)
+    roll = cv2.getRotationMatrix2D((160, 120), 1.0, 1.0)
+    rolled = cv2.warpAffine(pair.right, roll, (320, 240), borderMode=cv2.BORDER_REPLICATE).astype(np.uint8)
     later = orchard(seconds_later=0.1).right
     return {
         "other size": (_spoilt(right=pair.right[:-1]), "different size"),
@@ -105,7 +109,9 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "copies": (_spoilt(right=pair.left), "show the same view"),
         "no pair": (_spoilt(right=other), "do not match"),
         "other moment": (_spoilt(right=later), "do not match"),
-        "rows off": (_spoilt(right=np.roll(pair.right, 2, axis=0)), "do not match"),
+        "a row lower": (_spoilt(right=np.roll(pair.right, 1, axis=0)), "rows of left and right"),
+        "rows higher": (_spoilt(right=np.roll(pair.right, -6, axis=0)), "rows of left and right"),
+        "rolled": (_spoilt(right=rolled), "do not match"),
         "all sky": (_spoilt(left=sky, right=sky), "nothing but sky"),
         "too near": (_spoilt(nearest_m=0.01), "nearest_m does not fit"),
         "small hood": (_spoilt(hood=hood[1:]), "not of the image's size"),
@@ -120,6 +126,18 @@ def test_bad_input_is_one_clear_error(case: str) -> None:
         depth.from_stereo(**given, where="frame 'row3/000123'")
     assert caught.value.where == "frame 'row3/000123'"
     assert caught.value.fix
+
+
+@pytest.mark.parametrize("rows", [-11, -3, -1, 0, 1, 4])
+def test_how_many_rows_the_right_image_is_lower_is_measured(rows: int) -> None:
+    pair = orchard()
+    one, other = (cv2.cvtColor(image, cv2.COLOR_RGB2GRAY).astype(np.uint8) for image in pair[:2])
+    moved = np.roll(other, rows, axis=0)
+    offsets = row_offsets_px(one, moved, *match(one, moved, 64))
+    assert len(offsets) >= 20
+    assert np.median(offsets) == pytest.approx(rows, abs=0.1)
+    flat = np.full_like(one, 99)
+    assert len(row_offsets_px(flat, flat, *match(flat, flat, 16))) == 0
 
 
 def test_a_gap_is_filled_from_the_farther_side() -> None:

@@ -84,6 +84,8 @@ class Change:
     edits: tuple[Edit, ...]
     kind: Kind = "edit"
     group: str = ""
+    count: int = 1
+    """How many changes an undo takes back, or a redo makes again: one line of the journal, all or none."""
 
 
 class Changes(Journal[Change]):
@@ -104,7 +106,7 @@ class Changes(Journal[Change]):
             Edit(int(frame), int(number), None if after is None else Annotation.parse(after))
             for frame, number, after in data["edits"]
         )
-        return Change(data["log"], data["words"], edits, data["kind"], data["group"])
+        return Change(data["log"], data["words"], edits, data["kind"], data["group"], data.get("count", 1))
 
     def plain(self, entry: Change) -> dict[str, Any]:
         """Return what a line holds of a change."""
@@ -116,6 +118,7 @@ class Changes(Journal[Change]):
             "words": entry.words,
             "kind": entry.kind,
             "group": entry.group,
+            **({"count": entry.count} if entry.count != 1 else {}),
             "edits": edits,
         }
 
@@ -149,11 +152,11 @@ class LogState:
                 self.annotations[edit.frame, edit.id] = edit.after
             self.versions[edit.frame, edit.id] = version
         if change.kind == "undo":
-            self.done.pop()
+            del self.done[-change.count :]
             self.undone.append((version, change, back))
             return
         if change.kind == "redo":
-            self.undone.pop()
+            del self.undone[-change.count :]
         else:
             self.undone.clear()
         self.done.append((version, change, back))
@@ -221,14 +224,14 @@ class State:
                 else "another window has changed this log since",
                 fix="This window now shows what it is.",
             )
-        group = stack[-1][1].group
-        while stack:
-            _, change, back = stack[-1]
-            kind: Kind = "redo" if again else "undo"
-            self.make(Change(log_id, change.words, back, kind, change.group))
-            if not group or not stack or stack[-1][1].group != group:
-                break
-        return self.version
+        last = stack[-1][1]
+        taken = [stack[-1]]
+        if last.group:
+            rest = itertools.takewhile(lambda entry: entry[1].group == last.group, reversed(stack[:-1]))
+            taken += rest
+        edits = {edit[:2]: edit for _, _, back in taken for edit in back}  # the last of them decides
+        kind: Kind = "redo" if again else "undo"
+        return self.make(Change(log_id, last.words, tuple(edits.values()), kind, last.group, len(taken)))
 
 
 def given_annotations(frames: Iterable[Frame], categories: Sequence[str]) -> dict[Key, Annotation]:

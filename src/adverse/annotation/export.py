@@ -1,15 +1,17 @@
 """Annotations as a data set: COCO with positions, alone or with the whole data set in the `folder` format.
 
 Positions are those of the points, made smooth over the frames of an object; where there is no point, those
-that the data set gives. The data set itself is only read.
+that the data set gives. The data set itself is only read. An export appears whole or not at all.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -28,7 +30,7 @@ from adverse.data.layout import DEPTH, IMAGES, INSTANCES, LABELS, RIGHT
 from adverse.data.maps import NAMES_FILE
 from adverse.data.rig import CAMERA_FILE, COLUMNS, POSES_FILE, ROBOT_FILE
 from adverse.errors import AdverseError, DataError, StudyError
-from adverse.store.durable import storage_errors, write_file
+from adverse.store.durable import flush_folder, flush_tree, storage_errors, write_file
 from adverse.types import Dataset, Frame, Log, Source
 
 SMOOTH_S = 0.5
@@ -73,22 +75,46 @@ def export_folder(
     smooth_s: float,
     inside_m: float,
 ) -> Exported:
-    """Write the whole data set in the `folder` format, images copied; a study reads it at every level."""
+    """Write the whole data set in the `folder` format, images copied; a study reads it at every level.
+
+    It is written beside its place, in a hidden folder that ends in `.partial`, and renamed when it is whole.
+    """
     if out.exists():
         raise _exists(out)
+    with storage_errors(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", suffix=".partial", dir=out.parent) as beside:
+            making = Path(beside) / out.name
+            written = _write_folder(dataset, state, categories, making, (smooth_s, inside_m))
+            flush_tree(making)
+            try:
+                making.rename(out)
+            except OSError as error:
+                if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise _exists(out) from error
+                raise
+            flush_folder(out.parent)
+    return written._replace(truth=out / TRUTH_FILE)
+
+
+def _write_folder(
+    dataset: Dataset,
+    state: State,
+    categories: tuple[str, ...],
+    out: Path,
+    refining: tuple[float, float],
+) -> Exported:
     names: dict[str, str] = {}
     left_out: list[str] = []
-    with storage_errors(out):
-        out.mkdir(parents=True)
+    out.mkdir()
     for log in dataset.logs:
-        with storage_errors(out / log.id):
-            names |= _write_log(log, out, left_out)
+        names |= _write_log(log, out, left_out)
     if dataset.robot:
         write_file(out / ROBOT_FILE, json.dumps(dict(dataset.robot), indent=1).encode())
     if dataset.pixel_classes:
         named = {str(number): name for number, name in dataset.pixel_classes.items()}
         write_file(out / NAMES_FILE, json.dumps(named, indent=1).encode())
-    written = _write(dataset, state, categories, out / TRUTH_FILE, names, (smooth_s, inside_m))
+    written = _write(dataset, state, categories, out / TRUTH_FILE, names, refining)
     return written._replace(left_out=(*left_out, *written.left_out))
 
 

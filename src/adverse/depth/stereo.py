@@ -21,6 +21,7 @@ from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import ARTEFACT, DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
+from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
 from adverse.errors import DataError
@@ -57,8 +58,9 @@ UNMOVED_PX, UNMOVED_SHARE = 0.5, 0.99
 """Where more than this share of the matched pixels has a smaller disparity, one camera took both images."""
 SWAPPED_TIMES, SWAPPED_SHARE = 1.5, 0.4
 """A pair is swapped if it matches so many times better the other way round, and at least at this share."""
-OFF_ROWS_PX, TILES = 0.25, 8
-"""Rows do not correspond if the median offset over so many tiles across and down exceeds this."""
+OFF_ROWS_PX, SAME_ROWS = 0.6, 0.3
+"""Rows do not correspond if distinct points are off by more than this in the median (good pairs: 0.2). They
+are off alike if the median deviation from that is less than this share of it."""
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -230,7 +232,7 @@ def _search_px(scale: float, camera: Camera, nearest_m: float | None, offset_px:
 def _check_pair(
     left: Image, right: Image, disparity: Floats, measured: Mask, sky: Mask, count: int, where: str
 ) -> None:
-    """Raise where few pixels match because the pair is swapped, none, or of two moments."""
+    """Raise where the pair is one image twice, swapped, not rectified, of two moments or none."""
     share = measured.sum() / max((~sky).sum(), 1)
     unmoved = float((disparity[measured] < UNMOVED_PX).mean()) if measured.any() else 0.0
     if share >= LEAST_SHARE and unmoved > UNMOVED_SHARE:
@@ -241,42 +243,36 @@ def _check_pair(
             wanted="images of two cameras beside each other",
             fix="Check that the right images are not copies of the left ones.",
         )
-    if share >= DOUBTFUL_SHARE:
-        return
-    swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)
-    if swapped > max(SWAPPED_TIMES * share, SWAPPED_SHARE):
+    if share < DOUBTFUL_SHARE:
+        swapped = (match(right, left, count)[1] & ~sky).sum() / max((~sky).sum(), 1)
+        if swapped > max(SWAPPED_TIMES * share, SWAPPED_SHARE):
+            raise DataError(
+                "left and right image are swapped",
+                where=where,
+                got=f"{share:.0%} of the pixels match as given, {swapped:.0%} the other way round",
+                wanted="the image of the left camera first",
+                fix="Swap the folders of left and right images.",
+            )
+    offsets = row_offsets_px(_gray(left), _gray(right), disparity, measured)
+    off = float(np.median(np.abs(offsets))) if len(offsets) else 0.0
+    lower = float(np.median(offsets)) if len(offsets) else 0.0
+    if off > OFF_ROWS_PX and float(np.median(np.abs(offsets - lower))) < SAME_ROWS * off:
         raise DataError(
-            "left and right image are swapped",
+            "the rows of left and right image do not correspond",
             where=where,
-            got=f"{share:.0%} of the pixels match as given, {swapped:.0%} the other way round",
-            wanted="the image of the left camera first",
-            fix="Swap the folders of left and right images.",
+            got=f"the right image is {abs(lower):.1f} rows {'lower' if lower > 0 else 'higher'}",
+            wanted=f"one point on one row of both, to {OFF_ROWS_PX:g} rows",
+            fix="Rectify both images with the calibration of this camera pair, or have it done here: "
+            "rig: in the study, --rig for adverse depth.",
         )
-    off = row_offset_px(left, right, disparity, measured)
     if share < LEAST_SHARE or off > OFF_ROWS_PX:
         raise DataError(
             "left and right image do not match",
             where=where,
-            got=f"{share:.0%} of the pixels have a partner on their row, {off:.2f} rows off it in the median",
+            got=f"{share:.0%} of the pixels have a partner; distinct points are {off:.2f} rows off",
             wanted="one moment seen by two rectified cameras",
             fix="Check that the pair was taken at the same time and that both images are rectified.",
         )
-
-
-def row_offset_px(left: Image, right: Image, disparity: Floats, measured: Mask) -> float:
-    """Return by how many rows matched pixels are off, by the gradient down the image: a median of tiles."""
-    one, other = _gray(left).astype(np.float32), _gray(right).astype(np.float32)
-    rows, columns = disparity.shape
-    at = np.arange(columns, dtype=np.float32) - disparity
-    row = np.repeat(np.arange(rows, dtype=np.float32)[:, None], columns, axis=1)
-    shifted = cv2.remap(other, at, row, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    slope = cv2.Sobel(shifted, cv2.CV_32F, 0, 1, ksize=3, scale=1 / 8)
-    slope[~measured] = 0
-    size = (min(TILES, columns), min(TILES, rows))
-    gain = cv2.resize((one - shifted) * slope, size, interpolation=cv2.INTER_AREA)
-    weight = cv2.resize(slope * slope, size, interpolation=cv2.INTER_AREA)
-    textured = weight > 1
-    return float(np.median(np.abs(gain[textured] / weight[textured]))) if textured.any() else 0.0
 
 
 def _grown(mask: Mask, side: int) -> Mask:

@@ -73,8 +73,14 @@ def storage_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+def flush_tree(folder: Path) -> None:
+    """Wait until all that is in a folder is on the disk."""
+    for path in (*folder.rglob("*"), folder):
+        flush_folder(path)
+
+
 def flush_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
+    """Wait until the names in a folder, or the bytes of a file, are on the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
