@@ -108,8 +108,8 @@ def from_stereo(
         _check_pair(left, right, disparity, measured, sky, count, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
-    refined, confidence = _refined(fine, measured, left, sky, refine)
-    depth = (scale / np.maximum(refined + np.float32(offset_px), LEAST_PX)).astype(np.float32)
+    smooth, confidence = refined(fine, measured, left, sky, refine)
+    depth = (scale / np.maximum(smooth + np.float32(offset_px), LEAST_PX)).astype(np.float32)
     if not measured.any():
         depth[:] = np.nan
     depth[sky] = np.inf
@@ -181,7 +181,7 @@ def _subpixel(left: Image, right: Image, disparity: Floats, sure: Mask) -> tuple
     return fine, near
 
 
-def _refined(
+def refined(
     disparity: Floats, measured: Mask, guide: Image, sky: Mask, refine: Refine
 ) -> tuple[Floats, NDArray[np.float32]]:
     """Fill and refine disparity; return it with its confidence. Near its steps matching is least sure."""
