@@ -117,7 +117,11 @@ def test_decoded_in_one_array_or_in_three() -> None:
     same(three, rows)
     assert three.positions_m is None
     places = random(9, 3, high=30)
-    apart = {"boxes": table[:, :4], "scores": table[:, 4], "labels": table[:, 5].astype(np.int64)}
+    apart: dict[str, NDArray[Any]] = {
+        "boxes": table[:, :4],
+        "scores": table[:, 4],
+        "labels": table[:, 5].astype(np.int64),
+    }
     located = decode("decoded", **apart, positions=places)
     same(located, rows)
     assert located.positions_m is not None
