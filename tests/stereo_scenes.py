@@ -41,6 +41,33 @@ def orchard(number: int = 3, width: int = 320, height: int = 240, seconds_later:
     return Pair(left.image, right.image, left.depth_m, camera)
 
 
+class VideoFrame(NamedTuple):
+    """A pair of a video, the depth of its left image, where people are in it, and the left camera's pose."""
+
+    left: Image
+    right: Image
+    depth_m: Depth
+    person: NDArray[np.bool_]
+    pose: NDArray[np.float64]
+    camera: Camera
+
+
+@functools.cache
+def orchard_video(count: int = 4, width: int = 320, height: int = 240) -> tuple[VideoFrame, ...]:
+    """Render consecutive pairs of an orchard log in which somebody walks across the row."""
+    camera = stereo_camera(width, height)
+    script = SCRIPTS["orchard"](5, "video/3", "positive")
+    scene, frames = script.scene(), []
+    for number, time_s in enumerate(script.drive.times_s()[16 : 16 + count]):
+        pose = script.drive.pose(time_s)
+        left, right = (
+            render(scene, camera, view, time_s, generator(5, "video", str(number), eye))
+            for eye, view in (("left", pose), ("right", right_of(pose, camera.baseline_m or 0)))
+        )
+        frames.append(VideoFrame(left.image, right.image, left.depth_m, left.instances > 0, pose, camera))
+    return tuple(frames)
+
+
 def haze_error(depth_m: Depth, truth_m: Depth) -> NDArray[np.floating]:
     """Return the error of the haze's transmission at each pixel."""
     error: NDArray[np.floating] = np.abs(np.exp(-BETA * depth_m) - np.exp(-BETA * truth_m))

@@ -19,15 +19,18 @@ from adverse.cli.app import app
 from adverse.content import PlannedFiles, content_hashes
 from adverse.data.folder import folder
 from adverse.data.images import write_image
+from adverse.data.rig import COLUMNS
+from adverse.data.worlds.scripts import quaternion
 from adverse.depth.dense import DenseDepth
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.store.folder import RunFolder
 from adverse.study import depth_cache, depth_maps
+from adverse.study.depth_export import write_depth
 from adverse.study.depth_maps import ComputedDepth, with_depth, with_right_depth
 from adverse.study.frame_versions import _RightImage
 from adverse.study.plan import make_plan
 from adverse.study.spec import DepthSection, read_study
-from stereo_scenes import orchard
+from stereo_scenes import orchard, orchard_video
 
 SIZE = (160, 120)
 
@@ -164,13 +167,13 @@ def test_what_decides_a_map_is_in_its_key(data: Path) -> None:
         {"offset_px": 1.0},
         {"hood": "hood.png"},
     ]
-    keys = [sources(data, section(**one))[0].key("a", "b") for one in options]
-    keys += [sources(data, section())[0].key(*pair) for pair in (("a", "c"), ("c", "b"))]
+    keys = [sources(data, section(**one))[0].key(("a", "b")) for one in options]
+    keys += [sources(data, section())[0].key(pair) for pair in (("a", "c"), ("c", "b"))]
     assert len(set(keys)) == len(keys)
-    assert sources(data, section())[0].key("a", "b") == keys[0]
+    assert sources(data, section())[0].key(("a", "b")) == keys[0]
     camera = asdict(orchard(3, *SIZE).camera)
     (data / "camera.json").write_text(json.dumps({**camera, "baseline_m": 0.2}))
-    assert sources(data, section())[0].key("a", "b") not in keys
+    assert sources(data, section())[0].key(("a", "b")) not in keys
 
 
 def test_cells_by_depth_depend_on_where_depth_comes_from_and_others_do_not(data: Path) -> None:
@@ -266,3 +269,77 @@ def test_given_depth_in_another_unit_is_refused_before_the_run(data: Path, times
         np.save(file, (np.load(file) * times).astype(np.float32))
     plan = make_plan(read_study(study_of(data, depth=None, invalid_depth="nearest")))
     assert any(f"depth is {what} by about a thousand" in error.what for error in plan.blocked)
+
+
+@pytest.fixture
+def video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a log of three consecutive stereo pairs with poses, and keep the cache to this test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    log = tmp_path / "data" / "row"
+    lines = [",".join(COLUMNS)]
+    for number, frame in enumerate(orchard_video(3, *SIZE)):
+        for kind, image in (("images", frame.left), ("right", frame.right)):
+            (log / kind).mkdir(parents=True, exist_ok=True)
+            write_image(log / kind / f"{number}.png", image)
+        place = [number / 7.5, *frame.pose[:3, 3], *quaternion(frame.pose[:3, :3])]
+        lines.append(",".join([str(number), *(repr(float(value)) for value in place)]))
+    (log / "poses.csv").write_text("\n".join(lines) + "\n")
+    (log.parent / "camera.json").write_text(json.dumps(asdict(orchard_video(3, *SIZE)[0].camera)))
+    return log.parent
+
+
+def test_consistent_maps_are_the_same_for_any_workers_and_after_an_interruption(
+    video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = with_depth(folder(video), section(neighbours=1), folder=video, where="")
+    written = []
+    for number, workers in enumerate((1, 3, 1)):
+        if number < 2:  # the last goes on with what the second has left but for one map
+            monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{number}"))
+        else:
+            next((tmp_path / "cache1").rglob("*.npz")).unlink()
+        out = tmp_path / f"out{number}"
+        made = write_depth(dataset, out, workers=workers, watch=lambda *_: None)
+        assert (made.frames, made.failed) == (3, {})
+        written.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*.npy")})
+    assert written[0] == written[1] == written[2]
+    alone = [source.map() for source in sources(video, section())]
+    middle = np.load(tmp_path / "out0" / "row" / "depth" / "1.npy")
+    assert not np.array_equal(middle, alone[1].depth_m)
+
+
+def test_the_files_and_poses_of_neighbours_are_part_of_the_key(video: Path) -> None:
+    def keys(**options: Any) -> list[str]:
+        """Return the keys of the first frame's cells: as it is, and hazed by its depth."""
+        study = study_of(video, depth={"from": "stereo", **options}, unit_frames=1)
+        return [cell.key for cell in make_plan(read_study(study)).units[0].cells]
+
+    before = keys(neighbours=1)
+    assert before == keys(neighbours=1)
+    assert keys()[0] == before[0]
+    assert keys()[1] != before[1]
+    poses = (video / "row" / "poses.csv").read_text().splitlines()
+    other = poses[2].split(",")
+    other[2] = repr(float(other[2]) + 0.1)
+    (video / "row" / "poses.csv").write_text("\n".join([*poses[:2], ",".join(other), poses[3]]))
+    assert keys(neighbours=1)[1] != before[1]
+    (video / "row" / "poses.csv").write_text("\n".join(poses) + "\n")
+    first, last = (sources(video, section(neighbours=1))[at] for at in (0, 2))
+    assert [len(source.neighbours) for source in (first, last)] == [1, 1]
+    paths = {source.path.name for source in first.sources}
+    assert paths == {"0.png", "1.png"}
+    (video / "row" / "right" / "1.png").write_bytes((video / "row" / "right" / "0.png").read_bytes())
+    assert keys(neighbours=1)[0] == before[0]
+    assert keys(neighbours=1)[1] != before[1]
+    (video / "row" / "right" / "1.png").write_bytes(b"no image")
+    assert np.isfinite(last.map().depth_m).any()  # a neighbour that cannot be read does not count
+    (video / "row" / "poses.csv").write_text("\n".join(poses[:2]) + "\n")
+    with pytest.raises(StudyError, match="needs the poses"):
+        sources(video, section(neighbours=1))
+    with pytest.raises(StudyError, match="do not go together"):
+        make_plan(
+            read_study(study_of(video, depth={"from": "stereo", "neighbours": 1}, localize_on="mutated"))
+        )
+    for wrong in ({"origin": "laser"}, {"rig": "rig.json"}):
+        with pytest.raises(ValueError, match=r"neighbours only|only with from: stereo"):
+            section(neighbours=1, **wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -90,9 +91,35 @@ def test_a_plug_in_says_how_it_draws_for_a_pair() -> None:
     assert dust.__adverse__.draw == "shared"  # type: ignore[attr-defined]
 
 
-def pair_of(text: str, shape: tuple[int, int] = (40, 60)) -> tuple[Image, Image]:
+PLUG_IN = """
+import numpy as np
+from adverse import mutation
+
+@mutation(stereo="shared")
+def dust(image, *, amount: int, rng: np.random.Generator):
+    return (image // 2 + rng.integers(0, amount, image.shape)).astype(np.uint8)
+
+@mutation
+def grain(image, *, amount: int, rng: np.random.Generator):
+    return (image // 2 + rng.integers(0, amount, image.shape)).astype(np.uint8)
+
+@mutation
+def far_away(image, *, amount: int, rng: np.random.Generator, depth_m):
+    return (image // 2 + rng.integers(0, amount, image.shape) * (depth_m > 5)[..., None]).astype(np.uint8)
+"""
+
+
+def test_mutations_of_plug_ins_draw_as_they_say(tmp_path: Path) -> None:
+    file = tmp_path / "plug_in.py"
+    file.write_text(PLUG_IN)
+    for name, alike in (("dust", True), ("grain", False), ("far_away", True)):
+        left, right = pair_of(f"{name}(amount=90)", files=[file])
+        assert np.array_equal(left, right) == alike
+
+
+def pair_of(text: str, shape: tuple[int, int] = (40, 60), files: Sequence[Path] = ()) -> tuple[Image, Image]:
     """Return a gray pair under a setting."""
-    registry = plugins.load()
+    registry = plugins.load(files)
     setting: Setting = parse(text, registry)
     gray, far = np.full((*shape, 3), 120, np.uint8), np.full(shape, 9, np.float32)
     draws: list[Streams] = []
@@ -174,15 +201,18 @@ def test_a_mirrored_rig_sees_mirrored_points() -> None:
 
 
 def test_detections_are_located_on_the_pair_that_the_sut_saw(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "plug_in.py").write_text(PLUG_IN)
+    given = study(data, plugins=[str(tmp_path / "plug_in.py")])
+    given["mutations"].append("dust(amount=100)")
     for where in ("clean", "mutated"):
-        adverse.run(study(data, localize_on=where), tmp_path / where, detectors={"one": one_box})
+        adverse.run({**given, "localize_on": where}, tmp_path / where, detectors={"one": one_box})
     stores = {where: finished(tmp_path / where) for where in ("clean", "mutated")}
     assert stores["mutated"].run.localize_on == "mutated"
     answers = {where: store.answers("one") for where, store in stores.items()}
     clean, mutated = answers["clean"], answers["mutated"]
     np.testing.assert_array_equal(clean["identity"].depths_m, mutated["identity"].depths_m)
     np.testing.assert_array_equal(stores["clean"].truth_depths_m(), stores["mutated"].truth_depths_m())
-    for setting in ("haze(visibility_m=20)", "salt_pepper(fraction=0.3)"):
+    for setting in given["mutations"]:
         np.testing.assert_array_equal(clean[setting].depths_m, clean["identity"].depths_m)
         assert not np.array_equal(mutated[setting].depths_m, clean[setting].depths_m)
     # the same by hand: both images in haze by their own depth, and matched again

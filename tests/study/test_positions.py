@@ -167,6 +167,23 @@ def test_the_wire_carries_positions() -> None:
     assert not back.same(Detections([[0, 0, 9, 9]], [0.5]))
 
 
+def test_an_answer_has_masks_and_positions() -> None:
+    masks = np.zeros((2, 4, 6), np.uint8)
+    masks[0, 1:3, 2:5], masks[1, :2, :1] = 1, 1
+    places = [[0.1, 0.2, 7.0], [1.0, 0.0, 9.0]]
+    given = {"boxes": [[2, 1, 5, 3], [0, 0, 1, 2]], "scores": [0.5, 0.25], "labels": [0, 1]}
+    answer = as_detections({**given, "positions_m": places, "masks": masks})
+    (back,) = read_answer(parse(answer_line(1, [answer])), 1, 1)
+    assert isinstance(back, Detections)
+    assert back.same(answer)
+    assert back.masks is not None
+    assert back.masks.areas.tolist() == [6, 2]
+    assert back.positions_m is not None
+    np.testing.assert_allclose(back.positions_m, places)
+    with pytest.raises(SutError, match="wrong shape"):
+        as_detections({**given, "positions_m": places[:1], "masks": masks})
+
+
 def bad_positions() -> Iterator[tuple[Any, str]]:
     yield [[1, 2]], "wrong shape"
     yield [[1, 2, 3], [1, 2, 3]], "wrong shape"

@@ -115,6 +115,17 @@ def test_decoded_in_one_array_or_in_three() -> None:
     same(decode("decoded", detections=table), rows)
     three = decode("decoded", boxes=table[:, :4], scores=table[:, 4], labels=table[:, 5].astype(np.int64))
     same(three, rows)
+    assert three.positions_m is None
+    places = random(9, 3, high=30)
+    apart: dict[str, NDArray[Any]] = {
+        "boxes": table[:, :4],
+        "scores": table[:, 4],
+        "labels": table[:, 5].astype(np.int64),
+    }
+    located = decode("decoded", **apart, positions=places)
+    same(located, rows)
+    assert located.positions_m is not None
+    np.testing.assert_array_equal(located.positions_m, places)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +136,12 @@ def test_decoded_in_one_array_or_in_three() -> None:
         ("ssd", {"boxes": random(3, 5), "scores": random(3), "labels": random(3)}, "boxes", "(N, 4)"),
         ("decoded", {"boxes": random(3, 4), "scores": random(2), "labels": random(3)}, "scores", "(3,)"),
         ("decoded", {"detections": random(3, 7)}, "detections", "(N, 6)"),
+        (
+            "decoded",
+            {"boxes": random(3, 4), "scores": random(3), "labels": np.zeros(3), "positions": random(2, 3)},
+            "positions",
+            "(3, 3)",
+        ),
         ("detr", {"scores": random(3, C), "boxes": random(3, 4)}, "scores", "(Q, 6)"),
         ("detr-sigmoid", {"scores": random(3, C), "boxes": random(2, 4)}, "boxes", "(3, 4)"),
         ("fastestdet", {"predictions": random(9, 2, 2)}, "predictions", "(10, H, W)"),

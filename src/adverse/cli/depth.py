@@ -36,6 +36,12 @@ Hood = Annotated[
     Path | None,
     typer.Option("--hood", help="Mask of the vehicle's own hood, a gray PNG; {log} stands for the log."),
 ]
+Neighbours = Annotated[
+    int,
+    typer.Option(
+        "--neighbours", min=0, max=5, help="Stereo: consistent with so many frames before and after."
+    ),
+]
 FindHood = Annotated[
     bool, typer.Option("--find-hood", help="Only propose a hood mask for each log, to be looked at.")
 ]
@@ -54,6 +60,7 @@ def depth(
     no_sky: NoSky = False,  # noqa: FBT002
     rig: Rig = None,
     hood: Hood = None,
+    neighbours: Neighbours = 0,
     find_hood: FindHood = False,  # noqa: FBT002
     workers: Workers = None,
     format_name: DataFormat = None,
@@ -68,6 +75,7 @@ def depth(
     \b
     Examples:
         adverse depth data/orchard OUT
+        adverse depth data/orchard OUT --neighbours 2
         adverse depth data/kitti OUT --from laser
         adverse depth data/tractor OUT --find-hood
         adverse depth data/tractor OUT --hood OUT/{log}/hood.png
@@ -88,7 +96,7 @@ def depth(
         return
     pairs = any(frame.right is not None for log in dataset.logs for frame in log.frames)
     given: dict[str, Any] = {"from": origin or ("stereo" if pairs else "laser"), "refine": refine}
-    given |= {"sky": not no_sky, "nearest_m": nearest_m, "offset_px": offset_px}
+    given |= {"sky": not no_sky, "nearest_m": nearest_m, "offset_px": offset_px, "neighbours": neighbours}
     given |= {name: str(file) for name, file in (("rig", rig), ("hood", hood)) if file is not None}
     try:
         section = DepthSection(**given)

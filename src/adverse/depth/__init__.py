@@ -18,6 +18,7 @@ from adverse.errors import MutationError
 from adverse.types import Depth
 
 if TYPE_CHECKING:
+    from adverse.depth.consistency import Neighbour, consistent
     from adverse.depth.dense import DenseDepth
     from adverse.depth.laser import from_laser
     from adverse.depth.rectification import StereoRig, from_recorded_stereo
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DenseDepth",
+    "Neighbour",
     "Policy",
     "StereoRig",
     "UsableDepth",
+    "consistent",
     "from_laser",
     "from_recorded_stereo",
     "from_stereo",
@@ -36,7 +39,9 @@ __all__ = [
 
 _HOMES = {
     "DenseDepth": "dense",
+    "Neighbour": "consistency",
     "StereoRig": "rectification",
+    "consistent": "consistency",
     "from_laser": "laser",
     "from_recorded_stereo": "rectification",
     "from_stereo": "stereo",

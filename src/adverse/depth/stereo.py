@@ -33,12 +33,12 @@ NEAREST_M, WIDEST_SHARE = 1.0, 0.2
 BLOCK_PX = 3
 SMALL_STEP, LARGE_STEP = 8, 32
 """Penalties of semi-global matching, per pixel of the block."""
-PREFILTER_LEVELS = 31
+PREFILTER_LEVELS = 63
 STEPS_PER_PX = 16
 """Resolution of the matcher."""
 AGREE_PX = 0.6
 """How far the two ways may differ where both are right."""
-SPECK_PX, SPECK_STEP_PX = 60, 1.5
+SPECK_PX, SPECK_STEP_PX = 30, 1.5
 """Connected pieces of fewer pixels than this are wrong; pieces are connected where steps are smaller."""
 GRADIENT_PX = 7
 """Window in which the gradient refines disparity."""
@@ -48,7 +48,7 @@ RIM_PX, RIM_DISPARITY_PX = 7, 1.0
 """Within so many pixels of the sky, a smaller disparity than this is the sky's."""
 STEP_DOUBT = 1.0
 """How fast confidence falls with the variance of disparity in 5x5 pixels."""
-UNSURE = 0.3
+UNSURE = 0.1
 """Weight of what is filled in: it holds where nothing better arrives."""
 LEAST_PX = 0.25
 """Disparities of surfaces are at least this: farther is not told apart."""
@@ -108,8 +108,8 @@ def from_stereo(
         _check_pair(left, right, disparity, measured, sky, count, where)
     measured &= ~(_grown(sky, RIM_PX) & (fine < RIM_DISPARITY_PX))
     measured &= ~below_ground(fine, measured)
-    refined, confidence = _refined(fine, measured, left, sky, refine)
-    depth = (scale / np.maximum(refined + np.float32(offset_px), LEAST_PX)).astype(np.float32)
+    smooth, confidence = refined(fine, measured, left, sky, refine)
+    depth = (scale / np.maximum(smooth + np.float32(offset_px), LEAST_PX)).astype(np.float32)
     if not measured.any():
         depth[:] = np.nan
     depth[sky] = np.inf
@@ -181,7 +181,7 @@ def _subpixel(left: Image, right: Image, disparity: Floats, sure: Mask) -> tuple
     return fine, near
 
 
-def _refined(
+def refined(
     disparity: Floats, measured: Mask, guide: Image, sky: Mask, refine: Refine
 ) -> tuple[Floats, NDArray[np.float32]]:
     """Fill and refine disparity; return it with its confidence. Near its steps matching is least sure."""

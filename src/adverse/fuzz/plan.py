@@ -22,6 +22,7 @@ from adverse.fuzz.job import Before, FuzzJob
 from adverse.fuzz.scoring import Score, Scorer
 from adverse.plugins import Registry
 from adverse.semantic import KINDS, Options
+from adverse.study.depth_maps import depth_sources
 from adverse.study.plan import frames_of, job_of, read_dataset, sut_tasks
 from adverse.study.spec import StudyFile
 from adverse.suts.build import is_recorded
@@ -196,7 +197,7 @@ def _judged_as(file: StudyFile, dataset: Dataset) -> Dataset:
 
 
 def _sources(frame: Frame) -> list[Source]:
-    sources = (frame.image, frame.labels, frame.instances, frame.depth_m)
+    sources = (frame.image, frame.labels, frame.instances, *depth_sources(frame))
     return [source for source in sources if source is not None]
 
 

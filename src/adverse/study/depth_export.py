@@ -8,6 +8,7 @@ OUT/depth.csv                       the shares of each frame
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Callable, Iterable
@@ -47,6 +48,7 @@ def write_depth(dataset: Dataset, out: Path, *, workers: int, watch: Watch) -> W
     rows: list[tuple[str, dict[str, float]]] = []
     failed: dict[str, str] = {}
     with ThreadPoolExecutor(workers) as pool:  # matching and compiled loops release the GIL
+        list(pool.map(_match_alone, frames))  # what neighbours share, so that no two compute it at once
         results = pool.map(lambda frame: _computed(frame, out), frames)
         for done, (frame, result) in enumerate(zip(frames, results, strict=True), start=1):
             if isinstance(result, AdverseError):
@@ -83,7 +85,15 @@ def propose_hoods(dataset: Dataset, out: Path) -> list[tuple[Path, float]]:
 def _paths(frame: Frame) -> Iterable[Path]:
     """Return the files that the depth of a frame is made of."""
     source = frame.depth_m
-    return (source.image.path, source.other.path) if isinstance(source, ComputedDepth) else ()
+    return [one.path for one in source.sources] if isinstance(source, ComputedDepth) else ()
+
+
+def _match_alone(frame: Frame) -> None:
+    """Compute what a map that is made consistent with its neighbours begins with; errors are told later."""
+    source = frame.depth_m
+    if isinstance(source, ComputedDepth) and source.neighbours:
+        with contextlib.suppress(AdverseError):
+            source.alone().map()
 
 
 def _computed(frame: Frame, out: Path) -> dict[str, float] | AdverseError:

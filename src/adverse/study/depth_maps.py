@@ -8,6 +8,7 @@ file there that is damaged is computed again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import adverse.depth
-from adverse.content import digest, file_sha256
+from adverse.content import MISSING, digest, file_sha256
 from adverse.data.files import read_bytes, read_model
 from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import DenseDepth
@@ -51,6 +52,14 @@ _NEEDED: Mapping[Origin, str] = {"stereo": "a right image", "laser": "laser retu
 
 
 @dataclass(frozen=True)
+class NeighbouringDepth:
+    """The depth of a neighbouring frame as matched, and where its camera was: a (4,4) matrix by rows."""
+
+    depth: ComputedDepth
+    camera_from_neighbour: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class ComputedDepth:
     """The depth of a frame, computed from its image and one more file; call it for (H,W) metres."""
 
@@ -63,6 +72,8 @@ class ComputedDepth:
     options: tuple[tuple[str, Any], ...]
     hood: Path | None = None
     hood_sha256: str = ""
+    neighbours: tuple[NeighbouringDepth, ...] = ()
+    """Frames before and after with which the map is made consistent."""
     mirrored: bool = False
     """Whether `image` is the right one of a pair, whose mirror image is the left one of the mirrored pair."""
 
@@ -77,7 +88,17 @@ class ComputedDepth:
         how = " ".join(f"{name}={value!r}" for name, value in self.options)
         sources = f"{self.image.recipe} | {self.other.recipe}"
         way = "mirrored " if self.mirrored else ""
-        return f"computed {way}{self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
+        recipe = f"computed {way}{self.kind} {how} {self.camera!r} {self.hood_sha256} {code()} | {sources}"
+        if self.neighbours:
+            around = (f"{one.camera_from_neighbour!r} {one.depth.recipe}" for one in self.neighbours)
+            recipe += f" | consistent with {len(self.neighbours)} frames {digest(*around)}"
+        return recipe
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All files that decide the map: the image, the other file of the frame, those of its neighbours."""
+        around = [source for one in self.neighbours for source in one.depth.sources]
+        return self.image, self.other, *around
 
     @property
     def baseline_m(self) -> float:
@@ -86,9 +107,9 @@ class ComputedDepth:
             return float(np.linalg.norm(self.camera.translation_m))
         return (self.camera.baseline_m if self.camera else None) or 0.0
 
-    def key(self, image_sha256: str, other_sha256: str) -> str:
-        """Return what the map is kept by."""
-        return digest(image_sha256, other_sha256, self.recipe)
+    def key(self, sha256: Iterable[str]) -> str:
+        """Return what the map is kept by; the hashes are those of all sources."""
+        return digest(*sha256, self.recipe)
 
     def __call__(self) -> Depth:
         """Take the map from the cache, or compute it, or raise DataError."""
@@ -97,7 +118,7 @@ class ComputedDepth:
     def map(self) -> DepthMap:
         """Return the map with all that is known of it. The files are read each time: their bytes decide."""
         hashes = self._hashes()
-        file = file_of(self.key(*hashes))
+        file = file_of(self.key(hashes))
         kept = read_map(file)
         if kept is None:
             kept = _as_kept(self._computed())
@@ -106,7 +127,8 @@ class ComputedDepth:
         return kept
 
     def _hashes(self) -> list[str]:
-        return [_sha256(source.path) for source in (self.image, self.other)]
+        around = [_sha256_or_missing(source.path) for source in self.sources[2:]]
+        return [_sha256(self.image.path), _sha256(self.other.path), *around]
 
     def of_pair(self, left: Image, right: Image, sky: NDArray[np.bool_]) -> Depth:
         """Compute depth (H,W) as the map was, but of a mutated pair; the sky (H,W) is that of the clean one.
@@ -118,10 +140,37 @@ class ComputedDepth:
     def _computed(self) -> DenseDepth:
         if self.camera is None:
             return adverse.depth.from_laser(self.other(), self.image(), where=self._where, **self._options())
+        if self.neighbours:
+            return self._consistent()
         if self.mirrored:
             pair = (np.ascontiguousarray(source()[:, ::-1]) for source in (self.image, self.other))
             return self._of_pair(*pair).mirrored()
         return self._of_pair(self.image(), self.other())
+
+    def alone(self) -> ComputedDepth:
+        """Return the depth of this frame's pair as matched, which its neighbours need too."""
+        return replace(self, options=_with(self.options, refine="none"), neighbours=())
+
+    def _consistent(self) -> DenseDepth:
+        """Compute the map from those of the pairs, which are kept too; frames that have none do not count."""
+        if not isinstance(self.camera, Camera):
+            raise DataError("depth over neighbouring frames needs rectified images", where=self._where)
+        around = []
+        for one in self.neighbours:
+            with contextlib.suppress(DataError):
+                matched, image = _as_computed(one.depth.map()), one.depth.image()
+                pose = np.array(one.camera_from_neighbour).reshape(4, 4)
+                around.append(adverse.depth.Neighbour(image, matched, pose))
+        given = self._options()
+        return adverse.depth.consistent(
+            self.image(),
+            _as_computed(self.alone().map()),
+            around,
+            self.camera,
+            refine=given["refine"],
+            hood=given.get("hood"),
+            where=self._where,
+        )
 
     def _of_pair(self, left: Image, right: Image, **more: Any) -> DenseDepth:
         given = {**self._options(), **more, "where": self._where}
@@ -147,13 +196,28 @@ class ComputedDepth:
         elif camera is not None:
             camera = replace(camera, cx=camera.width - 1 - camera.cx)
         return replace(
-            self, image=self.other, other=self.image, camera=camera, hood=None, hood_sha256="", mirrored=True
+            self,
+            image=self.other,
+            other=self.image,
+            camera=camera,
+            hood=None,
+            hood_sha256="",
+            neighbours=(),
+            mirrored=True,
         )
 
 
 def study_depth(file: StudyFile, dataset: Dataset) -> Dataset:
     """Return the data set of a study with depth from where the study says."""
-    made = with_depth(dataset, file.study.depth, folder=file.folder, where=file.where("depth"))
+    section = file.study.depth
+    if section is not None and section.neighbours and file.study.localize_on == "mutated":
+        raise StudyError(
+            "neighbours and localize_on: mutated do not go together",
+            where=file.where("depth"),
+            got="depth of mutated pairs is computed one by one",
+            fix="Drop neighbours, so that depth of clean and of mutated pairs is computed alike.",
+        )
+    made = with_depth(dataset, section, folder=file.folder, where=file.where("depth"))
     return with_right_depth(made) if file.study.localize_on == "mutated" else made
 
 
@@ -207,7 +271,18 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
                 check_baseline(camera, f"calibration of frame {frame.id!r}")
             source = ComputedDepth(kind, frame.image, other, camera, options, hood, hood_sha256)
             frames.append(replace(frame, depth_m=source))
-        logs.append(replace(log, frames=tuple(frames)))
+        logs.append(replace(log, frames=_with_neighbours(frames, section.neighbours)))
+    if section.neighbours and not any(
+        isinstance(frame.depth_m, ComputedDepth) and frame.depth_m.neighbours
+        for log in logs
+        for frame in log.frames
+    ):
+        raise StudyError(
+            "depth consistent over neighbouring frames needs the poses of the camera",
+            where=where,
+            got="no two neighbouring frames with stereo pairs have poses",
+            fix="Add poses (poses.csv in the folder format), or drop neighbours.",
+        )
     if len(lacking) == count:
         frame, missing = lacking[0]
         raise StudyError(
@@ -218,6 +293,33 @@ def with_depth(dataset: Dataset, section: DepthSection | None, *, folder: Path, 
         )
     notes = {**dataset.notes, f"frames without depth from {kind}": len(lacking)} if lacking else dataset.notes
     return replace(dataset, logs=tuple(logs), notes=notes)
+
+
+def _with_neighbours(frames: Sequence[Frame], count: int) -> tuple[Frame, ...]:
+    """Return the frames of a log, the depth of each with so many frames before and after that have poses."""
+    found = []
+    for at, frame in enumerate(frames):
+        own, pose = frame.depth_m, frame.world_from_camera
+        if not isinstance(own, ComputedDepth) or pose is None:
+            found.append(frame)
+            continue
+        around = [
+            NeighbouringDepth(one.depth_m.alone(), tuple((np.linalg.inv(pose) @ there).ravel().tolist()))
+            for one in (*frames[max(at - count, 0) : at], *frames[at + 1 : at + 1 + count])
+            if isinstance(one.depth_m, ComputedDepth)
+            and one.depth_m.camera == own.camera
+            and (there := one.world_from_camera) is not None
+        ]
+        found.append(replace(frame, depth_m=replace(own, neighbours=tuple(around))))
+    return tuple(found)
+
+
+def depth_sources(frame: Frame) -> tuple[Source, ...]:
+    """Return the files that the depth of a frame is read or computed from, besides its image."""
+    source = frame.depth_m
+    if source is None:
+        return ()
+    return (source, *source.sources[2:]) if isinstance(source, ComputedDepth) else (source,)
 
 
 def summary(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> dict[str, Any] | None:
@@ -251,7 +353,7 @@ def prune_cache(frames: Iterable[Frame], hashes: Mapping[Path, str]) -> Pruned:
 
 
 def _kept_as(source: ComputedDepth, hashes: Mapping[Path, str]) -> Path:
-    return file_of(source.key(hashes[source.image.path], hashes[source.other.path]))
+    return file_of(source.key(hashes[one.path] for one in source.sources))
 
 
 @functools.cache
@@ -294,6 +396,24 @@ def _as_kept(dense: DenseDepth) -> DepthMap:
     shares = dict(zip(ORIGINS, counts.tolist(), strict=True))
     confidence = np.rint(dense.confidence * 255).astype(np.uint8)
     return DepthMap(dense.depth_m.astype(np.float32), confidence, origin, shares)
+
+
+def _as_computed(kept: DepthMap) -> DenseDepth:
+    """Return a kept map as it was computed, but for the resolution of its confidence."""
+    confidence = kept.confidence.astype(np.float32) / np.float32(255)
+    return DenseDepth(kept.depth_m, confidence, kept.origin == MEASURED, kept.origin == DISTANT)
+
+
+def _with(options: tuple[tuple[str, Any], ...], **more: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted({**dict(options), **more}.items()))
+
+
+def _sha256_or_missing(path: Path) -> str:
+    """Return the hash of a neighbour's file; one that cannot be read only does not count."""
+    try:
+        return _sha256(path)
+    except DataError:
+        return MISSING
 
 
 def _sha256(path: Path) -> str:

@@ -22,7 +22,7 @@ from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
 from adverse.plugins import Kind, Plugin, Registry
 from adverse.store.journal import RunEntry
-from adverse.study.depth_maps import study_depth
+from adverse.study.depth_maps import depth_sources, study_depth
 from adverse.study.job import PlannedCell, StudyJob, SutTask, WorkUnit
 from adverse.study.needs import unmet
 from adverse.study.spec import StudyFile
@@ -434,7 +434,8 @@ def frame_parts(frame: Frame, inputs: Mapping[Path, str], *, deep: bool) -> list
 
 def sources_of(frame: Frame) -> list[Source]:
     """Return the files that a frame is read from."""
-    return [source for source in (frame.image, frame.depth_m, frame.labels) if source is not None]
+    labels = () if frame.labels is None else (frame.labels,)
+    return [frame.image, *depth_sources(frame), *labels]
 
 
 def frames_of(dataset: Dataset) -> Iterator[Frame]:

@@ -71,11 +71,15 @@ class DepthSection(_Section):
     offset_px: float | None = None
     rig: str | None = None
     hood: str | None = None
+    neighbours: Annotated[int, Field(ge=0, le=5)] = 0
+    """Frames before and after with which depth from stereo is made consistent."""
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        if self.origin != "stereo" and (self.nearest_m or self.offset_px or self.rig):
-            raise ValueError("nearest_m, offset_px and rig only with from: stereo")
+        if self.origin != "stereo" and (self.nearest_m or self.offset_px or self.rig or self.neighbours):
+            raise ValueError("nearest_m, offset_px, rig and neighbours only with from: stereo")
+        if self.rig and self.neighbours:
+            raise ValueError("neighbours only with images that are rectified, without rig")
         if self.rig and self.offset_px:
             raise ValueError("either rig, which knows both principal points, or offset_px")
         return self
