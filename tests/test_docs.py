@@ -27,6 +27,7 @@ from adverse.data.nrec import COUNTS
 from adverse.mutations import contract
 from adverse.mutations.settings import expand
 from adverse.requirements.file import MEASURES, Distribution, Requirement, Requirements, read_requirements
+from adverse.requirements.rules import read_rules
 from adverse.requirements.run import derived
 from adverse.robot.profile import Robot, read_robot
 from adverse.study.spec import Study, SutSection, study_from
@@ -108,6 +109,18 @@ def test_the_requirements_of_the_page_are_valid(tmp_path: Path) -> None:
         assert [key for key in model.model_fields if f"`{key}" not in page and f"{key}:" not in page] == []
     for names in MEASURES.values():
         assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_the_files_of_the_safety_tutorial_are_valid(tmp_path: Path) -> None:
+    (study,) = blocks("docs/tutorials/robot-team.md", "yaml")
+    rules, requirements = blocks("docs/tutorials/safety-engineer.md", "yaml")
+    files = {"study": study, "rules": rules, "requirements": requirements}
+    for name, text in files.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    levels = yaml.safe_load(study)["levels"]
+    assert len(read_rules(tmp_path / "rules.yaml", levels=levels)) == 4
+    _, versions = derived(read_requirements(tmp_path / "requirements.yaml"))
+    assert len(versions) == 2
 
 
 def test_the_pictures_of_the_readme_are_there_and_light() -> None:

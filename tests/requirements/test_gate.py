@@ -17,9 +17,9 @@ import adverse
 from adverse.analysis.plain_metrics import PLAIN_METRICS
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
-from adverse.requirements.gate import RunFigure, check_run, outcome_of
+from adverse.requirements.gate import RunFigure, check_rules, check_run, outcome_of
 from adverse.requirements.rules import PLAIN, Rule
-from adverse.requirements.verdicts import Outcome, Verdict, read_verdicts, write_verdicts
+from adverse.requirements.verdicts import Outcome, Verdict, exit_code, read_verdicts, write_verdicts
 from adverse.store.finished_run import finished
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from study.test_tasks import Threshold, _mapped, segmentation, write_scenes
@@ -185,6 +185,28 @@ def test_without_mutations_there_is_no_worst_case(run: Path, tmp_path: Path) -> 
     found = verdicts(tmp_path / "run", tmp_path, *rules)
     assert [one.outcome for one in found] == [Outcome.INCONCLUSIVE] * 4
     assert all("insufficient: no " in one.reason for one in found)
+
+
+def test_the_mutation_that_decides_stands_for_all_of_a_rule(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    both = [{"measure": "recall", "setting": "Any", "at_least": limit} for limit in (0.0, 0.9)]
+    path.write_text(json.dumps({"rules": both}))
+    checked = check_rules(run, path)
+    assert len(checked) == 2 * 3  # a line for each rule and SUT
+    assert [one for some in checked for one in some.verdicts] == check_run(run, path)
+    for some in checked:
+        assert len(some.verdicts) == 1 + len(MUTATIONS)
+        worst = some.folded
+        assert exit_code([worst]) == exit_code(some.verdicts)
+        lows = [one.interval.low for one in some.verdicts if one.interval and one.outcome == worst.outcome]
+        assert worst.interval is not None
+        assert worst.interval.low == min(low for low in lows if low is not None)
+        assert f"the worst of {len(some.verdicts)} (" in worst.reason
+    brief, whole = (
+        CliRunner().invoke(app, ["check", str(run), str(path), *more]).output for more in ([], ["--tables"])
+    )
+    assert f"{6 * (1 + len(MUTATIONS))} verdicts in all; --tables prints each." in brief
+    assert len(brief.splitlines()) < len(whole.splitlines()) / 2
 
 
 def test_counts_and_a_blind_sut(run: Path, tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def test_terminal_page_and_json_say_the_same(runs: list[Path], tmp_path: Path, b
         assert number in shown.stdout
         assert row[-1].startswith(number)
     assert "v1*" in shown.stdout
-    assert "v1*" in page.read_text().partition("<table")[0], "the chart marks it, too"
+    chart = page.read_text().partition("<table")[0]
+    assert "v1*" in chart, "the chart marks it, too"
+    assert chart.count("<circle") == len(records), "every run is a point, also where it has no neighbour"
     assert barriers_of(browser, page) == []
     assert "not comparable with the newest: other data" in " ".join(shown.stdout.split())
     assert all(len(line) <= 80 for line in shown.stdout.splitlines() if "written" not in line)

@@ -20,6 +20,9 @@ Markdown = Annotated[
     Path | None, typer.Option("--markdown", help="Also write a Markdown summary, for a pull request.")
 ]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write the verdicts as JSON.")]
+EveryVerdict = Annotated[
+    bool, typer.Option("--tables", help="Print the verdict under every mutation, not only what decides.")
+]
 Save = Annotated[bool, typer.Option("--save", help="Save the verdicts in the run, for its report.")]
 
 
@@ -31,6 +34,7 @@ def check(
     json: JsonPath = None,
     save: Save = False,  # noqa: FBT002
     trust: Trust = False,  # noqa: FBT002
+    every: EveryVerdict = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002
 ) -> None:
     """Check a run against rules: PASS, FAIL or INCONCLUSIVE.
@@ -44,19 +48,23 @@ def check(
     For requirements based on what people tolerate, see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
-    from adverse.report.requirements import to_markdown, verdict_lines, verdict_table
-    from adverse.requirements.gate import RULES, check_run, save_verdicts
+    from adverse.report.requirements import briefly, to_markdown, verdict_lines, verdict_table
+    from adverse.requirements.gate import RULES, check_rules, save_verdicts
     from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file
     from adverse.store.finished_run import finished
 
     store = finished(folder, rewrites=("verdicts/rules.",) if save else ())
-    verdicts = check_run(store, rules, registry=trusted_plugins(folder) if trust else None)
+    checked = check_rules(store, rules, registry=trusted_plugins(folder) if trust else None)
+    verdicts = [verdict for rule in checked for verdict in rule.verdicts]
+    shown, notes = (verdicts, []) if every else briefly([rule.folded for rule in checked])
     console = Console(quiet=quiet)
-    table = verdict_table(RULES, verdicts).only("verdict", "rule", "measured", "why")
+    table = verdict_table(RULES, shown).only("verdict", "rule", "measured", "why")
     table = table.stacked("rule", "rule", "why")
     console.print(table.terminal(details=True, ruled=True))
-    for line in verdict_lines(verdicts):
+    if len(shown) < len(verdicts):
+        notes.append(f"{len(verdicts)} verdicts in all; --tables prints each.")
+    for line in (*verdict_lines(shown), *notes):
         console.say(line)
     title = f"adverse check {folder.name}"
     texts = (

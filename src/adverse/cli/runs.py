@@ -257,15 +257,17 @@ def _analyze_and_show(
     with under_way(console, "working out the results"):
         summary = known or analyze_store(store, registry=registry)
         tables = page_tables(looker, summary, computed=known is None)
-    if every_table:
-        _print_tables(console, summary, tables)
-    else:
-        brief = brief_table(summary, store.run)
-        console.print(brief.terminal())
-        for line in brief_lines(summary, store.run, brief):
-            console.say(line)
-    with under_way(console, "drawing the report"):
-        page = page or write_report_of(looker, summary, tables)
+    try:  # before anything is printed, so that the answer stands together at the end
+        with under_way(console, "drawing the report"):
+            page = page or write_report_of(looker, summary, tables)
+    finally:
+        if every_table:
+            _print_tables(console, summary, tables)
+        else:
+            brief = brief_table(summary, store.run)
+            console.print(brief.terminal())
+            for line in brief_lines(summary, store.run, brief):
+                console.say(line)
     console.say(f"results: {folder / 'results' / 'summary.json'}")
     console.say(f"report:  {page}")
     console.say(f"explore: adverse view {folder}")

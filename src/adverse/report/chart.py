@@ -82,6 +82,8 @@ class Line:
     symbols: tuple[int | None, ...] = ()
     """Points that carry a circle, a square and a triangle, in this order; None: no such point."""
     opacity: float = 1.0
+    marked: bool = False
+    """Whether every point has a circle: where it was measured, not only drawn through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,6 +280,8 @@ class Panel:
                 stroke = f'stroke="{colour}" stroke-width="{line.width}"'
                 stroke += f' stroke-opacity="{line.opacity}"' if line.opacity < 1 else ""
                 yield f'<polyline points="{points}" fill="none" {stroke}{dash}/>'
+        for x, y in spots[finite] if line.marked else ():
+            yield _symbol(0, x, y, colour)
         for shape, k in enumerate(line.symbols):
             if k is not None and finite[k]:
                 yield _symbol(shape, spots[k, 0], spots[k, 1], colour)

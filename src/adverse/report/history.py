@@ -25,7 +25,7 @@ def history_table(history: History) -> Table:
     """Return a row for each run, the oldest first, and a column for each SUT, level and setting."""
     rows = tuple(_row(history, folder) for folder in history.folders)
     heads = (Column("run", align="left"), Column("finished", align="left"), Column("commit", align="left"))
-    columns = (*heads, *(Column(figure) for figure in history.figures))
+    columns = (*heads, *(Column(name) for name in _short_names(history).values()))
     records = tuple(point.plain() for point in history.points)
     return Table("history", title(history), columns, rows, records)
 
@@ -42,7 +42,18 @@ def in_terminal(history: History) -> list[Table]:
 def title(history: History) -> str:
     """Say what is shown."""
     percent = ", in percent" if history.rule.measure in PERCENT else ""
-    return f"{history.rule.words.rstrip(',')}{percent}, over {counted(len(history.folders), 'run')}"
+    whole, short = next(iter(_short_names(history).items()), ("", ""))
+    shared = whole.removeprefix(short)
+    return f"{history.rule.words.rstrip(',')}{percent}{shared}, over {counted(len(history.folders), 'run')}"
+
+
+def _short_names(history: History) -> dict[str, str]:
+    """Return what each figure is called beside the others: its SUT, where all else is the same."""
+    parts = {
+        figure: figure.partition(" at " if " at " in figure else " under ") for figure in history.figures
+    }
+    same = len({"".join(part[1:]) for part in parts.values()}) == 1
+    return {figure: part[0] if same else figure for figure, part in parts.items()}
 
 
 def history_lines(history: History) -> list[str]:
@@ -80,16 +91,18 @@ def history_chart(history: History) -> Chart:
     """Draw every figure over the runs, with its interval."""
     runs = history.folders
     lines, bands, values = [], [], [0.0]
+    names = _short_names(history)
     for number, figure in enumerate(history.figures):
         points = {point.folder: point for point in history.points if point.figure == figure}
         y, low, high = ([_end(points.get(run), name) for run in runs] for name in ("value", "low", "high"))
         colour, dashes, width = sut_style(number)
         places = tuple(range(len(runs)))
-        lines.append(Line(shown(figure), places, y, colour, dashes, width, symbols=(len(runs) - 1,)))
+        lines.append(Line(shown(names[figure]), places, y, colour, dashes, width, marked=True))
         if len(runs) > 1 and all(math.isfinite(end) for end in (*low, *high)):
             bands.append(Band("", places, low, high, colour))
         values += [value for value in (*y, *low, *high) if math.isfinite(value)]
     ticks = round_ticks(min(values), max(values))
+    ticks = [tick for tick in ticks if tick <= 1.0] if max(values) <= 1.0 < ticks[-1] else ticks
     across = Axis("runs, the oldest first", (0.0, max(len(runs) - 1.0, 1.0)), *_names(history))
     panel = Panel("", across, Axis("", (ticks[0], ticks[-1]), tuple(ticks)), lines, bands=bands, size=SIZE)
     return Chart(title(history), [panel], legend_left=True)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from adverse.analysis.results import Summary, read_summary
-from adverse.analysis.thresholds import MARKED
+from adverse.analysis.thresholds import MARKED, SLACK
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import cells_of
 from adverse.content import NOT_NOTICED
@@ -243,6 +243,7 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         prediction_figures=list(prediction_figures(store, summary)) if detection else [],
         figures=list(figures(store, summary)) if detection else [],
         marked=MARKED,
+        slack=SLACK,
         slices=tables.slices,
         slice_sentences=slice_sentences(summary, store.run),
         detection_range=tables.detection_range,

@@ -91,6 +91,21 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     return [f"{outcome_counts(verdicts)}.", ALONE]
 
 
+def briefly(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[str]]:
+    """Return the verdicts in fewer words, and what was left out of all of them once."""
+    brief, few = [], 0
+    for verdict in verdicts:
+        reasons = [part for part in verdict.reason.split("; ") if not part.startswith("rests on fewer than")]
+        few += "rests on fewer than" in verdict.reason
+        words = verdict.requirement.removeprefix("the lower bound of ").removeprefix("the upper bound of ")
+        name = words if verdict.name == verdict.requirement else verdict.name
+        brief.append(replace(verdict, name=name, requirement=words, reason="; ".join(reasons)))
+    lines = ["Judged by the bound of the interval, unless the rule says bound: point."]
+    return brief, lines + (
+        [f"{few} of {len(verdicts)} rest on fewer than 20 logs: read with care."] if few else []
+    )
+
+
 def verdict_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
     """Return one sentence for each command that judged the run, naming what does not pass."""
     lines = []

@@ -98,7 +98,7 @@ def _chart(
         )
         colour, dashes, width = sut_style(number)
         clean = _number(mine, run.baseline.id, "value")
-        lines.append(Line(shown(sut), series.values, value, colour, dashes, width))
+        lines.append(Line(shown(sut), series.values, value, colour, dashes, width, marked=True))
         lines.append(Line(f"{shown(sut)}, clean", x.ends, (clean, clean), colour, "2 4", 1.0))
         if all(math.isfinite(end) for end in (*low, *high)):
             bands.append(Band(f"{shown(sut)}, 95 % interval", series.values, low, high, colour))

@@ -5,8 +5,10 @@ A figure comes with its interval, or with the reason why there is none.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from adverse.requirements.rules import (
     Rule,
     read_rules,
 )
-from adverse.requirements.verdicts import Outcome, Verdict, numbers, read_verdicts, same, to_json
+from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict, numbers, read_verdicts, same, to_json
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.seals import made_by
@@ -238,9 +240,51 @@ def check_run(run: Path | Store, rules: Path, *, registry: Registry | None = Non
     Figures and verdicts are computed from the detections of the run, whatever its results say. `registry`
     holds the levels of plug-ins that may be run; a rule about any other is INCONCLUSIVE.
     """
+    return [verdict for checked in check_rules(run, rules, registry=registry) for verdict in checked.verdicts]
+
+
+@dataclass(frozen=True)
+class CheckedRule:
+    """The verdicts of a rule on one SUT at one level: one, or one for each mutation that it covers."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def folded(self) -> Verdict:
+        """The verdict that decides: the worst outcome, and of these the one furthest from the limit."""
+        worst = min(self.verdicts, key=lambda verdict: (WORST_FIRST.index(verdict.outcome), _room(verdict)))
+        if len(self.verdicts) == 1:
+            return worst
+        count = Counter(verdict.outcome for verdict in self.verdicts)
+        every = ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
+        reason = f"the worst of {len(self.verdicts)} ({every})"
+        return replace(worst, reason=f"{worst.reason}; {reason}" if worst.reason else reason)
+
+
+def check_rules(run: Path | Store, rules: Path, *, registry: Registry | None = None) -> list[CheckedRule]:
+    """Hold a finished run to a file of rules, as `check_run` does; what decides together stands together."""
     store = run if isinstance(run, Store) else finished(run)
-    figures, levels = RunFigures(store, registry), store.run.levels
-    return [verdict for rule in read_rules(rules, levels=levels) for verdict in _verdicts(figures, rule)]
+    figures = RunFigures(store, registry)
+    checked: list[CheckedRule] = []
+    for rule in read_rules(rules, levels=store.run.levels):
+        by_subject: dict[str, list[Verdict]] = {}
+        many = rule.measure in BY_SETTING and rule.setting in (ANY, ANY_MILD)
+        for number, (of, verdict) in enumerate(_verdicts(figures, rule)):
+            subject = of.rpartition(" under ")[0] if many else str(number)
+            by_subject.setdefault(subject, []).append(verdict)
+        checked += [CheckedRule(tuple(verdicts)) for verdicts in by_subject.values()]
+    return checked
+
+
+def _room(verdict: Verdict) -> float:
+    """Return how far the cautious end of what was measured is within the limit; nothing measured: least."""
+    if verdict.measured is None or verdict.required is None:
+        return -math.inf
+    interval = verdict.interval
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    if " is at least " in verdict.requirement:
+        return (verdict.measured if low is None else low) - verdict.required
+    return verdict.required - (verdict.measured if high is None else high)
 
 
 def save_verdicts(store: Store, rules: Path, verdicts: Sequence[Verdict]) -> None:
@@ -283,7 +327,7 @@ def _recomputed_rules(store: Store, claimed: Sequence[Verdict], figures: RunFigu
     verdicts: list[Verdict] = []
     decided: list[Verdict] = []
     for rule in read_rules(path, levels=store.run.levels):
-        mine = list(_verdicts(figures, rule))
+        mine = [verdict for _, verdict in _verdicts(figures, rule)]
         verdicts += mine
         decided += [] if figures.withheld(rule) else mine
     names = {verdict.name for verdict in decided}
@@ -311,9 +355,10 @@ def _not_of_the_run(store: Store, name: str, got: str, wanted: str | None = None
     )
 
 
-def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
+def _verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
+    """Yield the verdicts of a rule, each with what it is of."""
     if rule.measure == REQUIREMENTS:
-        yield from _requirements(run.store, rule)
+        yield from (("", verdict) for verdict in _requirements(run.store, rule))
         return
     figures = list(dict.fromkeys(run.figures(rule)))
     for figure in figures:
@@ -323,7 +368,8 @@ def _verdicts(run: RunFigures, rule: Rule) -> Iterator[Verdict]:
         name = words
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
-        yield Verdict(name, words, rule.limit, figure.value, figure.interval, *outcome_of(rule, figure))
+        outcome = outcome_of(rule, figure)
+        yield figure.of, Verdict(name, words, rule.limit, figure.value, figure.interval, *outcome)
 
 
 def outcome_of(rule: Rule, figure: RunFigure) -> tuple[Outcome, str]:
