@@ -48,7 +48,7 @@ MODELS: Mapping[str, BundledModel] = {
         "orchard-hog.json",
         "HOG, colours and linear SVMs",
         "opencv-hog",
-        {"enlarge": 1.6, "scale": 1.2, "hit_threshold": -2.5},
+        {"enlarge": 1.25, "scale": 1.4, "hit_threshold": -2.5},
     ),
 }
 
