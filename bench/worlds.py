@@ -23,43 +23,44 @@ from adverse.data.worlds.writing import SCRIPTS
 from adverse.seeds import generator
 
 TARGETS = {(640, 480): 12.0, (320, 240): 48.0}
-ROUNDS, LOGS, FRAMES = 3, 3, 10
+FRAMES = 10
 HERE = Path(__file__).parents[1] / "src"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--against", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--logs", type=int, default=3)
     parser.add_argument("--spent", action="store_true", help="print seconds for each case, as JSON")
     chosen = parser.parse_args()
     if chosen.spent:
-        print(json.dumps(spent_s()))
+        print(json.dumps(spent_s(chosen.logs)))
         return
     sources = [HERE, *([chosen.against.resolve()] if chosen.against else [])]
     totals: dict[Path, dict[str, float]] = {source: {} for source in sources}
     for source in sources:
-        measured(source)  # compiles, or loads machine code
-    for _ in range(ROUNDS):
+        measured(source, chosen.logs)  # compiles, or loads machine code
+    frames = chosen.rounds * chosen.logs * FRAMES
+    for _ in range(chosen.rounds):
         for source in sources:
-            for case, seconds in measured(source).items():
+            for case, seconds in measured(source, chosen.logs).items():
                 totals[source][case] = totals[source].get(case, 0.0) + seconds
     for case, seconds in totals[HERE].items():
-        line = f"{case}: {ROUNDS * LOGS * FRAMES / seconds:5.1f} frames/s per core"
+        line = f"{case}: {frames / seconds:5.1f} frames/s per core"
         if chosen.against:
             before = totals[sources[1]][case]
-            line += f", {ROUNDS * LOGS * FRAMES / before:5.1f} there: {before / seconds:.2f} times as fast"
+            line += f", {frames / before:5.1f} there: {before / seconds:.2f} times as fast"
         print(line)
     for (width, height), target in TARGETS.items():
-        rates = [
-            ROUNDS * LOGS * FRAMES / totals[HERE][f"{world:8} {width}x{height} left"] for world in SCRIPTS
-        ]
+        rates = [frames / totals[HERE][f"{world:8} {width}x{height} left"] for world in SCRIPTS]
         print(f"{width}x{height}: {'fine' if min(rates) >= target else 'too slow'} (target {target:g})")
 
 
-def measured(source: Path) -> dict[str, float]:
+def measured(source: Path, logs: int) -> dict[str, float]:
     """Return the seconds that the code in a folder takes for each case."""
     done = subprocess.run(
-        [sys.executable, __file__, "--spent"],
+        [sys.executable, __file__, "--spent", "--logs", str(logs)],
         env={**os.environ, "PYTHONPATH": str(source)},
         check=True,
         capture_output=True,
@@ -69,7 +70,7 @@ def measured(source: Path) -> dict[str, float]:
     return found
 
 
-def spent_s() -> dict[str, float]:
+def spent_s(logs: int) -> dict[str, float]:
     """Render logs, left eye and both, at two sizes; a frame before each log is not counted."""
     found: dict[str, float] = {}
     for world, draw in SCRIPTS.items():
@@ -77,7 +78,7 @@ def spent_s() -> dict[str, float]:
             camera = stereo_camera(width, height)
             for eyes in ("left", "pair"):
                 case = f"{world:8} {width}x{height} {eyes}"
-                for log in range(LOGS):
+                for log in range(logs):
                     script = draw(1, f"bench/{log}", "positive")
                     scene = script.scene()
                     render(scene, camera, script.drive.pose(0), 0, generator(1, "warm"))

@@ -40,7 +40,8 @@ KINDS = {
 NETWORK = (
     f"training/train.py {{name}} --start: {LOGS} train logs of {PER_LOG} frames, {{share}}; starts with"
     f" {{first}}; AdamW, {{steps}} (batches of {CROPS_BATCH} and {WHOLE_BATCH}), half of the frames without"
-    f" people; a moving average of the weights; seed {SEED}"
+    f" people; a moving average of the weights{{mean}}; seed {SEED}; the frames are those of the orchard"
+    " before two people kept apart and only those from 25 pixels and 65 % visible on were asked for"
 )
 HOG = (
     f"training/hog.py: {HOG_LOGS} train logs of {HOG_PER_LOG} frames; a linear SVM for each view, held to"
@@ -55,4 +56,5 @@ def told(name: str) -> str:
     part, strength = ADVERSE[name]
     share = f"{part:.0%} of them with {KINDS[strength]}" if part else "as they are"
     steps = ", then ".join(f"{crops} steps of crops and {whole} of frames" for crops, whole in CYCLES[name])
-    return NETWORK.format(name=name, share=share, first=FIRST[name], steps=steps)
+    mean = ", the mean of what the cycles ended with" if len(CYCLES[name]) > 1 else ""
+    return NETWORK.format(name=name, share=share, first=FIRST[name], steps=steps, mean=mean)

@@ -1,9 +1,9 @@
 """Train one of the bundled detectors and export it: python training/train.py anchor|centre|two-stage.
 
 Most steps see crops; the last ones see whole frames, half of them without people, and half of those the ones
-that the network was most wrong about. What is exported is a moving average of the weights. A training that
-was stopped goes on from its last checkpoint when the command is given again. Needs PyTorch
-(pip install torch==2.13.0), which adverse itself never imports.
+that the network was most wrong about. What is exported is a moving average of the weights, and of several
+cycles the mean of those that each ended with. A training that was stopped goes on from its last checkpoint
+when the command is given again. Needs PyTorch (pip install torch==2.13.0), which adverse never imports.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Training:
         self._new_cycle()
         self._means, self._values = _values(self.average), _values(self.net)
         self.hard = self.sampler.empty
+        self.ends: list[dict[str, torch.Tensor]] = []
+        """The average at the end of each cycle so far."""
         self.step = 0
 
     def start_from(self, exported: Path, name: str) -> None:
@@ -105,7 +107,17 @@ class Training:
         self.step += 1
         kept = min(AVERAGED, self.step / (self.step + 10))
         torch._foreach_lerp_(self._means, self._values, 1 - kept)
+        if at + 1 == crops + whole:
+            self.ends.append(copy.deepcopy(self.average.state_dict()))
         return float(loss.item())
+
+    def made(self) -> nn.Module:
+        """Return the network to export: the mean of what the cycles ended with."""
+        net = copy.deepcopy(self.average)
+        for name, value in net.state_dict().items():
+            if value.is_floating_point():
+                value.copy_(torch.stack([end[name] for end in self.ends]).mean(dim=0))
+        return net
 
     def _new_cycle(self) -> None:
         """Start from the average of the last cycle, with a new optimizer."""
@@ -144,6 +156,7 @@ class Training:
         state = {
             **parts,
             "step": self.step,
+            "ends": self.ends,
             "hard": torch.from_numpy(self.hard),
             "torch": torch.get_rng_state(),
         }
@@ -156,7 +169,7 @@ class Training:
         state: dict[str, Any] = torch.load(path)
         for name in ("net", "average", "optimizer"):
             getattr(self, name).load_state_dict(state[name])
-        self.step, self.hard = state["step"], state["hard"].numpy()
+        self.step, self.ends, self.hard = state["step"], state["ends"], state["hard"].numpy()
         self.sampler.rng.bit_generator.state = state["numpy"]
         torch.set_rng_state(state["torch"])
 
@@ -183,7 +196,7 @@ def main() -> None:
     if start is not None:
         training.start_from(start, START.get(told.net, told.net))
     training.run(_checkpoint(told.checkpoints, told.net, told.length, start))
-    export(training.average, told.out / f"orchard-{told.net}.onnx")
+    export(training.made(), told.out / f"orchard-{told.net}.onnx")
 
 
 def _checkpoint(folder: Path, name: str, length: float, start: Path | None) -> Path:

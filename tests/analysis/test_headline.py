@@ -119,9 +119,9 @@ def test_a_level_that_cannot_tell_gives_way_to_the_last_that_can_and_is_named(ru
     suts = [sut.name for sut in store.run.suts]
     clean = store.run.baseline.id
 
-    def ranked(chances: dict[str, float]) -> str:
+    def ranked(chances: dict[str, float], spread: float = 0.1) -> str:
         for row in data["rows"]:
-            row["area"], row["area_interval"] = 0.9 - 0.1 * suts.index(row["sut"]), None
+            row["area"], row["area_interval"] = 0.9 - spread * suts.index(row["sut"]), None
         data["rankings"] = [
             {
                 "level": level,
@@ -139,6 +139,11 @@ def test_a_level_that_cannot_tell_gives_way_to_the_last_that_can_and_is_named(ru
     assert ranked({**unsure, first: 0.97, last: 0.94}).startswith(told)
     assert ranked({**unsure, first: 0.97, last: 0.96}).endswith(f"probability 96% (area 0.900 at {last})")
     assert ranked(unsure).endswith(f"cannot be told; {suts[0]} leads, probability 60% (area 0.900 at {last})")
+    spread = 0.0499 / (len(suts) - 1)
+    close = f"no great difference: all {len(suts)} have areas of 0.850 or more at {last}; {suts[0]} leads at "
+    assert ranked({**unsure, first: 0.94}, spread).endswith(f"{close}{first}, probability 94%")
+    assert ranked(unsure, spread).endswith(f"{close}{last}, probability 60%")
+    assert "no great difference" not in ranked({**unsure, first: 0.95}, spread)
 
 
 def test_the_terminal_ends_in_thirty_lines(driven: Path) -> None:

@@ -75,7 +75,7 @@ NETWORKS = [name for name, model in MODELS.items() if model.adapter == "onnx"]
 def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: str) -> None:
     areas = card_areas(name)
     image, loop = areas["identity"]
-    assert 0.8 < image < 0.98
+    assert 0.8 < image < 1
     assert loop > 0.85
     for spoilt in ("gaussian_blur(sigma_px=2)", "haze(visibility_m=97.8)", "channel_dropout(channel=G)"):
         assert areas[spoilt][0] < image
@@ -84,13 +84,14 @@ def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: st
 def test_the_networks_differ_in_kind_of_clean_frames_of_adverse_ones_and_one_between() -> None:
     areas = {name: card_areas(name) for name in NETWORKS}
     assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "centre"
-    assert areas["anchor"]["identity"][0] > 0.9
+    for name in ("anchor", "two-stage"):
+        assert areas[name]["identity"][0] > 0.95
     dead, between, alive = (
         areas[name]["channel_dropout(channel=G)"][1] for name in ("anchor", "two-stage", "centre")
     )
     assert dead < 0.2
     assert dead + 0.2 < between < alive - 0.1
-    assert alive > 0.9
+    assert alive > 0.8
     for name in ("centre", "two-stage"):
         assert areas[name]["gaussian_blur(sigma_px=2)"][0] > areas["anchor"]["gaussian_blur(sigma_px=2)"][0]
 

@@ -61,6 +61,11 @@ def test_a_stopped_training_goes_on_to_the_same_weights_bit_by_bit(
     assert not all(torch.equal(first[key], wanted[key]) for key in wanted)
     for key, value in part.average.state_dict().items():
         assert torch.equal(value, wanted[key]), key
+    middle, end = part.ends
+    for key, value in part.made().state_dict().items():
+        assert torch.equal(end[key], wanted[key]), key
+        if value.is_floating_point():
+            assert torch.allclose(value, (middle[key] + wanted[key]) / 2), key
 
 
 @pytest.mark.parametrize("name", ["anchor", "centre", "two-stage"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from adverse.text import SCORE_WORDS, shown
 CONTEXTUAL = ("haze", "defocus")
 SURE = 0.95
 """The probability of being best from which a choice is called the best; below, probably the best."""
+CLOSE = 0.05
+"""Where no level can tell who is best, areas at the level with most context that differ by no more than this
+are told as close together."""
 
 
 def answers(summary: Summary) -> list[str]:
@@ -33,7 +37,7 @@ def choices(summary: Summary, run: Run) -> list[str]:
 
     What matters is the worst case of all mutations; of the mild ones, where all of them leave no SUT of use.
     A level that cannot tell with 95 % probability gives way to the last one before it that can, and the line
-    says so.
+    says so. Where none can and all are close, the line says that, and who leads where that is most probable.
     """
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
     if not levels or len(run.suts) < 2:
@@ -56,6 +60,9 @@ def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], co
         return ""
     unequal = [one for one in known if len(one[1].equals) == 1]
     told = next((one for one in unequal if (one[1].chance or 0.0) >= SURE), None)
+    areas = [area for level, _, area in _areas(summary, condition) if level == known[0][0]]
+    if told is None and unequal and max(areas) - min(areas) <= CLOSE:
+        return f"{label}: {_close(unequal, areas, known[0][0])}"
     level, best = told or next(iter(unequal), known[0])
     line = f"{label}: {_who(best, figure, _area(summary, level, best.sut, condition), level)}"
     top, first = known[0]
@@ -64,13 +71,28 @@ def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], co
     return f"{line}; at {top} {_undecided(first)}"
 
 
+def _close(known: Sequence[tuple[str, Best]], areas: Sequence[float], top: str) -> str:
+    """Say that all are close together at a level, and who leads where that is most probable."""
+    level, best = max(known, key=lambda one: one[1].chance or 0.0)  # of equals the one with most context
+    least = math.floor(min(areas) * 1000) / 1000
+    words = f"no great difference: all {len(areas)} have areas of {least:.3f} or more at {top}"
+    if best.chance is None:
+        return words
+    return f"{words}; {shown(best.sut)} leads at {level}, probability {percent(best.chance)}{best.few}"
+
+
 def _area(summary: Summary, level: str, sut: str, condition: str) -> float:
-    (area,) = (
-        row["area"]
+    (area,) = (area for *known, area in _areas(summary, condition) if known == [level, sut])
+    return area
+
+
+def _areas(summary: Summary, condition: str) -> list[tuple[str, str, float]]:
+    """Return level, SUT and area of all rows of a condition that have one."""
+    return [
+        (row["level"], row["sut"], float(row["area"]))
         for row in summary.rows
-        if (row["level"], row["sut"], row["setting"]) == (level, sut, condition)
-    )
-    return float(area)
+        if row["setting"] == condition and row["area"] is not None
+    ]
 
 
 def _who(best: Best, figure: str, area: float, level: str) -> str:

@@ -80,14 +80,15 @@ def _actors(rng: np.random.Generator, drive: Drive, *, in_way: bool) -> tuple[Wa
     end_s = drive.duration_s
     first = drive.length_m + rng.uniform(*GAP_M)
     if in_way:
-        aside = drive.aside_m(first) + rng.uniform(-IN_WAY_M, IN_WAY_M)
-        actors = [_someone(rng, (first, aside), end_s, 1, walks=rng.random() < 0.45)]
+        place = (first, drive.aside_m(first) + rng.uniform(-IN_WAY_M, IN_WAY_M))
     else:  # beside the path, passed or about to be passed at the end
         place = (drive.length_m + rng.uniform(-1.0, 6.0), _beside(rng))
-        actors = [_someone(rng, place, end_s, 1, walks=False)]
+    actors = [_someone(rng, place, end_s, 1, walks=in_way and rng.random() < 0.45)]
     if rng.random() < 0.4:
-        far = (first + rng.uniform(2.0, 5.0), _beside(rng) if rng.random() < 0.6 else rng.uniform(-1.5, 1.5))
-        actors.append(_someone(rng, far, end_s, 2, walks=in_way and rng.random() < 0.4))
+        away = first + rng.uniform(2.0, 5.0)
+        aside = _beside(rng) if rng.random() < 0.6 else rng.uniform(-1.5, 1.5)
+        other_side = -math.copysign(aside, place[1])  # people who work together keep apart
+        actors.append(_someone(rng, (away, other_side), end_s, 2, walks=in_way and rng.random() < 0.4))
     return tuple(actors)
 
 

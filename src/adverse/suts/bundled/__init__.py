@@ -33,19 +33,22 @@ class BundledModel:
 _PERSON = {"classes": ["person"]}
 MODELS: Mapping[str, BundledModel] = {
     "anchor": BundledModel(
-        "orchard-anchor.onnx", "one stage, anchors", "onnx", {"decoder": "yolo", **_PERSON}
+        "orchard-anchor.onnx", "one stage, anchors", "onnx", {"decoder": "yolo", "nms_iou": 0.6, **_PERSON}
     ),
     "centre": BundledModel(
-        "orchard-centre.onnx", "one stage, centre points", "onnx", {"decoder": "yolo-v8", **_PERSON}
+        "orchard-centre.onnx",
+        "one stage, centre points",
+        "onnx",
+        {"decoder": "yolo-v8", "nms_iou": 0.5, **_PERSON},
     ),
     "two-stage": BundledModel(
-        "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.45, **_PERSON}
+        "orchard-two-stage.onnx", "two stages", "onnx", {"decoder": "decoded", "nms_iou": 0.5, **_PERSON}
     ),
     "hog": BundledModel(
         "orchard-hog.json",
         "HOG, colours and linear SVMs",
         "opencv-hog",
-        {"enlarge": 1.6, "scale": 1.2, "hit_threshold": -2.5},
+        {"enlarge": 1.25, "scale": 1.4, "hit_threshold": -2.5},
     ),
 }
 
