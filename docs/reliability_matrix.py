@@ -152,9 +152,9 @@ The sweep over every file operation of a run (kill, half write, power cut, full 
 is a test, `tests/store/test_every_operation.py`. Two more sweeps run outside the test suite:
 `bench/kill_resume.py --kills 1000` (kill -9 of the run and of its workers) and
 `bench/bad_inputs.py --cases 10000` (spoilt studies, data sets, predictions, rules and run folders). Both were
-run to their end. Of 1,000 kills (seed 7; 500 of the run, 500 of its workers) nothing acknowledged was lost, no
-traceback, no hang, 172 of 172 finished runs equal to the byte. Of 10,000 bad inputs (seed 3), two hung and one
-ended in an internal error, all among the first 2,000; they were mended, and none did since.
+run to their end. After 1,000 kills (seed 7; 500 of the run, 500 of its workers) nothing acknowledged was
+lost, no traceback, no hang, 172 of 172 finished runs equal to the byte. Of 10,000 bad inputs (seed 3), two
+hung and one ended in an internal error, all among the first 2,000; they were mended, and none did since.
 
 | # | fault | promise | shown by | result |
 |---|---|---|---|---|
