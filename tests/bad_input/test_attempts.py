@@ -139,10 +139,11 @@ def test_attempts_are_the_requests_that_the_sut_got(study: GoodStudy, workers: i
     attempts, failed = own_counts(study, "flaky")
     assert failed >= 2
     said.expect(
-        PASS, f"flaky: flaky: {counts['flaky']['retried']} of {attempts} ", f"({failed / attempts:.1%})"
+        PASS, f"flaky is flaky: {counts['flaky']['retried']} of {attempts} ", f"({failed / attempts:.1%})"
     )
     rules = study.folder / "rules.yaml"
-    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.1, "sut": "flaky"}]}))
+    rate = {"measure": "fault_rate", "at_most": 0.1, "sut": "flaky", "bound": "point"}
+    rules.write_text(json.dumps({"rules": [rate]}))
     gate = adverse_here("check", study.run, rules, "--json", study.folder / "verdicts.json")
     (verdict,) = json.loads((study.folder / "verdicts.json").read_text())
     assert (gate.code, verdict["measured"]) == (1, failed / attempts)
@@ -151,7 +152,7 @@ def test_attempts_are_the_requests_that_the_sut_got(study: GoodStudy, workers: i
 def gate(study: GoodStudy) -> list[tuple[str, float]]:
     """Return the outcome for each SUT, none of which must fail once, and its fault rate."""
     rules = study.folder / "rules.yaml"
-    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0}]}))
+    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0, "bound": "point"}]}))
     adverse_here("check", study.run, rules, "--json", study.folder / "verdicts.json")
     verdicts = json.loads((study.folder / "verdicts.json").read_text())
     return [(verdict["outcome"], verdict["measured"]) for verdict in verdicts]
@@ -173,7 +174,7 @@ def test_a_death_that_does_not_repeat_is_counted(study: GoodStudy, beside: dict[
     attempts, failed = own_counts(study, "once")
     assert (counts["once"]["attempts"], counts["once"]["failed_attempts"], failed) == (attempts, 1, 1)
     kind = "unattributed" if beside["way"] == "good" else "crash"
-    said.expect(PASS, f"once: flaky: 1 of {attempts} attempts", f"Kinds: 1 {kind}", "signal SIGSEGV")
+    said.expect(PASS, f"once is flaky: 1 of {attempts} attempts", f"Kinds: 1 {kind}", "signal SIGSEGV")
     unattributed = int(beside["way"] == "good")
     attempts, failed = own_counts(study, "beside")
     beside_counts = counts["beside"]["attempts"], counts["beside"]["failed_attempts"]
@@ -233,7 +234,7 @@ def test_faults_are_asked_again_on_request_only_and_no_attempt_is_forgotten(stud
     counts = study.summary()["counts"]["mends"]
     assert (counts["fault"], counts["attempts"], counts["failed_attempts"]) == (0, attempts, failed)
     rules = study.folder / "rules.yaml"
-    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.01}]}))
+    rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.01, "bound": "point"}]}))
     assert adverse_here("check", study.run, rules).code == 1
     adverse_here("verify", study.run).expect(PASS)
 

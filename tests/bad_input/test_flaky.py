@@ -37,7 +37,7 @@ def test_every_failed_attempt_is_counted_and_shown(coco: GoodStudy, mood: str) -
     failed, attempts = requests(coco).count("failed"), len(requests(coco))
     assert failed > 5
     flaky = f"{failed} of {attempts} attempts failed and were retried"
-    said.expect(PASS, f"probe: flaky: {flaky}", " retried")
+    said.expect(PASS, f"probe is flaky: {flaky}", " retried")
     counts = coco.summary()["counts"]["probe"]
     assert (counts["ok"], counts["fault"], counts["retried"]) == (16, 0, failed)
     kind = "bad answer" if "nan" in mood else "exception"
@@ -50,9 +50,18 @@ def test_every_failed_attempt_is_counted_and_shown(coco: GoodStudy, mood: str) -
     assert log.count("== frame ") == failed
     assert 'href="logs/sut-probe.log"' in (coco.run / "report.html").read_text()
     assert ("Traceback (most recent call last)" in log) == ("exception" in mood)
-    held_to(coco, {"measure": "faults", "at_most": 0}).expect(PASS, "fail even after retries", "flaky:")
-    (verdict,) = json.loads((coco.folder / "verdicts.json").read_text())
-    assert flaky in verdict["reason"]
+    held_to(coco, {"measure": "faults", "at_most": 0}).expect(PASS, "fail even after retries")
+    rules: list[dict[str, Any]] = [
+        {"measure": "recall", "setting": "baseline", "at_least": 0.1},
+        {"measure": "faults", "at_most": 0},
+        {"measure": "quarantined", "at_most": 0},
+    ]
+    gate = held_to(coco, *rules)
+    gate.expect(PASS, f"- probe is flaky: {flaky}")
+    assert gate.text.count("flaky") == 1  # once for the SUT, however many rules
+    *about_it, about_frames = json.loads((coco.folder / "verdicts.json").read_text())
+    assert all(flaky in verdict["remarks"][0] for verdict in about_it)
+    assert about_frames["remarks"] == []
     assert held_to(coco, {"measure": "fault_rate", "at_most": 0.1}).code == 1
     (verdict,) = json.loads((coco.folder / "verdicts.json").read_text())
     assert verdict["measured"] == failed / attempts
@@ -69,7 +78,7 @@ def test_an_attempt_that_takes_its_process_down_is_counted(coco: GoodStudy, mood
     counts = coco.summary()["counts"]["probe"]
     assert counts["failed_attempts"] == failed == counts["retried"] + 2 * counts["fault"]
     assert counts["attempts"] == 8 + 8 + counts["retried"] + counts["fault"]  # each is asked about twice
-    said.expect(PASS, f"probe: flaky: {counts['retried']} of {counts['attempts']} attempts", "a worker ")
+    said.expect(PASS, f"probe is flaky: {counts['retried']} of {counts['attempts']} attempts", "a worker ")
 
 
 def test_a_bad_picture_in_a_batch_makes_no_other_flaky(coco: GoodStudy) -> None:
@@ -156,7 +165,7 @@ def test_want_of_memory_is_the_fault_of_a_system_where_much_is_free(
     said = coco.adverse(workers=1 if more else 0)
     said.expect(PASS, "probe: failed on 2 of 16 images", "Unable to allocate 7 PiB", "memory")
     assert more or "of which much was free" in said.text
-    assert held_to(coco, {"measure": "fault_rate", "at_most": 0}).code == 1
+    assert held_to(coco, {"measure": "fault_rate", "at_most": 0, "bound": "point"}).code == 1
 
 
 def test_memory_is_short_by_machine_container_and_limit(
@@ -191,5 +200,11 @@ GROUP = {
 
 def test_a_rate_is_from_0_to_1(coco: GoodStudy) -> None:
     coco.adverse().expect(PASS)
-    held_to(coco, {"measure": "fault_rate", "at_most": 0}).expect(PASS, "1 PASS")
+    held_to(coco, {"measure": "fault_rate", "at_most": 0, "bound": "point"}).expect(PASS, "1 PASS")
+    held_to(coco, {"measure": "fault_rate", "at_most": 0}).expect(CANNOT_RUN, "measure: faults, at_most: 0")
+    held_to(coco, {"measure": "outage_rate", "at_most": 0}).expect(CANNOT_RUN, "bound: point")
+    held_to(coco, {"measure": "outage_rate", "at_least": 0.1}).expect(CANNOT_RUN, "Write at_most: 0.1")
+    assert (
+        held_to(coco, {"measure": "fault_rate", "at_most": 0.01}).code == INCOMPLETE
+    )  # 0 of 24 shows little
     held_to(coco, {"measure": "fault_rate", "at_most": 5}).expect(CANNOT_RUN, "from 0 to 1")

@@ -126,7 +126,23 @@ def test_outages_that_pass_are_counted_beside_the_faults(coco: GoodStudy) -> Non
 
     with serving(Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=fails)) as url:
         coco.study["suts"] = [{**sut(url), "timeout_s": 60}]
-        coco.adverse().expect(PASS, f"probe: was unreachable {sent.count('broken')} times", "status 503")
+        said = coco.adverse()
+    lost, requests = sent.count("broken"), len(sent) - TRIAL
+    share = f"probe was unavailable: {lost} of {requests} requests found no server or memory"
+    said.expect(PASS, share, f"({lost / requests:.1%})", "status 503")
+    assert share in (coco.run / "report.html").read_text()
+    rules = coco.folder / "rules.yaml"
+    rules.write_text(
+        '{"rules": [{"measure": "recall", "setting": "baseline", "at_least": 0.1},'
+        ' {"measure": "outage_rate", "at_most": 0.05}]}'
+    )
+    written = [f"--{kind}={coco.folder / kind}" for kind in ("junit", "json", "markdown")]
+    gate = adverse_here("check", coco.run, rules, *written)
+    assert (gate.code, gate.text.count(f"- {share}")) == (1, 1)
+    texts = [(coco.folder / kind).read_text() for kind in ("junit", "json", "markdown")]
+    assert [text.count(share) for text in texts] == [3, 2, 1]  # a failure has its text twice in JUnit
+    recall, rate = json.loads(texts[1])
+    assert (recall["outcome"], rate["outcome"], rate["measured"]) == ("PASS", "FAIL", lost / requests)
     counts = coco.summary()["counts"]["probe"]
     assert (counts["outages"], counts["failed_attempts"]) == (sent.count("broken"), 0)
     assert counts["attempts"] == sent.count("") - TRIAL
@@ -143,7 +159,7 @@ def test_a_failure_of_the_server_itself_is_the_models(coco: GoodStudy) -> None:
         coco.study["suts"] = [{**sut(url), "timeout_s": 60}]
         flaky = coco.adverse()
     counts = f"{sent.count('failing')} of {len(sent) - TRIAL}"
-    flaky.expect(PASS, f"probe: flaky: {counts} attempts failed and were retried", "status 500")
+    flaky.expect(PASS, f"probe is flaky: {counts} attempts failed and were retried", "status 500")
 
 
 def test_the_time_limit_is_for_one_request_and_ends_no_worker(coco: GoodStudy) -> None:

@@ -30,7 +30,7 @@ def steps() -> list[dict[str, Any]]:
 def test_the_rules_of_the_page_are_read(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(RULES)
-    assert len(read_rules(path)) == 11
+    assert len(read_rules(path)) == 13
 
 
 def test_every_measure_and_key_is_on_the_page() -> None:

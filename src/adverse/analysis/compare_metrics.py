@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from adverse.analysis.detections import sut_detections
+from adverse.analysis.fault_rates import requests_by_log
 from adverse.analysis.pairing import Change, Pairing
 from adverse.analysis.plain_metrics import Parts, operating_threshold, ratio_parts
 from adverse.benchmarks.intervals import CONFIDENCE, FEWEST, METHOD, NO_SPREAD, LeftOut, standard_error
@@ -138,20 +139,11 @@ def _by_log(store: Store, sut: str, pairing: Pairing) -> dict[tuple[str, str], P
             outcomes = image_outcomes(matched, store.truth, store.frames, thresholds, counted)[ROC_A]
             parts = ratio_parts(outcomes)
             found |= {(name, setting): (parts[name][0][at], parts[name][1][at]) for name in COMPARED}
-    found[FAULT_RATE, ALL] = _attempts(store, sut, pairing)
+    found[FAULT_RATE, ALL] = _attempts(store, sut, pairing, at)
     return found
 
 
-def _attempts(store: Store, sut: str, pairing: Pairing) -> Parts:
-    """Return the failed and all attempts of a SUT by log."""
-    log_of = {
-        frame: store.frames.logs[log] for frame, log in zip(store.frames.ids, store.frames.log, strict=True)
-    }
-    place = {log: number for number, log in enumerate(pairing.logs)}
-    failed, made = np.zeros(len(place)), np.zeros(len(place))
-    for row in store.attempts(sut).to_pylist():
-        log = place.get(log_of[row["frame"]])
-        if log is not None and row["setting"] in pairing.settings:
-            failed[log] += row["failed_attempts"]
-            made[log] += row["attempts"]
-    return failed, made
+def _attempts(store: Store, sut: str, pairing: Pairing, at: Sequence[int]) -> Parts:
+    """Return the failed and all attempts of a SUT by common log."""
+    counts = requests_by_log(store, sut, pairing.settings)
+    return counts["failed_attempts"][at], counts["attempts"][at]

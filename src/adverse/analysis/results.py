@@ -415,18 +415,6 @@ def _statuses(sut: str, counts: list[dict[str, Any]]) -> dict[str, int]:
     return {"planned": planned, **found, **attempts, "nondeterministic": unstable}
 
 
-def flaky_share(counts: Mapping[str, int]) -> str:
-    """Say how many attempts of a SUT failed and were answered on a retry, by its counts.
-
-    >>> flaky_share({"retried": 5, "failed_attempts": 5, "attempts": 29})
-    '5 of 29 attempts failed and were retried (17.2%)'
-    """
-    failed, attempts, retried = counts["failed_attempts"], counts["attempts"], counts["retried"]
-    rate = f"({failed / attempts:.1%})"
-    text = f"{retried} of {attempts} attempts failed and were retried"
-    return f"{text} {rate}" if failed == retried else f"{text}, {failed} failed in all {rate}"
-
-
 def _by_frame(troubles: pa.Table) -> list[dict[str, Any]]:
     """Return one entry for each frame and reason; a frame that cannot be used is not any SUT's trouble."""
     found: dict[tuple[str, ...], list[str]] = {}

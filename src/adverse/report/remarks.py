@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from adverse.analysis.results import Summary, flaky_share
+from adverse.analysis.fault_rates import MARK_WORDS, flaky_share, outage_share, retried_mark
+from adverse.analysis.results import Summary
 from adverse.report.run_tables import unreached
 from adverse.report.table import Row
 from adverse.store.folder import sut_log
@@ -70,8 +71,7 @@ def troubles(summary: Summary) -> list[str]:
                 f"{sut}: nondeterministic: gave different answers to the same image; its figures are one "
                 "draw of many"
             )
-    if any(counts["fault"] for counts in summary.data["counts"].values()):
-        lines.append("* in a table: the SUT failed on some of the images behind the figure")
+    lines += _marks_explained(summary)
     refused = [row for row in summary.data["troubles"] if row["status"] == "quarantined"]
     ended = [row for row in refused if row["reason"].startswith(MUTATION_ENDED)]
     for setting in dict.fromkeys(setting for row in ended for setting in row["settings"]):
@@ -88,6 +88,15 @@ def troubles(summary: Summary) -> list[str]:
         lines += _refused_intervals(summary)
     lines += summary.data.get("warnings", ())
     return [line if line.startswith(" ") else f"- {line}" for line in lines]
+
+
+def _marks_explained(summary: Summary) -> list[str]:
+    lines = []
+    if any(counts["fault"] for counts in summary.data["counts"].values()):
+        lines.append("* in a table: the SUT failed on some of the images behind the figure")
+    if any(map(retried_mark, summary.data["counts"].values())):
+        lines.append(MARK_WORDS)
+    return lines
 
 
 def _of_rankings(summary: Summary) -> list[str]:
@@ -217,12 +226,15 @@ def _of_attempts(summary: Summary, sut: str) -> list[str]:
     lines = []
     if counts["retried"]:
         lines.append(
-            f"{sut}: flaky: {flaky_share(counts)}; the figures show the answers that it gave then. "
+            f"{sut} is flaky: {flaky_share(counts)}; the figures show the answers that it gave then. "
             f"{_by_kind(row for row in mine if row['kind'] not in OUTAGES)}; {_see_log(sut)}"
         )
         lines += _listed((row for row in mine if row["kind"] not in OUTAGES), "attempts")
     if counts["outages"]:
-        lines.append(f"{sut}: was unreachable {counts['outages']} times before it answered")
+        lines.append(
+            f"{sut} was unavailable: {outage_share(counts)} and were sent again; not counted as its faults "
+            "(measure outage_rate of a rule does)"
+        )
         lines += _listed((row for row in mine if row["kind"] in OUTAGES), "attempts")
     return lines
 

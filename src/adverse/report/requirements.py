@@ -63,6 +63,7 @@ def verdict_table(source: str, verdicts: Sequence[Verdict]) -> Table:
             "measured": verdict.measured,
             **interval_cells("measured", verdict.interval.plain() if verdict.interval else None),
             "reason": verdict.reason,
+            "remarks": "; ".join(verdict.remarks),
         }
         for verdict in verdicts
     )
@@ -87,8 +88,13 @@ def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what came out of all rules, and how to read it."""
-    return [f"{outcome_counts(verdicts)}.", ALONE]
+    """Return what came out of all rules, what to know of SUTs and run, and how to read it."""
+    return [f"{outcome_counts(verdicts)}.", *(f"- {line}" for line in remarks_of(verdicts)), ALONE]
+
+
+def remarks_of(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return what the reader of some verdicts must know of SUTs and run, each once."""
+    return list(dict.fromkeys(shown(line, longest=400) for verdict in verdicts for line in verdict.remarks))
 
 
 def briefly(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[str]]:
@@ -122,7 +128,8 @@ def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
     """Return a Markdown summary, worst first, as a pull request shows it."""
     head = f"## {markdown_text(title)}\n\n{outcome_counts(verdicts) or 'No rule was checked.'}\n"
     table = verdict_table("rules", worst_first(verdicts))
-    return f"{head}\n{table.markdown()}" if verdicts else head
+    notes = "".join(f"- {markdown_text(line)}\n" for line in remarks_of(verdicts))
+    return "\n".join([head, table.markdown(), *([notes] if notes else [])]) if verdicts else head
 
 
 def _interval(verdict: Verdict) -> str:

@@ -13,7 +13,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from adverse.analysis.results import Summary, flaky_share, run_results, unloaded
+from adverse.analysis.fault_rates import fault_rate, fault_remarks, outage_rate
+from adverse.analysis.results import Summary, run_results, unloaded
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
 from adverse.curves.interval import Interval
@@ -46,6 +47,8 @@ TABLES = {
 """Where in the summary a measure is, if not among its rows."""
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
 WITHHELD = "the level is of a plug-in that was not run; give --trust if you trust it"
+MIXED = "mixed environments"
+"""How a warning of a run begins that every verdict on it carries."""
 PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
 
 
@@ -58,6 +61,8 @@ class RunFigure:
     interval: Interval | None = None
     doubt: str = ""
     note: str = ""
+    sut: str = ""
+    """The SUT that it is about, if it is about one."""
 
 
 class RunFigures:
@@ -92,20 +97,33 @@ class RunFigures:
             if sut not in self.store.suts:
                 why = f"the run has no such SUT. {suggestion(sut, self.store.suts)}"
                 yield RunFigure(sut, None, doubt=why)
-            elif rule.measure in (*COUNTS, *RATES):
-                yield self._count(rule, sut)
-            elif sut in self.summary.failed_everywhere:
-                yield RunFigure(
-                    sut, None, doubt=f"it failed on every image: {self.summary.failed_everywhere[sut]}"
-                )
-            elif rule.measure in PERCENT:
-                yield self._benchmarked(rule, sut)
-            elif (doubt := self._no_worst_case(rule.setting)) is not None:
-                yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=doubt)
-            elif self.summary.data["task"] != "detection":
-                yield self._score(rule, sut)
+            elif rule.measure == "quarantined":
+                refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
+                yield RunFigure("", float(len({row["frame"] for row in refused})))
             else:
-                yield from self._levels(rule, sut)
+                yield from (replace(figure, sut=sut) for figure in self._of_sut(rule, sut))
+
+    def remarks(self, sut: str) -> tuple[str, ...]:
+        """Return what a reader of any verdict about a SUT must know, and about the run."""
+        counts = self.summary.data["counts"].get(sut)
+        mixed = [line for line in self.store.run.warnings if line.startswith(MIXED)]
+        return (*(fault_remarks(sut, counts) if counts else ()), *mixed)
+
+    def _of_sut(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
+        if rule.measure in (*COUNTS, *RATES):
+            yield self._count(rule, sut)
+        elif sut in self.summary.failed_everywhere:
+            yield RunFigure(
+                sut, None, doubt=f"it failed on every image: {self.summary.failed_everywhere[sut]}"
+            )
+        elif rule.measure in PERCENT:
+            yield self._benchmarked(rule, sut)
+        elif (doubt := self._no_worst_case(rule.setting)) is not None:
+            yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=doubt)
+        elif self.summary.data["task"] != "detection":
+            yield self._score(rule, sut)
+        else:
+            yield from self._levels(rule, sut)
 
     def _levels(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if self.withheld(rule):
@@ -150,16 +168,17 @@ class RunFigures:
     def _count(self, rule: Rule, sut: str) -> RunFigure:
         counts = self.summary.data["counts"][sut]
         if rule.measure == "faults":
-            flaky = f"flaky: {flaky_share(counts)}; a rule of fault_rate counts them"
-            note = flaky if counts["retried"] else ""
-            return RunFigure(sut, float(counts["fault"]), note=note)
+            return RunFigure(sut, float(counts["fault"]))
         if rule.measure == "fault_rate":
-            if not counts["attempts"]:
-                return RunFigure(sut, None, doubt="no image was sent to it")
-            failed = f"{counts['failed_attempts']} of {counts['attempts']} attempts failed"
-            return RunFigure(sut, counts["failed_attempts"] / counts["attempts"], note=failed)
-        refused = [row for row in self.summary.data["troubles"] if row["status"] == "quarantined"]
-        return RunFigure("", float(len({row["frame"] for row in refused})))
+            interval, part, whole = fault_rate(self.store, sut), counts["failed_attempts"], counts["attempts"]
+            words = f"{part} of {whole} attempts failed"
+        else:
+            interval, part = outage_rate(self.store, sut), counts["outages"]
+            whole = counts["attempts"] + part
+            words = f"{part} of {whole} requests found no server or memory"
+        if not whole:
+            return RunFigure(sut, None, doubt="no image was sent to it")
+        return RunFigure(sut, part / whole, interval, note=f"{words}; {_care(interval)}".removesuffix("; "))
 
     def _benchmarked(self, rule: Rule, sut: str) -> RunFigure:
         try:
@@ -225,8 +244,12 @@ def _figure(row: Mapping[str, Any], name: str, of: str) -> RunFigure:
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
     if interval is None:
         return RunFigure(of, row[name], None, doubt, "the run has no intervals")
-    few = f"rests on {interval.why}" if interval.status == "few logs" else ""
-    return RunFigure(of, row[name], interval, doubt, interval.why if interval.status == "refused" else few)
+    return RunFigure(of, row[name], interval, doubt, _care(interval))
+
+
+def _care(interval: Interval) -> str:
+    """Say why there is no interval, or that it is to be read with care."""
+    return f"rests on {interval.why}" if interval.status == "few logs" else interval.why
 
 
 RULES = "rules"
@@ -358,7 +381,8 @@ def _not_of_the_run(store: Store, name: str, got: str, wanted: str | None = None
 def _verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
     """Yield the verdicts of a rule, each with what it is of."""
     if rule.measure == REQUIREMENTS:
-        yield from (("", verdict) for verdict in _requirements(run.store, rule))
+        for verdict in _requirements(run.store, rule):
+            yield "", replace(verdict, remarks=run.remarks(verdict.sut))
         return
     figures = list(dict.fromkeys(run.figures(rule)))
     for figure in figures:
@@ -369,7 +393,8 @@ def _verdicts(run: RunFigures, rule: Rule) -> Iterator[tuple[str, Verdict]]:
         if rule.name is not None:
             name = rule.name if len(figures) == 1 else f"{rule.name}: {figure.of}"
         outcome = outcome_of(rule, figure)
-        yield figure.of, Verdict(name, words, rule.limit, figure.value, figure.interval, *outcome)
+        about = figure.sut, run.remarks(figure.sut)
+        yield figure.of, Verdict(name, words, rule.limit, figure.value, figure.interval, *outcome, *about)
 
 
 def outcome_of(rule: Rule, figure: RunFigure) -> tuple[Outcome, str]:
@@ -377,7 +402,7 @@ def outcome_of(rule: Rule, figure: RunFigure) -> tuple[Outcome, str]:
     if figure.doubt or figure.value is None or rule.limit is None:
         return Outcome.INCONCLUSIVE, figure.doubt
     if rule.judged_by == "point":
-        return _outcome_at(rule, figure.value), figure.note if rule.measure in COUNTS else ""
+        return _outcome_at(rule, figure.value), figure.note if rule.measure in RATES else ""
     if figure.interval is None or figure.interval.low is None or figure.interval.high is None:
         return Outcome.INCONCLUSIVE, f"no interval: {figure.note}"
     at_ends = {_outcome_at(rule, figure.interval.low), _outcome_at(rule, figure.interval.high)}

@@ -44,6 +44,7 @@ def as_verdict(result: RequirementResult) -> Verdict:
         interval=finding.interval,
         outcome=result.decision.outcome,
         reason=result.decision.reason,
+        sut=result.sut,
     )
 
 

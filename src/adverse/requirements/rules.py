@@ -17,15 +17,15 @@ KIND = "rules"
 PERCENT = ("P", "mPC", "rPC")
 """In percent, as the literature and `adverse bench-table` have them; everything else is from 0 to 1."""
 COUNTS = ("faults", "quarantined")
-RATES = ("fault_rate",)
-"""From 0 to 1, without an interval."""
+RATES = ("fault_rate", "outage_rate")
+"""Shares of requests."""
 REQUIREMENTS = "requirements"
 PLAIN = ("recall", "precision", "f1", "ap50", "ap", "false_positives_per_image")
 """Plain detection metrics, at the study's operating point."""
 BY_SETTING = ("adr", *PLAIN)
 """Without a worst case over mutations, so that `Any` means under each of them; each has one direction that
 makes sense."""
-LOWER_IS_BETTER = ("false_positives_per_image",)
+LOWER_IS_BETTER = ("false_positives_per_image", *RATES)
 NEEDS: dict[str, tuple[str, ...]] = {
     "robust_area": ("level", "setting"),
     "area": ("level", "setting"),
@@ -57,8 +57,15 @@ WORDS = {
     "share": "share of the un-mutated score",
     "faults": "number of images that fail even after retries",
     "fault_rate": "share of attempts that failed, retried ones included,",
+    "outage_rate": "share of requests that found no server or memory,",
     "quarantined": "number of frames that could not be used",
 }
+COUNTING = {
+    "fault_rate": "Write measure: faults, at_most: 0 (no image without an answer in the end), or add bound: "
+    "point (no failed attempt in this run).",
+    "outage_rate": "Add bound: point (every request of this run found its server).",
+}
+"""What to write instead of a rate that is at most 0."""
 Bound = Literal["lower", "upper", "point"]
 
 
@@ -103,7 +110,7 @@ class Rule(BaseModel):
         """The value that must keep the limit: the cautious end of the interval by default."""
         if self.bound is not None:
             return self.bound
-        if self.measure in (*COUNTS, *RATES):
+        if self.measure in COUNTS:
             return "point"
         return "upper" if self.at_least is None else "lower"
 
@@ -210,7 +217,7 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
         low, high, unit = 1.0 if rule.limit else 0.0, 1000.0, "in percent, as 50"
     elif rule.measure in COUNTS:
         high, unit = 1e12, "a number of them, as 0"
-    elif rule.measure in LOWER_IS_BETTER:
+    elif rule.measure == "false_positives_per_image":
         high, unit = 1e6, "a number for each image, as 0.1"
     if not low <= (rule.limit or 0.0) <= high:
         raise StudyError(
@@ -220,11 +227,19 @@ def _check_limit(source: YamlFile, number: int, rule: Rule) -> None:
             wanted=unit,
             fix=f"Give it {unit}.",
         )
+    if rule.measure in RATES and rule.limit == 0 and rule.judged_by != "point":
+        raise StudyError(
+            f"no number of requests can show that {rule.measure} is 0",
+            where=source.where(("rules", number, limits[0])),
+            got="0, which the upper bound of an interval never is",
+            wanted="a rate above 0, or a count",
+            fix=COUNTING[rule.measure],
+        )
 
 
 def _check_direction(source: YamlFile, number: int, rule: Rule, limit: str) -> None:
     """Raise where a limit would demand that a metric be bad."""
-    if rule.measure not in BY_SETTING:
+    if rule.measure not in (*BY_SETTING, *RATES):
         return
     wanted, better = ("at_most", "lower") if rule.measure in LOWER_IS_BETTER else ("at_least", "higher")
     if limit != wanted:

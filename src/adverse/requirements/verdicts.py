@@ -46,6 +46,10 @@ class Verdict:
     outcome: Outcome
     reason: str = ""
     """Why, where the numbers alone do not say it."""
+    sut: str = ""
+    """The SUT that it is about; empty: none, or all of them."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know of SUT and run whatever the outcome is: failed and retried requests, say."""
 
     def __post_init__(self) -> None:
         interval = (self.interval.low, self.interval.high) if self.interval else ()
@@ -102,6 +106,7 @@ def _read(row: dict[str, Any]) -> Verdict:
         | {
             "outcome": Outcome(row["outcome"]),
             "interval": None if interval is None else Interval.read(row["measured"], interval),
+            "remarks": tuple(row.get("remarks", ())),
         }
     )
 
@@ -124,6 +129,7 @@ def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
             group, "testcase", {"classname": _printable(suite), "name": _printable(verdict.name), "time": "0"}
         )
         text = _printable(f"{verdict.requirement}; {numbers(verdict)}. {verdict.reason}".strip())
+        text += _printable(_noted(verdict))
         if verdict.outcome is Outcome.FAIL:
             ET.SubElement(case, "failure", {"message": text, "type": "rule"}).text = text
         elif verdict.outcome is Outcome.INCONCLUSIVE:
@@ -132,6 +138,10 @@ def to_junit(verdicts: Sequence[Verdict], *, suite: str) -> str:
             ET.SubElement(case, "system-out").text = text
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _noted(verdict: Verdict) -> str:
+    return f" (Note: {'; '.join(verdict.remarks)})" if verdict.remarks else ""
 
 
 def same(one: Verdict, other: Verdict) -> bool:

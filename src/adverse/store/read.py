@@ -364,8 +364,8 @@ class Store:
         return [] if table is None else list(table.to_pylist())
 
     def attempts(self, sut: str) -> pa.Table:
-        """Return how many requests a SUT got, and how many failed, by frame and setting."""
-        columns = "d.frame, d.setting, d.attempts, d.failed_attempts"
+        """Return how many requests a SUT got, how many failed and how many did not reach it, by image."""
+        columns = "d.frame, d.setting, d.attempts, d.failed_attempts, d.outages"
         return self._detections.select(columns, self._detections.cells_of(sut=sut)) or pa.table({})
 
     def pixel_hashes(self, frames: Sequence[str]) -> dict[str, str]:

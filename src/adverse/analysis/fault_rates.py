@@ -1,0 +1,91 @@
+"""How often a SUT failed or could not be reached: rates over requests with their intervals, and in words.
+
+An attempt is a request that reached the SUT; it failed or was answered. A request that reached nobody
+(connection refused, 503, no memory left on the machine) is an outage: no fault of the SUT, but what it
+depends on was not there. Requests of one log come one after the other and fail together, so the intervals
+are by log, as those of recall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adverse.curves.interval import Interval, korn_graubard
+from adverse.store.read import Store
+
+COUNTED = ("attempts", "failed_attempts", "outages")
+MARK = "\u2020"
+"""A dagger: stands beside a SUT some of whose requests had to be sent again."""
+MARK_WORDS = f"{MARK} beside a SUT: requests failed or reached nobody, and were sent again"
+
+
+def requests_by_log(
+    store: Store, sut: str, settings: Collection[str] | None = None
+) -> dict[str, NDArray[np.float64]]:
+    """Return attempts, failed attempts and outages of a SUT for each log (L,) of the run, in its order.
+
+    A request counts in the log of its first image. `settings`: under these only.
+    """
+    log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
+    counts = {name: np.zeros(len(store.frames.logs)) for name in COUNTED}
+    for row in store.attempts(sut).to_pylist():
+        if settings is None or row["setting"] in settings:
+            for name, by_log in counts.items():
+                by_log[log_of[row["frame"]]] += row[name]
+    return counts
+
+
+def fault_rate(store: Store, sut: str) -> Interval:
+    """Return the share of attempts that failed, those answered on a retry too, with its interval."""
+    counts = requests_by_log(store, sut)
+    return korn_graubard(counts["failed_attempts"], counts["attempts"])
+
+
+def outage_rate(store: Store, sut: str) -> Interval:
+    """Return the share of requests that reached nobody, with its interval."""
+    counts = requests_by_log(store, sut)
+    return korn_graubard(counts["outages"], counts["attempts"] + counts["outages"])
+
+
+def flaky_share(counts: Mapping[str, int]) -> str:
+    """Say how many attempts of a SUT failed and were answered on a retry, by its counts.
+
+    >>> flaky_share({"retried": 5, "failed_attempts": 5, "attempts": 29})
+    '5 of 29 attempts failed and were retried (17.2%)'
+    """
+    failed, attempts, retried = counts["failed_attempts"], counts["attempts"], counts["retried"]
+    rate = f"({failed / attempts:.1%})"
+    text = f"{retried} of {attempts} attempts failed and were retried"
+    return f"{text} {rate}" if failed == retried else f"{text}, {failed} failed in all {rate}"
+
+
+def outage_share(counts: Mapping[str, int]) -> str:
+    """Say how many requests to a SUT reached nobody, by its counts.
+
+    >>> outage_share({"outages": 35, "attempts": 79})
+    '35 of 114 requests found no server or memory (30.7%)'
+    """
+    outages, requests = counts["outages"], counts["attempts"] + counts["outages"]
+    return f"{outages} of {requests} requests found no server or memory ({outages / requests:.1%})"
+
+
+def fault_remarks(sut: str, counts: Mapping[str, int]) -> list[str]:
+    """Say in a line each what of a SUT's requests its figures do not show; nothing where all went well."""
+    lines = []
+    if counts["fault"]:
+        lines.append(f"{sut} failed on {counts['fault']} of {counts['planned']} images, after retries")
+    if counts["retried"]:
+        lines.append(f"{sut} is flaky: {flaky_share(counts)}")
+    if counts["outages"]:
+        lines.append(f"{sut} was unavailable: {outage_share(counts)}; not counted as its faults")
+    if counts["nondeterministic"]:
+        lines.append(f"{sut} is nondeterministic: it gave different answers to the same image")
+    return lines
+
+
+def retried_mark(counts: Mapping[str, int]) -> str:
+    """Return what stands beside the name of a SUT some of whose requests had to be sent again."""
+    return MARK if counts["retried"] or counts["outages"] else ""
