@@ -327,13 +327,20 @@ def _review_recordings(
     ]
     if not recorded:
         return total
-    image_ids = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
+    everything = [frame for log in whole.logs for frame in log.frames]
+    image_ids = frozenset(frame.image_id for frame in everything)
     splits: dict[str, list[Frame]] = {}
     for log in dataset.logs:
         if log.split != "train":
             splits.setdefault(log.split, []).extend(log.frames)
+    if (ambiguous := _ambiguous_ids(file, recorded[0][0], splits)) is not None:
+        total.errors.append(ambiguous)
+        return total
     test = {"test": splits["test"]}
-    needed = {setting.id: Needed(test if n else splits, image_ids) for n, setting in enumerate(job.settings)}
+    needed = {
+        setting.id: Needed(test if n else splits, image_ids, everything)
+        for n, setting in enumerate(job.settings)
+    }
     for index, task in recorded:
         plugin = registry.get("sut", task.adapter)
         try:
@@ -343,6 +350,23 @@ def _review_recordings(
         total.errors += [error.placed(file.where("suts", index)) for error in review.errors]
         total.warnings += [f"{task.name}: {line}" for line in review.warnings]
     return total
+
+
+def _ambiguous_ids(file: StudyFile, sut: int, splits: Mapping[str, Sequence[Frame]]) -> StudyError | None:
+    """Return the error that one image id stands for several images: what was recorded is then of any."""
+    counts = Counter(frame.image_id for frames in splits.values() for frame in frames)
+    twice = [image for image, count in counts.items() if count > 1]
+    if not twice:
+        return None
+    pair = [frame for frames in splits.values() for frame in frames if frame.image_id == twice[0]]
+    return StudyError(
+        "image ids of recorded predictions stand for several images",
+        where=file.where("suts", sut),
+        got=f"{len(twice)} ids, such as {twice[0]!r} for {pair[0].id!r} and {pair[1].id!r}",
+        wanted="an id of its own for each image of the validation and test splits",
+        fix="Number the images of the splits differently in the annotations and predictions, or leave out "
+        "validation: from split:.",
+    )
 
 
 def _units(
