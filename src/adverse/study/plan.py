@@ -16,7 +16,7 @@ from adverse import plugins
 from adverse.content import MISSING, content_hashes, digest
 from adverse.data.checksums import mismatches
 from adverse.data.formats import read_format
-from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, same_images
+from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, faulty_frames, same_images
 from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
@@ -110,7 +110,11 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     ]
     cuts = [f"{task.name}: {line}" for task in suts for line in declared_cuts(task.options)]
     units = tuple(_units(file, registry, dataset, job, inputs))
-    doubts = [*doubtful_boxes(dataset), *same_images(dataset.logs, by_hash(inputs, MISSING))]
+    doubts = [
+        *faulty_frames(frames_of(dataset)),
+        *doubtful_boxes(dataset),
+        *same_images(dataset.logs, by_hash(inputs, MISSING)),
+    ]
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
     blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
