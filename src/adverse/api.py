@@ -108,7 +108,7 @@ def read_dataset(path: Path | str, /, format: str | None = None, **options: Any)
         reader, recognised = guess(place, registry.all("dataset"))
     else:
         reader = registry.get("dataset", format, where="format")
-        recognised = guessed_options(reader, place)
+        recognised = guessed_options(reader, place, options)
     given = {name: os.fspath(value) if isinstance(value, Path) else value for name, value in options.items()}
     bound = plugins.bind(reader, {**recognised, **given}, where="read_dataset")
     return read_format(reader, bound, where=str(path))

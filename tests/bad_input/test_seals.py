@@ -15,6 +15,8 @@ import adverse
 from adverse.content import digest, file_sha256
 from adverse.errors import StoreError
 from adverse.seeds import generator
+from adverse.store.folder import RunFolder
+from adverse.store.seals import drop_of_other_states
 
 from .cases import CANNOT_RUN, INCOMPLETE, PASS
 from .command import Said, adverse_here
@@ -309,3 +311,11 @@ def test_a_page_of_an_older_state_says_so(signed: GoodStudy, run: Path) -> None:
     assert b"This page is of an older state" not in page.read_bytes()
     fresh = adverse_here("run", signed.file, "--out", run, "--workers", "0", "--fresh")
     fresh.expect(PASS, "deleted signature.dsse.json: the run it signed is gone")
+
+
+def test_verdicts_of_the_run_before_are_deleted_with_a_word(run: Path) -> None:
+    lines = drop_of_other_states(RunFolder(run), "another")
+    (line,) = lines  # results and report are made again by the run itself
+    assert "deleted verdicts/rules.json, verdicts/rules.yaml" in line
+    assert line.endswith(f"Make them again: adverse check {run} RULES --save")
+    assert not list((run / "verdicts").iterdir())

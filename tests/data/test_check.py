@@ -49,7 +49,7 @@ def test_boxes_logs_and_splits_are_counted(tmp_path: Path) -> None:
     assert [level.name for level in found.levels if level.able] == ["image"]
     text = said(found)
     assert "validation 2 logs, 2 images; test 2 logs, 2 images" in text
-    assert "not defocus, haze, rain: not every test frame has depth" in text
+    assert "not defocus, haze, rain: no test frame has depth" in text
     assert "1 x boxes partly outside the image" in text
     assert "No problems." in text
 

@@ -102,3 +102,38 @@ def test_a_plug_in_can_be_recognised_and_named_when_it_fails(tmp_path: Path) -> 
     found = guess(tmp_path / "x", [plugin])
     with pytest.raises(PluginError, match="'mine' failed"):
         read_format(found.format, {"root": tmp_path}, where="test")
+
+
+@pytest.mark.parametrize(
+    ("file", "images", "folders", "chosen"),
+    [
+        ("instances_val.json", 2, {"test": 2, "val": 2}, "val"),  # by the word in the name
+        ("instances_test.json", 2, {"test": 1, "train": 2}, "test"),  # also where an image is missing
+        (
+            "annotations/instances_val2017.json",
+            2,
+            {"images/test": 2, "images/validation": 2},
+            "images/validation",
+        ),
+        ("truths.json", 2, {"a": 3, "b": 2}, "b"),  # by the images that are listed, and no other
+        ("truths.json", 2, {"a": 1, "b": 3}, "b"),
+        ("truths.json", 2, {"a": 2, "b": 2}, None),
+    ],
+)
+def test_a_coco_file_goes_with_the_folder_that_fits(
+    tmp_path: Path, file: str, images: int, folders: dict[str, int], chosen: str | None
+) -> None:
+    for folder, count in folders.items():
+        for number in range(count):
+            picture(tmp_path / folder / f"{number}.png")
+    listed = [{"id": n, "file_name": f"{n}.png", "width": 64, "height": 48} for n in range(images)]
+    truth = {"images": listed, "annotations": [], "categories": [{"id": 1, "name": "person"}]}
+    text(tmp_path / file, json.dumps(truth))
+    if chosen is not None:
+        assert guess(tmp_path, FORMATS).options["images"] == chosen
+        return
+    with pytest.raises(DataError, match="several folders fit") as caught:
+        guess(tmp_path, FORMATS)
+    assert all(f"images={folder}" in (caught.value.fix or "") for folder in folders)
+    reader = next(one for one in FORMATS if one.name == "coco")
+    assert guessed_options(reader, tmp_path, ["images=a"]) == {"root": str(tmp_path)}

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from adverse.data.check import check
-from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, same_images
+from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, faulty_frames, same_images
+from adverse.plugins import built_in
 from adverse.types import Dataset, Frame, Log, Split, Truth
 
 
@@ -114,4 +115,40 @@ def test_a_check_tells_them_all() -> None:
     told = [problem.what for problem in found.problems]
     wanted = ("look like [x0", "a thousand", "are identical")
     assert [words in what for words, what in zip(wanted, told, strict=True)] == [True] * 3
-    assert found.usable
+    assert not found.usable  # a study that needs depth would stop
+
+
+def test_depth_off_by_a_thousand_stops_a_study_and_makes_data_unusable() -> None:
+    boxes = np.array([[1.0, 1, 9, 9]])
+    assert check(data(boxes=boxes, depth=np.full((80, 100), 8, np.float32))).usable
+    wrong = check(data(boxes=boxes, depth=np.full((80, 100), 8000, np.float32)))
+    assert not wrong.usable
+    assert [problem.stops for problem in wrong.problems] == [True]
+
+
+def test_one_log_in_another_unit_is_doubted() -> None:
+    good = data(depth=np.full((80, 100), 8, np.float32))
+    millimetres = data(depth=np.full((80, 100), 8000, np.float32)).logs[1]
+    mixed = replace(good, logs=(good.logs[0], millimetres, *good.logs[2:]))
+    (doubt,) = doubtful_depth(mixed)
+    assert doubt.what == "depth of some frames is in another unit than that of others"
+    assert not doubt.certain
+
+
+def test_mutations_that_need_depth_run_on_the_frames_that_have_it() -> None:
+    haze = [plugin for plugin in built_in("mutation") if plugin.name == "haze"]
+    good = data(boxes=np.array([[1.0, 1, 9, 9]]), depth=np.full((80, 100), 8, np.float32))
+    one_without = replace(good, logs=(data().logs[0], *good.logs[1:]))
+    found = check(one_without, haze)
+    assert not found.mutations_out
+    assert found.mutations_in_part == {"depth_m": (3, 4, ["haze"])}
+    assert check(data(), haze).mutations_out == {"depth_m": ["haze"]}
+
+
+def test_frames_that_will_be_left_out_are_said_before() -> None:
+    frames = [frame for log in data().logs for frame in log.frames]
+    wrong = "the box of annotation {} has no size; where: image 'a'; got: bbox [1, 1, 0, 4]. Fix: Correct it."
+    spoilt = [replace(frame, fault=wrong.format(n)) for n, frame in enumerate(frames[:2])]
+    (doubt,) = faulty_frames([*spoilt, *frames[2:]])
+    what = "2 frames are left out: the box of an annotation has no size"
+    assert str(doubt) == f"{what}: bbox [1, 1, 0, 4] (image 'a'). Correct it."

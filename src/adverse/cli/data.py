@@ -96,7 +96,7 @@ def read_place(
         reader, options, how = guessed.format, guessed.options, "recognized by its folders"
     else:
         reader = registry.get("dataset", format_name, where="--format")
-        options, how = guessed_options(reader, path), "as given"
+        options, how = guessed_options(reader, path, given), "as given"
     section = {**options, **_given(given)}
     bound = plugins.bind(reader, section, where="--option")
     title = f"{reader.name}, {how}: {path}"

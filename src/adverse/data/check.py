@@ -17,7 +17,15 @@ import numpy as np
 
 from adverse.content import SOURCES, content_hashes, digest
 from adverse.data.checksums import listed, mismatches
-from adverse.data.plausibility import Doubt, doubtful_boxes, doubtful_depth, same_images, spread
+from adverse.data.plausibility import (
+    Doubt,
+    alike,
+    doubtful_boxes,
+    doubtful_depth,
+    faults_by_kind,
+    same_images,
+    spread,
+)
 from adverse.errors import AdverseError, one_line
 from adverse.plugins import Plugin, built_in
 from adverse.types import Dataset, Frame, Log, Source
@@ -68,6 +76,14 @@ class DepthFacts(NamedTuple):
     farthest_m: float | None
 
 
+class InPart(NamedTuple):
+    """Mutations that only so many of the test frames can be shown under."""
+
+    frames: int
+    of: int
+    mutations: Sequence[str]
+
+
 class Able(NamedTuple):
     """Whether something can be done with the data, and why not."""
 
@@ -101,6 +117,9 @@ class DataCheck:
     levels: Sequence[Able]
     mutations: int
     mutations_out: Mapping[str, Sequence[str]]
+    """By what no test frame has, the mutations that cannot be applied."""
+    mutations_in_part: Mapping[str, InPart]
+    """By what some test frames lack, the mutations that those frames are left out of."""
     notes: Mapping[str, int]
     problems: Sequence[Problem]
 
@@ -126,12 +145,12 @@ def check(
     faults = Counter({frame.id: 1 for frame in frames if frame.fault is not None})
     faults.update(looked.broken)
     lacking = _lacking(test)
-    left_out = {
+    wanting = {
         need: sorted(plugin.name for plugin in plugins if need in plugin.needs)
         for plugins in (list(mutations),)
         for need in ("depth_m", "labels")
-        if any(getattr(frame, need) is None for frame in test)
     }
+    having = {need: sum(getattr(frame, need) is not None for frame in test) for need in wanting}
     return DataCheck(
         name=dataset.name,
         images=len(frames),
@@ -153,13 +172,18 @@ def check(
         robot=dataset.robot is not None,
         levels=list(_levels(dataset, lacking)),
         mutations=len(list(mutations)),
-        mutations_out={need: names for need, names in left_out.items() if names},
+        mutations_out={need: names for need, names in wanting.items() if names and not having[need]},
+        mutations_in_part={
+            need: InPart(having[need], len(test), names)
+            for need, names in wanting.items()
+            if names and 0 < having[need] < len(test)
+        },
         notes=dict(dataset.notes),
         problems=[
             *_replaced(dataset, frames),
             *_missing_parts(dataset, test, faults),
             *_grouped(frames, looked),
-            *(Problem(*doubt[:-1], stops=False) for doubt in _doubts(dataset, looked)),
+            *(Problem(*doubt[:-1], stops=doubt.certain) for doubt in _doubts(dataset, looked)),
         ],
     )
 
@@ -342,31 +366,11 @@ def _has_truth(frame: Frame, dataset: Dataset) -> bool:
 
 def _grouped(frames: Iterable[Frame], looked: _Looked) -> list[Problem]:
     """Return the faults of frames, alike ones together, the most frequent first."""
-    met: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for frame in frames:
-        if frame.fault is not None:
-            text, _, fix = frame.fault.partition(". Fix: ")
-            what, _, rest = text.partition("; wanted: ")[0].partition("; where: ")
-            where, _, got = rest.partition("; got: ")
-            met[_alike(what), fix].append((where or f"frame {frame.id!r}", got))
+    met = faults_by_kind(frames)
     for frame_id, error in looked.errors:
         place = error.where or f"frame {frame_id!r}"
-        met[_alike(error.what), error.fix or ""].append((place, error.got or ""))
+        met.setdefault((alike(error.what), error.fix or ""), []).append((place, error.got or ""))
     problems = [
         Problem(what, *places[0], fix, len(places), stops=False) for (what, fix), places in met.items()
     ]
     return sorted(problems, key=lambda problem: (-problem.times, problem.what))
-
-
-def _alike(what: str) -> str:
-    """Leave out the number that tells one box from another.
-
-    >>> _alike("the box of annotation 17 has no size")
-    'the box of an annotation has no size'
-    """
-    words = what.split(" ")
-    if "annotation" in words and words[(at := words.index("annotation")) + 1 : at + 2]:
-        number = words[at + 1]
-        if number.lstrip("-").isdecimal():
-            return " ".join([*words[:at], "an annotation", *words[at + 2 :]])
-    return what

@@ -124,7 +124,10 @@ def _abilities(checked: DataCheck) -> Iterator[str]:
     out = {name for lost in checked.mutations_out.values() for name in lost}
     yield from _entry("mutations", f"{checked.mutations - len(out)} of {checked.mutations}")
     for need, lost in checked.mutations_out.items():
-        yield from _entry("", f"not {', '.join(lost)}: not every test frame has {NEEDS[need]}")
+        yield from _entry("", f"not {', '.join(lost)}: no test frame has {NEEDS[need]}")
+    for need, part in checked.mutations_in_part.items():
+        listed = ", ".join(part.mutations)
+        yield from _entry("", f"{listed}: on the {part.frames} of {part.of} test frames with {NEEDS[need]}")
     if "depth_m" not in checked.mutations_out and (checked.depth.known_share or 1.0) < 1:
         yield from _entry(
             "", "those by depth with invalid_depth: nearest (or far) in the study, or depth: {from: laser}"

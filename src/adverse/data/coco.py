@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from adverse.data import subsets
 from adverse.data.coco_file import CocoFile, ImageEntry, Key, category_names, open_arrays, read_coco
+from adverse.data.coco_pairs import image_folder
 from adverse.data.coco_truth import truth_by_image
 from adverse.data.files import absent, inside
 from adverse.data.images import DEFAULT_POLICY, SUFFIXES, ImageFile, ImagePolicy, Size
@@ -28,7 +29,7 @@ def looks_like(path: Path) -> dict[str, Any] | None:
         image = _first_image(file)
         if image is not None:
             base = root.parent if path.is_file() and root.name == "annotations" else root
-            folder = _holding(base, str(image["file_name"]))
+            folder = image_folder(base, file, str(image["file_name"]))
             if folder is not None:
                 sizes = {} if "width" in image and "height" in image else {"missing_sizes": "read"}
                 relative = file.relative_to(base).as_posix()
@@ -133,15 +134,6 @@ def _first_image(file: Path) -> dict[str, Any] | None:
         return dict(image) if boxes and "file_name" in image else None
     except (AdverseError, TypeError, ValueError, LookupError):
         return None
-
-
-def _holding(root: Path, name: str) -> str | None:
-    """Return the folder below root, at most two deep, that holds a file."""
-    for pattern in (".", "*", "*/*"):
-        for folder in sorted(root.glob(pattern)) if pattern != "." else [root]:
-            if (folder / name).is_file():
-                return folder.relative_to(root).as_posix()
-    return None
 
 
 def _stem(file_name: str) -> str:

@@ -71,9 +71,17 @@ def guess(path: Path, formats: Iterable[Plugin]) -> Guess:
     return special[0]
 
 
-def guessed_options(plugin: Plugin, path: Path) -> Mapping[str, Any]:
-    """Return the options that a named format would be read with at a path: at least its root."""
-    options = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
+def guessed_options(plugin: Plugin, path: Path, given: Iterable[str] = ()) -> Mapping[str, Any]:
+    """Return the options that a named format would be read with at a path: at least its root.
+
+    Where several readings fit, the `given` options choose; without any it is an error.
+    """
+    try:
+        options = plugin.looks_like(path) if plugin.looks_like is not None and path.exists() else None
+    except DataError:
+        if not any(True for _ in given):
+            raise
+        options = None
     if options is not None:
         return options
     return {"root": str(path)} if "root" in plugin.options else {}

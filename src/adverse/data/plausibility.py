@@ -1,7 +1,7 @@
 """Is the data what it seems to be? What is legal but hardly meant, looked for before any work.
 
 Corners written as width and height, depth in millimetres, one picture under two names: each makes a wrong
-number and no error. None of it is certain, so all of it is said and nothing refused.
+number and no error. What is certain stops the studies that need it; the rest is said, and nothing refused.
 """
 
 from __future__ import annotations
@@ -78,6 +78,39 @@ def doubtful_boxes(dataset: Dataset) -> Iterator[Doubt]:
         )
 
 
+def faulty_frames(frames: Iterable[Frame]) -> Iterator[Doubt]:
+    """Yield what is wrong with frames that will be left out, known without decoding them."""
+    for (what, fix), places in faults_by_kind(frames).items():
+        count = f"{len(places)} frame{' is' if len(places) == 1 else 's are'} left out"
+        yield Doubt(f"{count}: {what}", *places[0], fix, len(places))
+
+
+def faults_by_kind(frames: Iterable[Frame]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """Return where faults of frames are and what is there, by what is wrong and its fix."""
+    met: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for frame in frames:
+        if frame.fault is not None:
+            text, _, fix = frame.fault.partition(". Fix: ")
+            what, _, rest = text.partition("; wanted: ")[0].partition("; where: ")
+            where, _, got = rest.partition("; got: ")
+            met.setdefault((alike(what), fix), []).append((where or f"frame {frame.id!r}", got))
+    return met
+
+
+def alike(what: str) -> str:
+    """Leave out the number that tells one box from another.
+
+    >>> alike("the box of annotation 17 has no size")
+    'the box of an annotation has no size'
+    """
+    words = what.split(" ")
+    if "annotation" in words and words[(at := words.index("annotation")) + 1 : at + 2]:
+        number = words[at + 1]
+        if number.lstrip("-").isdecimal():
+            return " ".join([*words[:at], "an annotation", *words[at + 2 :]])
+    return what
+
+
 def doubtful_depth(dataset: Dataset) -> Iterator[Doubt]:
     """Yield doubts about the unit of depth, from a few maps spread over the data set."""
     medians: list[tuple[float, Frame]] = []
@@ -102,6 +135,11 @@ def doubtful_depth(dataset: Dataset) -> Iterator[Doubt]:
     elif middle < NEAREST_MEDIAN_M:
         fix = "Depth is in metres: check the unit, and depth_scale_m where it is PNG."
         yield Doubt("depth is too small by about a thousand", where, got, fix, len(medians), certain=True)
+    elif odd := [found for found in medians if not NEAREST_MEDIAN_M <= found[0] <= FARTHEST_MEDIAN_M]:
+        fix = "Depth is in metres: check the unit of these frames' files."
+        got = f"a median of {odd[0][0]:.3g} m, and {middle:.3g} m over {len(medians)} maps"
+        where = f"frame {odd[0][1].id!r}"
+        yield Doubt("depth of some frames is in another unit than that of others", where, got, fix, len(odd))
     elif nearest[0] < NEAREST_M:
         fix = "Write 0 or NaN where depth is unknown; defocus spreads such pixels by a bounded radius."
         got = f"{nearest[0]:.3g} m"

@@ -80,8 +80,12 @@ def seal_as_is(folder: OwnedFolder, state: str, paths: Iterable[Path]) -> None:
     write_seals(folder, read_seals(folder) | hashes)
 
 
-def drop_derived(folder: OwnedFolder, names: Iterable[str]) -> None:
-    """Delete sealed files, and their seals; a file that somebody changed since then is left where it is."""
+def drop_derived(folder: OwnedFolder, names: Iterable[str]) -> list[str]:
+    """Delete sealed files, and their seals; a file that somebody changed since then is left where it is.
+
+    Return the files that were deleted.
+    """
+    deleted = []
     seals = read_seals(folder)
     gone = [name for name in names if name in seals and DERIVED.fullmatch(name)]
     for name in gone:
@@ -89,14 +93,28 @@ def drop_derived(folder: OwnedFolder, names: Iterable[str]) -> None:
         if content_hash(path) == seals[name].sha256 and not path.is_symlink():
             with storage_errors(path):
                 path.unlink()
+            deleted.append(name)
     if gone:
         write_seals(folder, {name: seal for name, seal in seals.items() if name not in gone})
+    return deleted
 
 
-def drop_of_other_states(folder: OwnedFolder, state: str) -> None:
-    """Delete what was computed from other states of the run; not a signature, which is another's word."""
+def drop_of_other_states(folder: OwnedFolder, state: str) -> list[str]:
+    """Delete what was computed from other states of the run; not a signature, which is another's word.
+
+    Return a line for each command that must be given again to have its files; `adverse run` itself makes
+    results and report again.
+    """
     stale = [name for name, seal in read_seals(folder).items() if seal.state != state and name != SIGNATURE]
-    drop_derived(folder, stale)
+    again: dict[str, list[str]] = {}
+    for name in drop_derived(folder, stale):
+        again.setdefault(made_by(folder, name), []).append(name)
+    unasked = [made_by(folder, name) for name in ("results/", "report")]
+    return [
+        f"deleted {', '.join(names)}: of the run before it changed. Make them again: {command}"
+        for command, names in again.items()
+        if command not in unasked
+    ]
 
 
 def mark_pages(folder: OwnedFolder, *, older: bool) -> None:

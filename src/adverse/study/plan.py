@@ -16,7 +16,7 @@ from adverse import plugins
 from adverse.content import MISSING, content_hashes, digest
 from adverse.data.checksums import mismatches
 from adverse.data.formats import read_format
-from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, same_images
+from adverse.data.plausibility import by_hash, doubtful_boxes, doubtful_depth, faulty_frames, same_images
 from adverse.data.subsets import cut_negative_runs, thinned
 from adverse.errors import AdverseError, StudyError, suggestion
 from adverse.mutations.settings import BASELINE, expand, parse
@@ -110,7 +110,11 @@ def make_plan(file: StudyFile, done: Mapping[str, RunEntry] | None = None) -> St
     ]
     cuts = [f"{task.name}: {line}" for task in suts for line in declared_cuts(task.options)]
     units = tuple(_units(file, registry, dataset, job, inputs))
-    doubts = [*doubtful_boxes(dataset), *same_images(dataset.logs, by_hash(inputs, MISSING))]
+    doubts = [
+        *faulty_frames(frames_of(dataset)),
+        *doubtful_boxes(dataset),
+        *same_images(dataset.logs, by_hash(inputs, MISSING)),
+    ]
     if locate or any("depth_m" in setting.needs for setting in settings):
         doubts += doubtful_depth(dataset)
     blocked += [StudyError(d.what, where=d.where, got=d.got, fix=d.fix) for d in doubts if d.certain]
@@ -327,13 +331,20 @@ def _review_recordings(
     ]
     if not recorded:
         return total
-    image_ids = frozenset(frame.image_id for log in whole.logs for frame in log.frames)
+    everything = [frame for log in whole.logs for frame in log.frames]
+    image_ids = frozenset(frame.image_id for frame in everything)
     splits: dict[str, list[Frame]] = {}
     for log in dataset.logs:
         if log.split != "train":
             splits.setdefault(log.split, []).extend(log.frames)
+    if (ambiguous := _ambiguous_ids(file, recorded[0][0], splits)) is not None:
+        total.errors.append(ambiguous)
+        return total
     test = {"test": splits["test"]}
-    needed = {setting.id: Needed(test if n else splits, image_ids) for n, setting in enumerate(job.settings)}
+    needed = {
+        setting.id: Needed(test if n else splits, image_ids, everything)
+        for n, setting in enumerate(job.settings)
+    }
     for index, task in recorded:
         plugin = registry.get("sut", task.adapter)
         try:
@@ -343,6 +354,23 @@ def _review_recordings(
         total.errors += [error.placed(file.where("suts", index)) for error in review.errors]
         total.warnings += [f"{task.name}: {line}" for line in review.warnings]
     return total
+
+
+def _ambiguous_ids(file: StudyFile, sut: int, splits: Mapping[str, Sequence[Frame]]) -> StudyError | None:
+    """Return the error that one image id stands for several images: what was recorded is then of any."""
+    counts = Counter(frame.image_id for frames in splits.values() for frame in frames)
+    twice = [image for image, count in counts.items() if count > 1]
+    if not twice:
+        return None
+    pair = [frame for frames in splits.values() for frame in frames if frame.image_id == twice[0]]
+    return StudyError(
+        "image ids of recorded predictions stand for several images",
+        where=file.where("suts", sut),
+        got=f"{len(twice)} ids, such as {twice[0]!r} for {pair[0].id!r} and {pair[1].id!r}",
+        wanted="an id of its own for each image of the validation and test splits",
+        fix="Number the images of the splits differently in the annotations and predictions, or leave out "
+        "validation: from split:.",
+    )
 
 
 def _units(

@@ -141,13 +141,19 @@ def run_study(
             if facts["depth"] is not None:
                 _prune_depths(plan, watch)
             if status == "complete":
-                sweep(folder)
-                drop_of_other_states(folder, state_of(folder, folder.read_manifest()))
-                mark_pages(folder, older=False)
+                _tidy(folder, watch)
     problem: IncompleteError | None = ChangedError(changed, where=out) if changed else None
     if problem is None and status == "incomplete":
         problem = outages.error(plan, folder)
     return StudyRun(folder, plan, status, finished, problem)
+
+
+def _tidy(folder: RunFolder, watch: RunWatcher) -> None:
+    """Leave nothing in the folder of a complete run that is not of it, and say what somebody may miss."""
+    sweep(folder)
+    for line in drop_of_other_states(folder, state_of(folder, folder.read_manifest())):
+        watch.note(line)
+    mark_pages(folder, older=False)
 
 
 def _prune_depths(plan: StudyPlan, watch: RunWatcher) -> None:

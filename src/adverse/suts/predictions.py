@@ -31,7 +31,7 @@ from adverse.json_arrays import JsonArrays
 from adverse.masks import Masks, coco_counts
 from adverse.plain_files import read_plain
 from adverse.plugins import sut
-from adverse.suts.recorded_check import DeclaredFormat, Missing, Review, Unknown, review_files
+from adverse.suts.recorded_check import DeclaredFormat, Missing, Review, Shifted, Unknown, review_files
 from adverse.suts.recorded_rows import Boxes, Needed, RecordedRows
 from adverse.types import Detections, Recorded
 
@@ -48,6 +48,7 @@ def predictions(
     boxes: Boxes | None = None,
     missing: Missing | None = None,
     unknown_images: Unknown = "error",
+    shifted_images: Shifted = "error",
 ) -> Recorded:
     """Use recorded answers: `path` holds {mutation} where each file has the id of its setting.
 
@@ -55,6 +56,7 @@ def predictions(
     `categories: {1: person}` or by a COCO file of `annotations`. `boxes` are [x, y, width, height] unless it
     says xyxy. `missing: no-detections` says that images without an entry are meant so, however many;
     `unknown_images: ignore` leaves out entries for images that the data set does not have.
+    `shifted_images: accept` says that boxes which fit the neighbouring image's truth are meant so.
     """
     if not is_template(path):
         raise StudyError(
@@ -72,7 +74,9 @@ def predictions(
             fix="Add categories: {1: person, ...}, or annotations: with a COCO file.",
         )
     names = categories if annotations is None else _categories_of(annotations)
-    return RecordedPredictions(path, names or {}, DeclaredFormat(boxes, missing, unknown_images))
+    return RecordedPredictions(
+        path, names or {}, DeclaredFormat(boxes, missing, unknown_images, shifted_images)
+    )
 
 
 class RecordedPredictions:

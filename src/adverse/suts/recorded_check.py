@@ -16,10 +16,12 @@ import numpy as np
 from adverse.errors import AdverseError, StudyError
 from adverse.suts.recorded_mix_up import exchanged, same_rows
 from adverse.suts.recorded_rows import Boxes, Floats, ImageId, Needed, RecordedRows, overlaps
+from adverse.suts.recorded_shift import shifted
 from adverse.types import Frame
 
 Missing = Literal["no-detections", "error"]
 Unknown = Literal["error", "ignore"]
+Shifted = Literal["error", "accept"]
 NAMED = 3
 """Examples that a message names."""
 MOST_MISSING = 0.5
@@ -46,6 +48,7 @@ class DeclaredFormat(NamedTuple):
     boxes: Boxes | None
     missing: Missing | None
     unknown_images: Unknown
+    shifted_images: Shifted = "error"
 
 
 @dataclass
@@ -109,7 +112,10 @@ def review_files(
         if absent:
             missing.append((rows.path.name, absent, sum(map(len, wanted.splits.values()))))
         repeated += _check_repeats(rows, review)
+        refused = len(review.errors)
         _check_boxes(rows, wanted, declared, review, with_truth=number == 0)
+        if len(review.errors) == refused:  # boxes in another convention fit nowhere
+            _check_shift(rows, wanted, declared, review)
         if number == 0:
             clean = rows
         elif clean is not None:
@@ -130,6 +136,23 @@ def review_files(
             "in every file"
         )
     return review.finish()
+
+
+def _check_shift(rows: RecordedRows, wanted: Needed, declared: DeclaredFormat, review: Review) -> None:
+    """Refuse a file whose boxes fit the truth of their neighbours' images and not that of their own."""
+    shift = shifted(rows, wanted, declared.boxes or "xywh")
+    if shift is None:
+        return
+    if declared.shifted_images == "accept":  # the study is about late answers, say
+        review.warn(rows.path, f"image ids are shifted: {shift.got}", kind="shifted")
+        return
+    review.refuse(
+        "the image ids of predictions are shifted against the truth",
+        where=rows.path,
+        got=shift.got,
+        wanted="boxes of the image that image_id names",
+        fix=f"{shift.fix} If it is meant, say shifted_images: accept.",
+    )
 
 
 def _compare(

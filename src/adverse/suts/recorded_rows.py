@@ -17,10 +17,19 @@ ImageId = int | str
 
 
 class Needed(NamedTuple):
-    """The frames that one file must answer for, by split, and all image ids that the data set has."""
+    """The frames that one file must answer for, by split, and all image ids that the data set has.
+
+    `whole` are all frames of the data set, where the study uses a part of it.
+    """
 
     splits: Mapping[str, Sequence[Frame]]
     known: frozenset[ImageId]
+    whole: Sequence[Frame] = ()
+
+    @property
+    def all_frames(self) -> Sequence[Frame]:
+        """The frames of the data set, as far as they were given."""
+        return self.whole or [frame for split in self.splits.values() for frame in split]
 
 
 class RecordedRows(NamedTuple):
