@@ -7,12 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
 from adverse.processes import end_tied, tied
+from adverse.suts.ask import ask
+from adverse.types import Detections, Image
 
 STRAY = """import os, subprocess, sys, time
 stray = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(1000)"]
@@ -55,3 +59,26 @@ def test_strays_are_ended(tmp_path: Path, way: str) -> None:
     host.send_signal(signal.SIGKILL)
     host.wait()
     wait_for_end(stray)
+
+
+@pytest.mark.parametrize("copy_ends", ["returns", "exits", "fails"])
+def test_a_copy_that_a_sut_forks_never_comes_back(copy_ends: str) -> None:
+    ours, copies = os.getpid(), []
+
+    class Forking:
+        classes = ("person",)
+
+        def detect(self, images: Sequence[Image]) -> list[Detections]:
+            copies.append(os.fork())
+            if not copies[-1] and copy_ends == "exits":
+                sys.exit(0)
+            if not copies[-1] and copy_ends == "fails":
+                raise ValueError
+            return [Detections.none() for _ in images]
+
+    try:
+        assert len(ask(Forking(), [np.zeros((4, 4, 3), np.uint8)], name="mine")) == 1
+    finally:
+        if os.getpid() != ours:
+            os._exit(7)  # it came back
+    assert os.waitpid(copies[0], 0)[1] == 0

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import adverse
@@ -173,6 +173,21 @@ def _dismiss(owner: int, guardian: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             guardian.stdin.close()
             guardian.wait(GUARDIAN_S)
+
+
+@contextlib.contextmanager
+def one_process() -> Iterator[None]:
+    """Call code that is not ours, and let only this process come back from it.
+
+    Code that forks may have the copy return or raise too, such as by `sys.exit`. The copy would go on with
+    our work, and answer in our name: it ends here instead, and what it has not written is not written twice.
+    """
+    ours = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != ours:
+            os._exit(0)
 
 
 def die_with_parent(*, by_signal: bool = True) -> None:

@@ -66,3 +66,32 @@ def test_two_images_of_a_frame_count_only_where_cells_name_both(tmp_path: Path) 
     assert files_of(tmp_path / "one", UNITS, older=()).frames_of_two_images() == []
     mixed = UNITS | {"2": [("y", "a", "p"), ("y", "b", "other")]}
     assert files_of(tmp_path / "two", mixed, older=()).frames_of_two_images() == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("second", "told"),
+    [
+        ([("y", "a", "p"), ("y", "b", "p")], []),
+        ([("y", "b", "p")], ["s, a: 2 rows, 0 of them not planned, of 2 of the 3 planned frames"]),
+        (
+            [("x", "a", "p"), ("y", "b", "p")],
+            ["s, a: 3 rows, 0 of them not planned, of 2 of the 3 planned frames"],
+        ),
+        (
+            [("other", "a", "p"), ("y", "b", "p")],
+            ["s, a: 3 rows, 1 of them not planned, of 2 of the 3 planned frames"],
+        ),
+        (
+            [("y", "a", "p"), ("z", "b", "p")],
+            ["s, b: 2 rows, 1 of them not planned, of 1 of the 2 planned frames"],
+        ),
+    ],
+    ids=["right", "one lacks", "one twice", "one of another run", "validation under a mutation"],
+)
+def test_rows_are_those_of_the_planned_frames_each_once(
+    tmp_path: Path, second: list[tuple[str, str, str]], told: list[str]
+) -> None:
+    files = files_of(tmp_path / "run", UNITS | {"2": second}, older=())
+    frames = {"frame": ["x", "y", "z"], "split": ["test", "test", "validation"]}
+    write_file(files.folder.frames, table_bytes(pa.table(frames)))
+    assert files.misfiled(["a", "b"], ["s"]) == told

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from adverse.analysis.results import analyze
+from adverse.errors import StoreError
 from adverse.study.engines import Engine, Result, Stop, U, Watcher, Work
 from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import StudyRun, run_study
@@ -58,6 +59,16 @@ class Shuffled(InlineEngine):
         mixed = list(units)
         random.Random(self.seed).shuffle(mixed)
         yield from super().run(work, mixed, watch=watch, stop=stop)
+
+
+class Mixed(InlineEngine):
+    """Hands over each result under the name of the unit before."""
+
+    def run(
+        self, work: Work, units: Sequence[U], *, watch: Watcher, stop: Stop
+    ) -> Iterator[tuple[U, Result]]:
+        results = list(super().run(work, units, watch=watch, stop=stop))
+        yield from zip(units, [results[-1][1], *(result for _, result in results)], strict=False)
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +163,9 @@ def test_adding_a_sut_keeps_what_the_others_did(study: Path, tmp_path: Path) -> 
     analyze(whole)
     for name in ("summary.json", "curves.parquet", "outcomes.parquet"):
         assert (out / "results" / name).read_bytes() == (whole / "results" / name).read_bytes()
+
+
+def test_a_result_under_the_wrong_unit_is_refused(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="not those of the unit that it was asked for"):
+        run(study, tmp_path / "run", Mixed())
+    assert not list((tmp_path / "run" / "detections").iterdir())

@@ -77,6 +77,34 @@ class DetectionFiles:
         table = self.select("d.frame", tail=grouped)
         return [] if table is None else list(table["frame"].to_pylist())
 
+    def misfiled(self, settings: Sequence[str], suts: Sequence[str]) -> list[str]:
+        """Say for which settings and SUTs there is not exactly one row for each frame of the plan.
+
+        The first setting is the baseline, which is run on all frames; the others are run on those to test.
+        """
+        counted = """LEFT JOIN planned p ON p.frame = d.frame AND (p.split = 'test' OR d.setting = $baseline)
+            GROUP BY d.setting, d.sut"""
+        columns = "d.setting, d.sut, count(*), count(DISTINCT p.number), count(p.number)"
+        table = self.select(columns, tail=counted, baseline=settings[0])
+        columns_of = [] if table is None else [column.to_pylist() for column in table.columns]
+        found = {(setting, sut): counts for setting, sut, *counts in zip(*columns_of, strict=True)}
+        tested = pc.sum(pc.equal(self._planned["split"], "test")).as_py() or 0
+        wrong = []
+        for place, setting in enumerate(settings):
+            wanted = tested if place else self._planned.num_rows
+            for sut in suts:
+                number, frames, planned = found.get((setting, sut), [0, 0, 0])
+                if not number == frames == planned == wanted:
+                    rows = f"{number} rows, {number - planned} of them not planned"
+                    wrong.append(f"{sut}, {setting}: {rows}, of {frames} of the {wanted} planned frames")
+        return wrong
+
+    @cached_property
+    def _planned(self) -> pa.Table:
+        """The frames of the plan, their splits, and a number for each, which is faster to count."""
+        table = pq.read_table(self.folder.frames, columns=["frame", "split"])
+        return table.append_column("number", pa.array(range(table.num_rows), pa.int32()))
+
     def _query(
         self,
         sql: Callable[[str], str],
@@ -112,6 +140,8 @@ class DetectionFiles:
             _hide_progress(connection)
             connection.register("cells", cells)
             connection.register("no_rows", SCHEMA.empty_table())
+            if " planned " in sql:
+                connection.register("planned", self._planned)
             return connection.sql(sql, params={"paths": paths, **named}).to_arrow_table()
 
     @cached_property

@@ -146,6 +146,12 @@ def to_parquet(records: Sequence[Record]) -> bytes:
     return table_bytes(pa.Table.from_arrays(columns, schema=SCHEMA))
 
 
+def keys_in(parquet: bytes) -> list[tuple[str, str, str]]:
+    """Return the frame, setting and SUT of each row, in their order."""
+    table = pq.read_table(io.BytesIO(parquet), columns=["frame", "setting", "sut"])
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
 def table_bytes(table: pa.Table) -> bytes:
     """Write any table as Parquet bytes, the same way everywhere."""
     sink = io.BytesIO()

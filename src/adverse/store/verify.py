@@ -18,6 +18,7 @@ from adverse.errors import AdverseError, StoreError
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunJournal
 from adverse.store.owned_folder import MARK, PARTIAL, OwnedFolder
+from adverse.store.queries import DetectionFiles
 from adverse.store.seal_list import read_seals
 from adverse.store.seals import (
     broken_seal,
@@ -84,6 +85,7 @@ def _verify(
     if finished and whole:
         known = {*sealed, *detections}
         problems += added((folder.detections, folder.logs), known)
+        problems += [] if problems else _misfiled(folder, manifest)
     outside = _inputs(folder, manifest) if inputs and whole else {}
     problems += [
         changed(path, sha256, wanted, AGAIN)
@@ -107,6 +109,22 @@ UNFINISHED = (
     "results, verdicts and pages in the folder are of an older state, and no command reads them. "
     "Run the same command to resume"
 )
+
+
+def _misfiled(folder: RunFolder, manifest: Mapping[str, Any]) -> list[AdverseError]:
+    """Return an error where the rows are not those of the plan: one for each frame, setting and SUT."""
+    wrong = DetectionFiles(folder).misfiled(list(manifest["settings"]), list(manifest["suts"]))
+    if not wrong:
+        return []
+    more = f"; and {len(wrong) - NAMED} more" if len(wrong) > NAMED else ""
+    error = StoreError(
+        "the results are not those of the planned frames",
+        where=str(folder.detections),
+        got="; ".join(wrong[:NAMED]) + more,
+        wanted="one row for each planned frame, setting and SUT",
+        fix="Run the study again with --fresh.",
+    )
+    return [error]
 
 
 def _inputs(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[Path, str]:

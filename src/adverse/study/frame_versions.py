@@ -18,6 +18,7 @@ from adverse.errors import AdverseError, DataError, one_line
 from adverse.file_access import FileAccess
 from adverse.mutations.settings import BASELINE, Streams, apply_setting, apply_to_right
 from adverse.plugins import Registry
+from adverse.processes import one_process
 from adverse.store.records import DEPTH_QUANTILES
 from adverse.study.job import StudyJob
 from adverse.study.stages import MUTATING, Avoid, Stage
@@ -92,7 +93,7 @@ class FrameVersions:
         try:
             depth_m = loaded.depth(self.job.invalid_depth) if "depth_m" in setting.needs else None
             labels = loaded.labels() if "labels" in setting.needs else None
-            with self.access.noted() if self.access else contextlib.nullcontext():
+            with one_process(), self.access.noted() if self.access else contextlib.nullcontext():
                 image = apply_setting(
                     loaded.image,
                     setting,
@@ -171,7 +172,7 @@ class FrameVersions:
             if self._right is None:
                 self._right = _RightImage(self.frame)
             depth_m = self._right.depth() if "depth_m" in version.setting.needs else None
-            with self.access.noted() if self.access else contextlib.nullcontext():
+            with one_process(), self.access.noted() if self.access else contextlib.nullcontext():
                 right = apply_to_right(
                     self._right.image,
                     version.setting,

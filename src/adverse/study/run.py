@@ -21,6 +21,7 @@ from adverse.store.durable import write_file
 from adverse.store.earlier_attempts import Key, added, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
 from adverse.store.journal import RunEntry, RunJournal
+from adverse.store.records import keys_in
 from adverse.store.run import (
     differences,
     input_differences,
@@ -316,6 +317,7 @@ def _keep(
     if finished:
         before = {key: asked[key] for key, _, _ in finished if key in asked}  # these were asked again
         parquet = with_earlier(records.parquet, _earlier(folder, finished, before))
+        _refuse_misfiled(folder, unit, finished, parquet, whole=True)
         hashes = (entry.sha256 for some in before.values() for entry in some)
         name = _file_name(unit, finished, hashes)  # never that of a file that still counts
         write_file(folder.detections / name, parquet)
@@ -330,6 +332,7 @@ def _keep(
         journal.append(RunEntry(name, sha256, finished, records.files, done_in, faulty, late))
     if records.unfinished:
         cut_short = tuple(cell for cell in cells if cell[1:] in records.unreachable)
+        _refuse_misfiled(folder, unit, cut_short, records.unfinished, whole=False)
         sha256 = hashlib.sha256(records.unfinished).hexdigest()
         hashes = (entry.sha256 for key, _, _ in cut_short for entry in asked.get(key, ()))
         name = _file_name(unit, cut_short, ("unfinished", *hashes))
@@ -338,6 +341,31 @@ def _keep(
         journal.append(RunEntry(name, sha256, (), records.files, done_in, unfinished=cut_short))
     for fault in records.faults:
         _log(folder, fault)
+
+
+def _refuse_misfiled(
+    folder: RunFolder,
+    unit: WorkUnit,
+    cells: Sequence[tuple[str, str, str]],
+    parquet: bytes,
+    *,
+    whole: bool,
+) -> None:
+    """Raise where rows are not those of a unit, each once; `whole`: all of them."""
+    planned = {(frame.id, setting, sut) for frame in unit.frames for _, setting, sut in cells}
+    found = keys_in(parquet)
+    if len(found) == len(set(found)) and (set(found) == planned if whole else set(found) <= planned):
+        return
+    strange = sorted({*found} - planned)
+    raise StoreError(
+        "the results of a worker are not those of the unit that it was asked for",
+        where=f"{folder.path}, unit {unit.id}",
+        got=f"{len(found)} rows, {len(strange)} of them of others"
+        + (f", such as frame {strange[0][0]!r}" if strange else ""),
+        wanted=f"{len(planned)}, one for each frame, setting and SUT",
+        fix="Run the same command again, with --workers 0 or one SUT at a time to see whose code does it; "
+        "what is finished is kept.",
+    )
 
 
 def _file_name(unit: WorkUnit, cells: Iterable[tuple[str, str, str]], besides: Iterable[str]) -> str:

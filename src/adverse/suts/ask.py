@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from adverse.errors import BadAnswerError, InfrastructureError, OutOfMemoryError, SutError, one_line
+from adverse.processes import one_process
 from adverse.suts.free_memory import memory_is_short
 from adverse.types import (
     Answer,
@@ -67,6 +68,7 @@ def ask(system: Detector, images: Sequence[Image], *, name: str) -> list[Detecti
 def ask(system: Segmenter, images: Sequence[Image], *, name: str) -> list[LabelMap]: ...
 @overload
 def ask(system: Classifier, images: Sequence[Image], *, name: str) -> list[ClassScores]: ...
+@one_process()
 def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """Return one checked answer for each image, or raise SutError.
 

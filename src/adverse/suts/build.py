@@ -11,6 +11,7 @@ from typing import Any, cast, get_type_hints
 
 from adverse.errors import AdverseError, SutError, one_line
 from adverse.plugins import Plugin
+from adverse.processes import one_process
 from adverse.suts.ask import task_of
 from adverse.suts.child import Child
 from adverse.suts.recorded_check import Review
@@ -28,7 +29,8 @@ def build(
     """
     title = name or plugin.name
     try:
-        built = plugin.function(**options)
+        with one_process():
+            built = plugin.function(**options)
     except AdverseError:
         raise
     except (Exception, SystemExit) as error:

@@ -147,6 +147,11 @@ class _Process:
         self.units.append((self.given, unit))
         self._send((self.given, unit, isolate, avoid, earlier, deaths))
 
+    def is_at(self, number: int, *, finished: bool) -> bool:
+        """Return whether it can be at a unit; `finished`: it says that it has done it."""
+        expected = {self.units[0][0]} if self.units else set()
+        return number in (expected if finished else {0, *expected})
+
     def unfinished(self) -> tuple[Any, list[Attempt]]:
         """Return the unit it was at when it ended, if any, with the attempts that it had made by then."""
         number, attempts = read_attempts(self.attempts.fileno())
@@ -286,9 +291,15 @@ class _Crew:
         for connection in wait(list(by_connection), timeout=POLL_S):
             process = by_connection[connection]  # type: ignore[index]
             try:
-                kind, value = process.connection.recv()
+                sender, number, kind, value = process.connection.recv()
             except (EOFError, OSError):
                 self._lost(process, None)
+                continue
+            except Exception:  # noqa: BLE001 - two that write at once leave bytes that may mean anything
+                self._lost(process, "sent what cannot be read", foreign=True)
+                continue
+            if sender != process.process.pid or not process.is_at(number, finished=kind == "done"):
+                self._lost(process, "sent a result that was not asked of it", foreign=True)
                 continue
             if kind == "done":
                 self.starts_lost = 0
@@ -322,9 +333,19 @@ class _Crew:
         return frozenset(range(len(self.work.suts)))
 
     def _lost(
-        self, process: _Process, reason: str | None, *, late: float | None = None, memory: bool = False
+        self,
+        process: _Process,
+        reason: str | None,
+        *,
+        late: float | None = None,
+        memory: bool = False,
+        foreign: bool = False,
     ) -> None:
-        """Replace a worker: put its units back, and learn from what it was doing."""
+        """Replace a worker: put its units back, and learn from what it was doing.
+
+        One that says something `foreign`, in another's name or about another unit, counts as dead: some SUT
+        has spoilt it.
+        """
         ended = process.end()
         self.processes.remove(process)
         self.waiting.extendleft(unit for _, unit in reversed(process.units))
@@ -343,7 +364,7 @@ class _Crew:
                 )
             return
         text = f"a worker {how} while {stage}"
-        died = reason is None and -ended not in FROM_OUTSIDE
+        died = foreign or (reason is None and -ended not in FROM_OUTSIDE)
         if died and unit is not None:
             held = self.everyone if id(unit) in self.trials else self.isolate
             death = WorkerDeath(stage.sut, stage.frame, stage.setting, f"a worker {how}", held)
