@@ -142,6 +142,26 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
                 time.sleep(0.05)
 
+    def dripping_header(self) -> None:
+        with contextlib.suppress(OSError):
+            for byte in b"HTTP/1.1 200 OK\r\nX-Pad: " + b"a" * int(self.served.slow_s * 20):
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(0.05)
+        self.close_connection = True
+
+    def broken_off(self) -> None:
+        self._send(200, b'{"outputs": []}', {"Content-Length": "900"})
+        self.close_connection = True
+
+    def broken_off_header(self) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-")
+        self.close_connection = True
+
+    def broken_off_refusal(self) -> None:
+        self._send(503, b"not ready", {"Content-Length": "900"})
+        self.close_connection = True
+
     def broken(self) -> None:
         self._send(503, b"out of memory on device 0")
 

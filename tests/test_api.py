@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -58,6 +59,13 @@ def test_a_function_is_a_detector(study: Path, tmp_path: Path) -> None:
     assert areas["brightness(scale=0)"] == 0
 
 
+def told_if(unknown: bool) -> contextlib.AbstractContextManager[Any]:  # noqa: FBT001
+    """Expect the warning that a detector without a fingerprint was asked again."""
+    if unknown:
+        return pytest.warns(UserWarning, match="asked about every image again.*give the object or function")
+    return contextlib.nullcontext()
+
+
 @pytest.mark.parametrize(("fingerprint", "asked_again"), [("weights-1", False), (None, True)])
 def test_answers_are_used_again_only_if_the_object_says_what_it_is(
     study: Path,
@@ -65,10 +73,33 @@ def test_answers_are_used_again_only_if_the_object_says_what_it_is(
     fingerprint: str | None,
     asked_again: bool,  # noqa: FBT001
 ) -> None:
-    for wanted in (True, asked_again):
+    for wanted, again in ((True, False), (asked_again, asked_again)):
         detector = Counting(fingerprint)
-        adverse.run(study, tmp_path / "run", detectors={"counting": detector})
+        with told_if(again):
+            adverse.run(study, tmp_path / "run", detectors={"counting": detector})
         assert (detector.asked > 0) == wanted
+
+
+MODEL = {"score": 1.0}
+
+
+def with_a_global_model(images: Sequence[Image]) -> list[Any]:
+    return [([[10, 5, 31, 25]], [MODEL["score"]]) for _ in images]
+
+
+def with_a_model_as_default(images: Sequence[Image], model: dict[str, float] = MODEL) -> list[Any]:
+    return [([[10, 5, 31, 25]], [model["score"]]) for _ in images]
+
+
+@pytest.mark.parametrize("detector", [with_a_global_model, with_a_model_as_default])
+def test_a_function_is_asked_again_as_its_model_may_be_another(
+    detector: Any, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for score, again in ((1.0, False), (0.25, True)):
+        monkeypatch.setitem(MODEL, "score", score)
+        with told_if(again):
+            finished = adverse.run(study, tmp_path / "run", detectors={"mine": detector})
+        assert {s for found in finished.detections("mine")["scores"].to_pylist() for s in found} == {score}
 
 
 def test_something_else_is_refused(study: Path, tmp_path: Path) -> None:

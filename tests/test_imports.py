@@ -15,7 +15,7 @@ HOUSE = """
 __main__: cli
 analysis: benchmarks content curves errors levels plugins processes robot store types
 annotation: content data depth errors store types
-api: analysis data errors plugins report store strict_yaml study text types
+api: analysis data errors plugins report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
     mutations pages plugins processes report requirements semantic serving step_clock store strict_yaml study

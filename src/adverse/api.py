@@ -26,6 +26,7 @@ from adverse.errors import AdverseError, StoreError, suggestion
 from adverse.report.chart import Chart
 from adverse.report.tradeoffs import curves_chart
 from adverse.store.finished_run import finished
+from adverse.store.folder import RunFolder
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.strict_yaml import YamlFile, read_yaml
@@ -33,6 +34,7 @@ from adverse.study.engines import Engine, Stop
 from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import run_study
 from adverse.study.spec import study_with
+from adverse.suts.python_callable import says_what_it_is
 from adverse.text import shown
 from adverse.types import Dataset
 
@@ -69,8 +71,9 @@ def run(
     """Run a study file, or a study given as plain data, into the folder `out`; return the finished run.
 
     `detectors` maps names to Python objects: `detect(images) -> list[Detections]`, or a function from images
-    to (boxes, scores, labels). They run in this process (`workers=0`), unprotected. Give an object a string
-    `fingerprint` that changes with its weights, and its answers are reused when the study runs again.
+    to (boxes, scores, labels). They run in this process (`workers=0`), unprotected. Give an object, or a
+    function, a string `fingerprint` that changes with its weights, and its answers are reused when the study
+    runs again. Without one it is asked about everything again, with a warning.
 
     Paths in a study given as plain data are relative to the current folder. A SUT that failed on every image
     gives a warning; `trusted` says whether all figures can be relied on.
@@ -79,13 +82,25 @@ def run(
     file = study_with(source, detectors or {})
     path = Path(out)
     engine: Engine = LocalEngine(workers, path / "logs") if workers and not detectors else InlineEngine()
+    asked_again = [] if fresh or not RunFolder(path).manifest.exists() else _unknown(detectors or {})
     outcome = run_study(file, path, engine, watch=_Silent(), stop=Stop(), fresh=fresh)
     if outcome.problem is not None:
         raise outcome.problem
+    for sut in asked_again:
+        warnings.warn(
+            f"{sut} was asked about every image again: nothing tells whether it is what ran here before. "
+            "Fix: give the object or function a fingerprint, a text that changes with its weights and "
+            'settings, such as detector.fingerprint = "weights-3".',
+            stacklevel=2,
+        )
     summary = analyze(path, registry=outcome.plan.registry)
     for sut, fault in summary.failed_everywhere.items():
         warnings.warn(f"{sut} failed on every image, so it has no usable figures: {fault}", stacklevel=2)
     return FinishedRun(path, summary=summary)
+
+
+def _unknown(detectors: Mapping[str, Any]) -> list[str]:
+    return [name for name, detector in detectors.items() if not says_what_it_is(detector)]
 
 
 def open_run(path: Path | str) -> FinishedRun:

@@ -4,18 +4,20 @@ No redirects, no compressed answers, no proxies of the environment unless reques
 asked (no connection, or a gateway that has nobody to ask) the request is sent again a few times, and is an
 InfrastructureError in the end, at once where the server lets nobody in. So is no answer in time, since from
 here a server that is busy looks like a model that hangs, unless `late_is_fault`. What the server answers is
-the system's. httpx is imported when a client is made.
+the system's, and so is an answer that it breaks off: from its first byte on, somebody was asked. A connection
+that is closed before any byte came says nothing of the kind. httpx is imported when a client is made.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from adverse.errors import InfrastructureError, LateError, OutOfMemoryError, SutError, one_line
 from adverse.suts.ask import AGAIN, NO_MEMORY
+from adverse.suts.http_deadline import Deadline
 
 BACKOFF_S = 0.25
 """Wait before the first repetition; doubled for each further one."""
@@ -74,6 +76,7 @@ class HttpClient:
         self._late_is_fault = late_is_fault
         self._reached = 0
         self._outages: list[str] = []
+        self._deadline = Deadline(httpx)
         headers = {"accept-encoding": "identity"}
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
@@ -127,17 +130,24 @@ class HttpClient:
         raise AssertionError  # the loop always returns or raises
 
     def _once(self, method: str, path: str, body: bytes, headers: Mapping[str, str], end: float) -> HttpReply:
-        left = max(end - time.monotonic(), 0.001)
+        left = self._deadline.begin(end)
         url = self._base.copy_with(raw_path=self._base.raw_path.rstrip(b"/") + path.encode())
         where = f"{method} {self._base}{path}"
         try:
             with self._client.stream(
-                method, url, content=body, headers=dict(headers), timeout=self._httpx.Timeout(left)
+                method,
+                url,
+                content=body,
+                headers=dict(headers),
+                timeout=self._httpx.Timeout(left),
+                extensions={"trace": self._deadline.trace},
             ) as response:
                 content = self._read(response, end, where)
         except self._httpx.ReadTimeout as error:
             raise self._slow(where) from error
         except self._httpx.TransportError as error:
+            if self._deadline.answer_begun:
+                raise _broken_off(where, one_line(error)) from None  # its cause would make it the network's
             fix = f"Start the server, or check url:. {AGAIN}"
             raise _PassingError("the server cannot be reached", one_line(error), fix) from error
         status = response.status_code
@@ -177,7 +187,7 @@ class HttpClient:
                 got=response.headers["content-encoding"],
             )
         parts, size = [], 0
-        for part in response.iter_raw():
+        for part in self._parts(response):
             size += len(part)
             if size > self._max_bytes:
                 raise SutError(
@@ -190,6 +200,14 @@ class HttpClient:
                 raise self._slow(where)
             parts.append(part)
         return b"".join(parts)
+
+    def _parts(self, response: Any) -> Iterator[bytes]:
+        """Give the body as it comes; of a status that says that nobody was asked, as far as it comes."""
+        try:
+            yield from response.iter_raw()
+        except self._httpx.RemoteProtocolError:
+            if response.status_code not in NOBODY_THERE | NOT_LET_IN:
+                raise
 
     def _slow(self, where: str) -> SutError:
         fix = "Make the served model faster, or raise timeout_s:."
@@ -207,6 +225,16 @@ class _PassingError(Exception):
     def __init__(self, what: str, got: str, fix: str) -> None:
         super().__init__(what)
         self.what, self.got, self.fix = what, got, fix
+
+
+def _broken_off(where: str, got: str) -> SutError:
+    return SutError(
+        "the server closed the connection in the midst of its answer",
+        where=where,
+        got=got,
+        wanted="a complete answer",
+        fix="See the server's log: the model may have crashed.",
+    )
 
 
 def _no_url(base: str, got: str) -> SutError:

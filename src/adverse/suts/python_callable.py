@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 from adverse.content import digest
@@ -34,19 +31,20 @@ def python(detector: Any) -> System:
     return PythonCallable(detector, getattr(detector, "classes", ("person",)))
 
 
-def object_fingerprint(detector: Any) -> str:
-    """Return what an object is known by: its own `fingerprint`, or the code of a plain function.
+def says_what_it_is(detector: Any) -> bool:
+    """Return whether an object has a `fingerprint`, by which its answers can be used again."""
+    return isinstance(getattr(detector, "fingerprint", None), str)
 
-    Whatever else an object may hold cannot be seen from outside, so its answers are never used again:
-    the fingerprint of such an object is new each time.
+
+def object_fingerprint(detector: Any) -> str:
+    """Return what an object is known by: its own `fingerprint`, if it has one.
+
+    Whatever else an object may hold cannot be seen from outside, so its answers are never used again: the
+    fingerprint of such an object is new each time. That goes for plain functions, too: the model that one
+    calls may be a global variable, a default argument, or come from the command line.
     """
-    own = getattr(detector, "fingerprint", None)
-    if isinstance(own, str):
-        return digest("own", own)
-    if isinstance(detector, FunctionType) and detector.__closure__ is None:
-        source = inspect.getsourcefile(detector)
-        if source is not None and Path(source).is_file():
-            return digest("function", detector.__qualname__, Path(source).read_bytes())
+    if says_what_it_is(detector):
+        return digest("own", detector.fingerprint)
     return digest("unknown", str(os.getpid()), str(time.time_ns()), str(id(detector)))
 
 
