@@ -337,6 +337,9 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     assert row["versions_largest_change"] == one.within.visual_change.max()
     (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
     assert f"{one.within.rejections} of {8 * 24} versions" in line
+    assert any("checked up to 0.93 of 0.999; 2" in line for line in requirement_lines(as_data(found)))
+    fallen_back = as_data(found) | {"results": [row | {"threshold_doubt": "t_c 0.9 is a fallback"}]}
+    assert any("threshold t_c 0.9 is a fallback" in line for line in requirement_lines(fallen_back))
 
 
 def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path) -> None:

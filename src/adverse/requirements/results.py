@@ -128,6 +128,7 @@ def as_row(result: RequirementResult) -> dict[str, Any]:
         "backend": result.threshold.backend,
         "threshold_source": result.threshold.source,
         "threshold_origin": result.threshold.origin,
+        "threshold_doubt": result.threshold.doubt,
         "threshold_interval": None
         if result.threshold.interval is None
         else result.threshold.interval.plain(),
