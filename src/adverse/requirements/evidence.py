@@ -106,9 +106,11 @@ def within_reach(found: Decision, made: VersionStats, limit: float) -> Decision:
     words = made.unreached_words(limit)
     if not words:
         return found
-    if found.outcome is not Outcome.PASS or made.unreached <= MOST_UNREACHED:
-        return replace(found, reason="; ".join(filter(None, (found.reason, words))))
     most = made.most or 0.0
+    if found.outcome is not Outcome.PASS or made.unreached <= MOST_UNREACHED:
+        passed = found.outcome is Outcome.PASS and most < limit - TOLERANCE
+        so_far = f"PASS up to {most:.2f}, the largest change that was reached" if passed else ""
+        return replace(found, reason="; ".join(filter(None, (so_far, found.reason, words))))
     if made.missed.min() > most:
         sure, fix = f"PASS up to {most:.2f}", "a threshold: that can be reached would decide it"
     else:
