@@ -144,15 +144,34 @@ def test_answers_belong_to_the_study_they_were_given_in(tmp_path: Path) -> None:
     write_study(tmp_path, exposure_ms=150, consent={"version": 2, "text": "Anew."}, platform=PLATFORM)
     experiment_of(study)
     assert CliRunner().invoke(app, ["humans", "export", str(study)]).exit_code == 0
-    (tmp_path / "photos" / "disc" / "99.png").write_bytes(
-        (tmp_path / "photos" / "disc" / "00.png").read_bytes()
-    )
-    with pytest.raises(StudyError, match="not what it was") as refused:
-        experiment_of(study)
-    assert refused.value.got == "another value of images"
     (tmp_path / "shapes-answers" / "study.json").write_text("{")
     with pytest.raises(AdverseError, match="cannot be read"):
         experiment_of(study)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("add", "1 image added: disc/99"),
+        ("remove", "1 image removed: disc/00"),
+        ("replace", "1 image with other pixels: disc/00"),
+    ],
+)
+def test_answers_belong_to_the_images_they_were_given_on(tmp_path: Path, change: str, words: str) -> None:
+    study = write_study(tmp_path)
+    quick_batch(experiment_of(study), "a")
+    photos = tmp_path / "photos" / "disc"
+    other = (photos / "01.png").read_bytes()
+    if change == "remove":
+        (photos / "00.png").unlink()
+    else:
+        (photos / ("99.png" if change == "add" else "00.png")).write_bytes(other)
+    with pytest.raises(StudyError, match="not what it was") as refused:
+        experiment_of(study)
+    assert str(refused.value.got).startswith(words)
+    exported = CliRunner().invoke(app, ["humans", "export", str(study)]).exception
+    assert isinstance(exported, StudyError)
+    assert exported.got == refused.value.got
 
 
 def test_a_long_frame_excuses_nothing(tmp_path: Path) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from pathlib import Path
 from statistics import multimode
 
 import numpy as np
 import pytest
 from scipy.interpolate import BSpline, make_smoothing_spline
 from scipy.stats import fisher_exact
+from typer.testing import CliRunner
 
+from adverse.cli.app import app
 from adverse.errors import StudyError
-from adverse.humans.answers import COLUMNS, ORIGINAL, Judgments, Row, count_answers, judgments_of
+from adverse.humans.answers import COLUMNS, ORIGINAL, Judgments, Row, count_answers, judgments_of, to_csv
 from adverse.humans.estimate import Estimate, EstimateOptions, _quantiles, estimate, estimate_one
 from adverse.humans.estimates_file import Reuse, reuse
 from adverse.humans.simulate import People, plan_sample_size, rate, simulate
@@ -363,6 +366,17 @@ def test_a_base_rate_from_outside_takes_the_place_of_the_originals() -> None:
     assert estimate_one(changed, "t.gaussian_noise", "correctness", QUICK).status == INSUFFICIENT
     with pytest.raises(StudyError, match="base_rate"):
         EstimateOptions(base_rate=1.5)
+
+
+@pytest.mark.parametrize("compat", [[], ["--compat", "hu-2022"]])
+def test_a_base_rate_that_the_originals_of_the_file_contradict_is_refused(
+    tmp_path: Path, compat: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(to_csv(simulate(People(answers=600), 3)))
+    done = CliRunner().invoke(app, ["humans", "estimate", str(path), "--base-rate", "0.5", *compat])
+    assert isinstance(done.exception, StudyError)
+    assert "of 600 answers on originals in the file are right (9" in str(done.exception)
 
 
 def test_quantiles_of_all_columns_at_once_are_numpys_to_the_bit() -> None:

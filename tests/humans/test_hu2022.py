@@ -28,6 +28,7 @@ from adverse.humans.hu2022 import (
 )
 from adverse.humans.simulate import People, simulate
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, NOT_FOUND, threshold
+from adverse.report.human_study import in_words
 
 SPEED = "4 7 8 9 10 11 12 13 14 15 16 17 18 19 20 22 23 24 25"
 DISTANCE = """2 10, 4 22, 16, 10, 18 26 34, 17 28, 14 20 24 28, 26 34 34 46, 26 36 60 80, 20 26 54, 32 40,
@@ -113,6 +114,10 @@ def test_the_second_of_two_bins_is_the_threshold_and_its_absence_a_fallback() ->
     assert never.why.startswith("no drop was found; 0.78, the second-to-last bin, is the fallback")
     better = estimate_as_hu2022(counts([1.0] * 40), base_rate=0.9)
     assert better.status == FOUND  # two-sided: who does better than on originals is found, too
+    assert better.better
+    assert "people do better here" in in_words(better)
+    assert not found.better
+    assert "better here" not in in_words(found)
     assert estimate_as_hu2022(counts(falling)).status == INSUFFICIENT  # nothing to compare with
 
 
@@ -154,6 +159,7 @@ def test_tables_of_the_authors_are_read_as_they_are(tmp_path: Path) -> None:
     CliRunner().invoke(app, [*command, "--base-rate", "0.99", "--out", str(out)])
     fallback = threshold(str(out), "t.frost", "correctness")
     assert fallback.words == "t_c: tolerated up to 0.78, the second-to-last populated bin"
+    assert fallback.doubt == "t_c 0.78 is a fallback: no drop was found, people tolerate that or more"
     with pytest.raises(DataError, match=re.escape("--compat hu-2022")):
         read_judgments(tmp_path / "imagenet_c_p_frost.csv")
 

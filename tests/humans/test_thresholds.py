@@ -77,6 +77,7 @@ def test_the_published_ones_are_those_of_the_repository_and_say_their_caveat() -
     assert all("differs in several cells" in t.note and "200 ms" in t.source for t in found.values())
     none = {name for name, t in found.items() if "found no drop" in t.origin}
     assert none == {("t.rgb_shift", "correctness"), ("t.jpeg", "correctness")}
+    assert none == {name for name, t in found.items() if "fallback: no drop was found" in t.doubt}
 
 
 def test_a_threshold_carries_its_backend_and_no_other_may_measure_for_it(tmp_path: Path) -> None:

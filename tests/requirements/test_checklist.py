@@ -65,6 +65,10 @@ def test_what_is_exercised_is_and_what_does_not_apply_says_why() -> None:
     assert lines[0].startswith(f"{len(entries)} entries: 1 exercised, {count['available']} available")
     assert not any("the object's" in line for line in lines)
     assert any("light source's number, size" in line for line in lines)
+    one_word = NotApplicable(location="light source", guide_word="reverse", reason="it stays")
+    assert [line for line in checklist_lines(checklist(REGISTRY, [], [one_word])) if "source's" in line] == [
+        line for line in checklist_lines(checklist(REGISTRY)) if "source's" in line
+    ]
 
 
 @pytest.mark.parametrize(

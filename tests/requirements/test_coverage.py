@@ -14,6 +14,7 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.data.images import images_below, write_image
 from adverse.errors import DataError, StudyError
+from adverse.humans.thresholds import Threshold
 from adverse.mutations.settings import apply_setting, expand
 from adverse.report.coverage import coverage_lines, family_chart, highest_share
 from adverse.requirements.coverage import SettingCoverage, coverage, histogram, thresholds_of
@@ -129,3 +130,12 @@ def test_the_command_and_the_page(tmp_path: Path, browser: Browser) -> None:
     assert len(images_below(tmp_path / "photos", 9)) == 3
     with pytest.raises(DataError, match="no images"):
         images_below(tmp_path / "nothing", 2)
+
+
+def test_a_threshold_that_is_no_drop_is_not_used_silently() -> None:
+    limits = {
+        setting.id: Threshold("t.jpeg", "prediction", 0.02, 0.02, "vifp", "x", better=True)
+        for setting in SETTINGS
+    }
+    rows = coverage(IMAGES[:1], SETTINGS[:1], limits, REGISTRY)
+    assert any("t_p 0.02 is no drop: people do better there" in line for line in coverage_lines(rows))

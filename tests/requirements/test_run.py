@@ -328,10 +328,18 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     assert one.within.rejections > 0
     assert one.within.tries <= 8 * 8 * 24
     assert "the visual change is never so large" in one.within.refused
-    assert "the largest change that could be made is 0." in one.decision.reason
-    assert f"of {8 * 24} versions cannot be so strong" in one.decision.reason
+    assert one.within.unreached == one.within.rejections / (8 * 24) > 0.1
+    assert one.decision.outcome is Outcome.INCONCLUSIVE  # nothing fell, but not all of the range was seen
+    assert "PASS on what was reached, but 2" in one.decision.reason
+    assert "the largest change is 0.93, not 0.999" in one.decision.reason
+    row = as_data(found)["results"][0]
+    assert row["versions_unreached"] == pytest.approx(one.within.unreached, abs=1e-6)
+    assert row["versions_largest_change"] == one.within.visual_change.max()
     (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
     assert f"{one.within.rejections} of {8 * 24} versions" in line
+    assert any("checked up to 0.93 of 0.999; 2" in line for line in requirement_lines(as_data(found)))
+    fallen_back = as_data(found) | {"results": [row | {"threshold_doubt": "t_c 0.9 is a fallback"}]}
+    assert any("threshold t_c 0.9 is a fallback" in line for line in requirement_lines(fallen_back))
 
 
 def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pictures import photo
 
 REGISTRY = plugins.load()
 IMAGE = photo(64, 72)
+LARGE = photo(160, 160)
 DEPTH = np.linspace(2, 40, 64 * 72, dtype=np.float32).reshape(64, 72)
 
 
@@ -36,13 +37,34 @@ def test_a_version_lies_within_its_range(text: str, key: int) -> None:
     assert np.array_equal(version, again)
 
 
+@pytest.mark.parametrize("text", ["t.contrast", "t.gaussian_noise", "t.jpeg", "gaussian_blur"])
+def test_versions_cover_the_range_evenly(text: str) -> None:
+    """A SUT that fails in a band of visual change falls by that band's share of the range."""
+    low, high, count, reached, steps = 0.45, 0.85, 120, [], []
+    for key in range(count):
+        details: dict[str, float] = {}
+        rng = generator(key, text)
+        row, column = divmod(9 * key % 1000, 100)  # each image has steps of its own
+        image = LARGE[row : row + 48, column : column + 48]
+        drawing(text, low, high).draw(VersionInput(image, rng, REGISTRY, None, details))
+        reached.append(details["visual_change"])
+        steps.append(abs(details["visual_change"] - details["aimed_at"]))
+    assert max(steps) <= (0.05 if text == "t.jpeg" else 0.01)  # its quality goes in steps
+    ranks = (np.arange(count) + 0.5) / count
+    gaps = (np.sort(reached) - low) / (high - low) - ranks
+    chance = 1.36 / np.sqrt(count)  # Kolmogorov and Smirnov, 5 %
+    assert np.abs(gaps).max() < chance + max(steps) / (high - low)
+    band = np.mean((np.array(reached) > 0.6) & (np.array(reached) < 0.72))
+    assert band == pytest.approx(0.12 / (high - low), abs=0.09)  # two standard errors
+
+
 def test_tries_are_bounded_and_told() -> None:
     details: dict[str, float] = {}
     with pytest.raises(MutationError, match="not found in so many tries"):
         drawing("gaussian_blur", 0.3, 0.31, tries=2).draw(
             VersionInput(IMAGE, generator(0, ""), REGISTRY, None, details)
         )
-    assert details == {"tries": 2}
+    assert details == {"aimed_at": pytest.approx(0.305, abs=0.005), "tries": 2}
 
 
 def test_what_no_strength_gives_is_said() -> None:

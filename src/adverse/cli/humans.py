@@ -161,13 +161,14 @@ def export(study: StudyPath, excluded: LeftOut = None, workers: Workers = None) 
     from adverse.humans.records import export as answers_of
     from adverse.humans.records import workers_csv
     from adverse.humans.server import read_state
+    from adverse.humans.stimuli import Stimuli
     from adverse.humans.study_file import read_human_study
     from adverse.humans.study_lock import refuse_another_study
     from adverse.store.durable import write_file
 
     file = read_human_study(study)
     state = read_state(file)
-    refuse_another_study(file, state)
+    refuse_another_study(file, state, lambda: Stimuli(file).files)
     collected = answers_of(state, file.study)
     typer.echo(collected.csv(), nl=False)
     for line in collected.words():

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
-from adverse.curves.interval import Interval, refused
+from adverse.curves.interval import Interval, clopper_pearson, refused
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
 from adverse.humans.drop_test import BaseRate, p_of_fewer
@@ -127,6 +127,8 @@ def _onsets() -> Array:
 
 Weight = Literal["none", "answers"]
 
+BASE_CONFIDENCE = 0.99
+"""Of the interval of the rate on the originals that a rate from elsewhere must lie in."""
 FEW = 10
 """A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
 LEFT = 0.5
@@ -187,7 +189,8 @@ class Estimate:
     `interval` is that of the point where the drop begins, widened to hold `value`; None where there is no
     value. `spread` is where the estimate itself lands for other participants, `found_share` how often it is
     found at all. An infinite end is beyond the data. `tied` and `unseen` count answers that say nothing about
-    t_p: on the original people are tied, or nobody saw it. `compat` names another script's rules, if any.
+    t_p: on the original people are tied, or nobody saw it. `compat` names another script's rules, if any;
+    where these are two-sided, `better` says that people do better at the threshold, not worse.
     """
 
     transformation: str
@@ -209,6 +212,7 @@ class Estimate:
     smoothing: float | None = None
     bins: tuple[Bin, ...] = ()
     compat: str = ""
+    better: bool = False
 
     @property
     def symbol(self) -> str:
@@ -240,11 +244,30 @@ class Fit:
 def estimate(judgments: Judgments, options: EstimateOptions | None = None) -> list[Estimate]:
     """Estimate t_c and t_p of every transformation in the answers."""
     chosen = options or EstimateOptions()
+    refuse_another_base(chosen.base_rate, judgments)
     return [
         estimate_one(judgments.of(name), name, kind, chosen)
         for name in judgments.transformations
         for kind in KINDS
     ]
+
+
+def refuse_another_base(given: float | None, judgments: Judgments) -> None:
+    """Refuse a rate from elsewhere that the answers on the originals in the same file contradict."""
+    originals = judgments.originals.where(judgments.originals.truth != "")
+    right, answers = int((originals.answer == originals.truth).sum()), len(originals)
+    if given is None or not answers:
+        return
+    low, high = clopper_pearson(right, answers, BASE_CONFIDENCE)
+    if not low <= given <= high:
+        raise StudyError(
+            "the base rate that was given is not that of these people",
+            where="--base-rate",
+            got=f"{given:g}, where {right} of {answers} answers on originals in the file are right "
+            f"({right / answers:.1%})",
+            wanted=f"{low:.3f} to {high:.3f}, the {BASE_CONFIDENCE:.0%} interval of that",
+            fix="Leave --base-rate out: the originals of the file are counted. Or give answers without them.",
+        )
 
 
 def estimate_one(

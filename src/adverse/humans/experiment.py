@@ -54,7 +54,7 @@ class Experiment:
         self.state = State(self.records.mend())
         refuse_another_backend(self.state, self.study)
         self.stimuli = stimuli or Stimuli(file)
-        lock_study_file(file, self.state, self.stimuli.pictures)
+        lock_study_file(file, self.state, self.stimuli.files)
         self._lock = threading.Lock()
 
     def person(self, secret: str) -> Participant | None:

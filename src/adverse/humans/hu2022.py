@@ -32,7 +32,7 @@ from scipy.stats import binomtest
 
 from adverse.errors import DataError
 from adverse.humans.answers import ORIGINAL, Judgments, decoded, read_judgments
-from adverse.humans.estimate import FEW, Bin, Estimate
+from adverse.humans.estimate import FEW, Bin, Estimate, refuse_another_base
 from adverse.humans.smoothing import LEAST_POINTS
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind
 from adverse.visual import Backend
@@ -49,6 +49,7 @@ ALL_KNOTS = 50
 """From so many points on R takes fewer knots than points."""
 THIRD = 0.3330
 """R's own value of the integral of u^2 over 0..1; a third would give another smoothing for the same spar."""
+BETTER = "people do better here than what they are compared with, not worse: it is no drop"
 SPAR = (-1.5, 1.5)
 SPAR_TOLERANCE = 1e-4
 BINNED: dict[tuple[str, ...], Kind] = {
@@ -106,6 +107,7 @@ def estimate_as_hu2022(
     hits = np.clip(np.rint(counts.answers * spline.fitted), 0, counts.answers).astype(int)
     p = [binomtest(int(k), int(n), base[0]).pvalue for k, n in zip(hits, counts.answers, strict=True)]
     second = _second_in_a_row([value < alpha for value in p])
+    better = second is not None and bool(spline.fitted[second] > base[0])
     edge = float(counts.edges[-2] if second is None else counts.edges[second])
     bins = tuple(
         Bin(round(float(e) - WIDTH, 2), float(e), int(n), float(rate), float(fitted), None, float(value))
@@ -119,7 +121,7 @@ def estimate_as_hu2022(
         counts.kind,
         NOT_FOUND if second is None else FOUND,
         counts.backend,
-        fallback if second is None else "",
+        fallback if second is None else BETTER if better else "",
         None if second is None else edge,
         edge,
         base=base[0],
@@ -129,6 +131,7 @@ def estimate_as_hu2022(
         smoothing=spline.lam,
         bins=bins,
         compat=NAME,
+        better=better,
     )
 
 
@@ -264,6 +267,8 @@ def estimates_as_hu2022(
 ) -> tuple[list[Estimate], Judgments | None]:
     """Return what the script finds in a file of answers, or in a table of the authors, without people."""
     judgments = None if is_authors_table(path) else read_judgments(path)
+    if judgments is not None:
+        refuse_another_base(base_rate, judgments)
     counts = read_authors_table(path) if judgments is None else counts_of(judgments)
     return [
         estimate_as_hu2022(each, base_rate=base_rate, alpha=alpha, weighted=weighted) for each in counts

@@ -189,6 +189,11 @@ class Stimuli:
         self._most = most_bytes
         self._lock = threading.Lock()
 
+    @property
+    def files(self) -> dict[str, tuple[str, Path]]:
+        """The category and the file of each image, by its id."""
+        return {picture.id: (picture.truth, self._frames[picture.id].image.path) for picture in self.pictures}
+
     def original(self, image: str) -> Stimulus:
         """Return an image as it is, made to fit the study's size."""
         return self._cached(("original", image), lambda: _stimulus(self._fitted(image), 0.0))

@@ -1,7 +1,7 @@
 """What a study was when its first image was given out: answers belong to that study and to no other.
 
 Answers to another question, on other images or after another exposure are other answers. So the study file is
-kept beside them, with checksums of its plug-ins and of its list of images, and a study that no longer is what
+kept beside them, with checksums of its plug-ins and of every image, and a study that no longer is what
 it was is refused: it goes on as it was, or begins anew under another file name. The text that people agree
 to has versions of its own, and what a platform needs says nothing about answers: both may change.
 """
@@ -9,24 +9,30 @@ to has versions of its own, and what a platform needs says nothing about answers
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
-from adverse.content import digest, file_sha256
+from adverse.content import content_hash, file_sha256
 from adverse.errors import StoreError, StudyError
 from adverse.humans.records import OWNER_ONLY, State
 from adverse.humans.study_file import HumanStudyFile
 from adverse.store.durable import storage_errors, write_file
+from adverse.text import counted, shown
 
+Images = Mapping[str, tuple[str, Path]]
+"""The category and the file of each image, by its id."""
 FILE = "study.json"
+IMAGES = "images"
+NAMED = 3
+"""Changed images that an error names; the rest are counted."""
 FREE = ("consent", "platform")
 """What may change while a study runs."""
 
 
-def lock_study_file(file: HumanStudyFile, state: State, pictures: Sequence[tuple[str, str]]) -> None:
+def lock_study_file(file: HumanStudyFile, state: State, images: Images) -> None:
     """Refuse a study that is not the one its answers belong to; before its first image, keep this one."""
-    listed = digest(*(part for picture in sorted(pictures) for part in picture))
-    now = {**_settings(file), "images": listed}
+    now = {**_settings(file), IMAGES: _checksums(images)}
     before = _kept(file)
     if state.trials and before is not None:
         _refuse_changes(file, before, now)
@@ -37,12 +43,17 @@ def lock_study_file(file: HumanStudyFile, state: State, pictures: Sequence[tuple
         path.chmod(OWNER_ONLY)
 
 
-def refuse_another_study(file: HumanStudyFile, state: State) -> None:
-    """Refuse answers that were given in another study than this file says; images are not looked at."""
+def refuse_another_study(file: HumanStudyFile, state: State, images: Callable[[], Images]) -> None:
+    """Refuse answers that were given in another study than this file says, or on other images."""
     before = _kept(file)
     if state.trials and before is not None:
-        now = _settings(file)
-        _refuse_changes(file, {name: value for name, value in before.items() if name in now}, now)
+        _refuse_changes(file, {**before, IMAGES: None}, {**_settings(file), IMAGES: None})
+        _refuse_changes(file, {IMAGES: before.get(IMAGES)}, {IMAGES: _checksums(images())})
+
+
+def _checksums(images: Images) -> dict[str, list[str]]:
+    """Return what is bound of each image: its category, and the checksum of its file."""
+    return {name: [truth, content_hash(path)] for name, (truth, path) in sorted(images.items())}
 
 
 def _settings(file: HumanStudyFile) -> dict[str, Any]:
@@ -70,10 +81,31 @@ def _kept(file: HumanStudyFile) -> dict[str, Any] | None:
 def _refuse_changes(file: HumanStudyFile, before: dict[str, Any], now: dict[str, Any]) -> None:
     changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
     if changed:
+        words = [f"another value of {name}" for name in changed if name != IMAGES]
+        words += _image_changes(before.get(IMAGES), now[IMAGES]) if IMAGES in changed else []
         raise StudyError(
             "the study is not what it was when its answers were given",
             where=str(file.path),
-            got=f"another value of {', '.join(changed)}",
+            got="; ".join(words),
             wanted=f"the study as it began, which {file.folder / FILE} holds",
             fix="Change it back, or begin a new study: copy the file to another name.",
         )
+
+
+def _image_changes(before: object, now: dict[str, list[str]]) -> list[str]:
+    """Say which images are not what they were."""
+    if not isinstance(before, dict):
+        return ["images whose pixels were not recorded when the study began"]
+    both = before.keys() & now.keys()
+    kinds = {
+        "added": now.keys() - before.keys(),
+        "removed": before.keys() - now.keys(),
+        "of another category": {name for name in both if before[name][0] != now[name][0]},
+        "with other pixels": {name for name in both if before[name][1] != now[name][1]},
+    }
+    return [
+        f"{counted(len(names), 'image')} {kind}: {', '.join(shown(name) for name in sorted(names)[:NAMED])}"
+        + (", ..." if len(names) > NAMED else "")
+        for kind, names in kinds.items()
+        if names
+    ]

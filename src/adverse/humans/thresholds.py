@@ -55,7 +55,8 @@ class Threshold:
     of the last populated bin, and how much further nobody knows. Otherwise the two are equal. `interval` is
     that of the drop, where people were asked; an infinite upper end is beyond the data. `people` is how often
     they succeeded, as (visual change, rate) along the spline. `fallback`: `tolerated_to` is that of
-    the second-to-last bin, as the authors' script has it, and not of the last.
+    the second-to-last bin, as the authors' script has it, and not of the last. `better`: the rule that found
+    it is two-sided, and people do better there, not worse.
     """
 
     transformation: str
@@ -68,6 +69,23 @@ class Threshold:
     note: str = ""
     people: tuple[tuple[float, float], ...] = ()
     fallback: bool = False
+    better: bool = False
+
+    @property
+    def doubt(self) -> str:
+        """What must be said wherever the threshold is used, as it is no drop that people showed; or nothing.
+
+        >>> threshold("published", "t.jpeg", "correctness").doubt
+        't_c 0.94 is a fallback: no drop was found, people tolerate that or more'
+        """
+        if self.better:
+            return f"{self.symbol} {self.tolerated_to:g} is no drop: people do better there, not worse"
+        if self.value is not None and not self.fallback:
+            return ""
+        source = "is a fallback" if self.fallback else "is where the answers end"
+        return (
+            f"{self.symbol} {self.tolerated_to:g} {source}: no drop was found, people tolerate that or more"
+        )
 
     def plain(self) -> dict[str, Any]:
         """Return the threshold as JSON holds it."""
@@ -180,6 +198,7 @@ def published() -> list[Threshold]:
             note="; ".join(
                 [PUBLISHED_CAVEAT, *[PUBLISHED_FALLBACK] * ((row["mutation"], kind) in FALLBACKS)]
             ),
+            fallback=(row["mutation"], kind) in FALLBACKS,
         )
         for row in _rows()
         for kind in KINDS
@@ -287,6 +306,7 @@ def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
             for each in entry.get("bins", ())
         ),
         fallback=value is None and bool(entry.get("compat")),
+        better=bool(entry.get("better")),
     )
 
 

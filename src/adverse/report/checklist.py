@@ -27,10 +27,13 @@ def checklist_lines(entries: Sequence[ChecklistEntry]) -> list[str]:
     count = Counter(entry.status for entry in entries)
     words = ", ".join(f"{count[status]} {status}" for status in SIGNS if count[status])
     lines = [f"{len(entries)} entries: {words}"]
-    stands = {(entry.location, entry.parameter) for entry in entries if entry.status != "no mutation"}
+    stands = {(entry.location, entry.parameter) for entry in entries if entry.mutations or entry.settings}
     for place in LOCATIONS:
+        open_words = Counter(
+            entry.parameter for entry in entries if entry.location == place and entry.status == "no mutation"
+        )
         names = dict.fromkeys(entry.parameter for entry in entries if entry.location == place)
-        bare = [shown(name) for name in names if (place, name) not in stands]
+        bare = [shown(name) for name in names if (place, name) not in stands and open_words[name]]
         if bare:
             lines.append(f"no mutation stands for any guide word of the {place}'s {', '.join(bare)}")
     lines.append(f"guide words of time ({', '.join(WORDS_OF_TIME)}) cannot be shown by a single image")

@@ -32,11 +32,17 @@ def coverage_lines(rows: Sequence[SettingCoverage]) -> list[str]:
         within = sum(row.within or 0 for row in known)
         lines.append(
             f"{within} of {measured} images ({within / measured:.0%}) lie within what people tolerate, in "
-            f"the {len(family_rows(known))} families with a threshold"
+            f"{_families(len(family_rows(known)))} with a threshold"
         )
         beyond = [row.setting for row in known if row.within == 0]
         if beyond:
             lines.append(f"beyond it on every image: {', '.join(shown(name) for name in beyond)}")
+    doubts = {
+        f"{shown(row.family)}: the threshold {shown(row.limit.doubt, longest=200)}": None
+        for row in known
+        if row.limit is not None and row.limit.doubt
+    }
+    lines += doubts
     unknown = list(family_rows([row for row in rows if row.limit is None]))
     if unknown:
         lines.append(f"nobody was asked about {', '.join(map(shown, unknown))}: no threshold is known")
@@ -47,6 +53,10 @@ def coverage_lines(rows: Sequence[SettingCoverage]) -> list[str]:
         if row.refused
     ]
     return lines
+
+
+def _families(count: int) -> str:
+    return "the one family" if count == 1 else f"the {count} families"
 
 
 def coverage_table(rows: Sequence[SettingCoverage]) -> Table:
@@ -83,6 +93,7 @@ def _plain(row: SettingCoverage) -> dict[str, Any]:
         "tolerated_to": None if limit is None else limit.tolerated_to,
         "backend": None if limit is None else limit.backend,
         "threshold_of": None if limit is None else limit.transformation,
+        "threshold_doubt": None if limit is None else limit.doubt,
         "within": row.within,
         "share": row.share,
     }

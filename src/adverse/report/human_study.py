@@ -71,7 +71,7 @@ def _as_script(estimate: Estimate, head: str, compared: str) -> str:
         return f"{head}: {estimate.why} ({rules})."
     return (
         f"{head} = {estimate.value:g} {rules}: the upper edge of the second of two bins in a row where "
-        f"people differ significantly {compared}."
+        f"people differ significantly {compared}.{f' Note: {estimate.why}.' if estimate.why else ''}"
     )
 
 

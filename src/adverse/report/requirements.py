@@ -180,7 +180,9 @@ def requirement_lines(data: Mapping[str, Any]) -> list[str]:
 
 def trouble_lines(data: Mapping[str, Any]) -> list[str]:
     """Return which versions could not be made, where SUTs failed, and what could not be done as requested."""
-    lines = [line for rows in by_requirement(data).values() for line in _rejected(rows[0])]
+    lines = [
+        line for rows in by_requirement(data).values() for line in (*_reach(rows[0]), *_rejected(rows[0]))
+    ]
     most, wanted = max(row["images"] for row in data["results"]), data["images_per_batch"]
     if wanted is not None and wanted > most:
         lines.append(f"batches of {wanted} images were requested, but there are only {most} images")
@@ -280,6 +282,19 @@ def _gap(place: Row) -> str:
             names = ", ".join(shown(name) for name in place[f"{side}_reliable_than"])
             words.append(f"{side} reliable than it seems, against {names}")
     return "; ".join(words)
+
+
+def _reach(row: Row) -> list[str]:
+    """Say how far versions reached, and what is doubtful about the threshold; the same for all SUTs."""
+    name, lines = shown(row["requirement"]), []
+    if row["threshold_doubt"]:
+        lines.append(f"{name}: the threshold {shown(row['threshold_doubt'], longest=200)}")
+    if row["versions_largest_change"] is not None:
+        reached = f"checked up to {row['versions_largest_change']:.2f} of {row['threshold']:g}"
+        missed = row["versions_unreached"]
+        share = f"; {100 * missed:.0f} % of the range was not reached" if missed else ""
+        lines.append(f"{name}: {reached}{share}")
+    return lines
 
 
 def _rejected(row: Row) -> list[str]:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adverse.requirements.batches import values_of_logs
-from adverse.requirements.decision import SamplingPlan
+from adverse.requirements.decision import Decision, SamplingPlan
 from adverse.requirements.measures import Array, Evidence, MeasureTally, Ratio, Rows, Side, TaskAnswers
 from adverse.requirements.ranking import RankingScores
-from adverse.requirements.sampling import REASONS
+from adverse.requirements.verdicts import Outcome
 from adverse.requirements.versions import Versions
 from adverse.store.read import Store
 from adverse.store.tables import QUARANTINED
+from adverse.visual.strength import TOLERANCE
 
 CURVE_BINS = 20
 """How many bins of visual change a SUT's curve has."""
 WORST = 3
 """Versions that are named as the worst of a requirement."""
+MOST_UNREACHED = 0.1
+"""A PASS of the whole range may leave at most this share of it unchecked."""
 FEWEST_IN_BIN = 5
 """A bin with fewer informative versions says nothing."""
 
@@ -49,25 +52,70 @@ class WorstVersion:
 
 @dataclass(frozen=True, eq=False)
 class VersionStats:
-    """How making versions went: how many there are, their visual change, and what was refused and why."""
+    """How making versions went: how many there are, their visual change, and what was refused and why.
+
+    `aimed` is how many places were drawn in the range, `missed` those of them that no strength came near.
+    Places are drawn evenly, so the share of them that was missed is that of the range that was not checked.
+    """
 
     versions: int
     tries: int
     visual_change: NDArray[np.float64]
     refused: Counter[str] = field(default_factory=Counter)
+    aimed: int = 0
+    missed: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     @property
     def rejections(self) -> int:
         """Versions that could not be made."""
         return self.refused.total()
 
-    def falls_short(self, limit: float) -> str:
-        """Say that changes up to a limit could not be made, where they could not; empty where they could."""
-        weak = self.refused[REASONS["even"]]
-        if not weak or not len(self.visual_change) or self.visual_change.max() >= limit:
+    @property
+    def unreached(self) -> float:
+        """The share of the range that was not reached, over all images; 0 where options were drawn."""
+        return len(self.missed) / self.aimed if self.aimed else 0.0
+
+    @property
+    def most(self) -> float | None:
+        """The largest visual change that was reached."""
+        return float(self.visual_change.max()) if len(self.visual_change) else None
+
+    def unreached_words(self, limit: float) -> str:
+        """Say which part of a range could not be reached; empty where all of it was.
+
+        >>> seen = np.array([0.2, 0.7])
+        >>> VersionStats(2, 9, seen, aimed=3, missed=np.array([0.88])).unreached_words(0.71)
+        '33 % of the range was not reached (1 of 3 versions, meant for 0.88)'
+        """
+        if not len(self.missed):
             return ""
-        reached = f"the largest change that could be made is {self.visual_change.max():.2f}, not {limit:g}"
-        return f"{reached}: {weak} of {self.versions + self.rejections} versions cannot be so strong"
+        ends = [f"{end:.2f}" for end in (self.missed.min(), self.missed.max())]
+        place = " to ".join(dict.fromkeys(ends))
+        words = f"{100 * self.unreached:.0f} % of the range was not reached "
+        words += f"({len(self.missed)} of {self.aimed} versions, meant for {place})"
+        if self.most is not None and self.most < limit - TOLERANCE:
+            words += f"; the largest change is {self.most:.2f}, not {limit:g}"
+        return words
+
+
+def within_reach(found: Decision, made: VersionStats, limit: float) -> Decision:
+    """Return the decision once the part of the range that was not reached is counted.
+
+    Nobody saw the SUT there, so where that part is large, a PASS is not one of the whole range.
+    """
+    words = made.unreached_words(limit)
+    if not words:
+        return found
+    most = made.most or 0.0
+    if found.outcome is not Outcome.PASS or made.unreached <= MOST_UNREACHED:
+        passed = found.outcome is Outcome.PASS and most < limit - TOLERANCE
+        so_far = f"PASS up to {most:.2f}, the largest change that was reached" if passed else ""
+        return replace(found, reason="; ".join(filter(None, (so_far, found.reason, words))))
+    if made.missed.min() > most:
+        sure, fix = f"PASS up to {most:.2f}", "a threshold: that can be reached would decide it"
+    else:
+        sure, fix = "PASS on what was reached", "parameters: would check only changes that exist"
+    return replace(found, outcome=Outcome.INCONCLUSIVE, reason=f"{sure}, but {words}; {fix}")
 
 
 class SutEvidence:
@@ -202,8 +250,16 @@ class SutEvidence:
         records = [dict(row["details"] or ()) for row in rows]
         refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
         reached = [record["visual_change"] for record in records if "visual_change" in record]
-        tries = sum(int(record.get("tries", 0)) for record in records)
-        return VersionStats(len(rows) - refused.total(), tries, np.array(reached, np.float64), refused)
+        aimed = [record for record in records if "aimed_at" in record]
+        missed = [record["aimed_at"] for record in aimed if "visual_change" not in record]
+        return VersionStats(
+            versions=len(rows) - refused.total(),
+            tries=sum(int(record.get("tries", 0)) for record in records),
+            visual_change=np.array(reached, np.float64),
+            refused=refused,
+            aimed=len(aimed),
+            missed=np.array(missed, np.float64),
+        )
 
     def _rows(self, settings: tuple[str, ...]) -> Rows:
         """Return a row for every usable frame and setting that could be had, frame by frame."""

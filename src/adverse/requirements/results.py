@@ -27,7 +27,7 @@ from adverse.strict_yaml import YamlFile
 from adverse.study.spec import study_from
 
 NAME = "requirements"
-FORMAT = 5
+FORMAT = 6
 KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
@@ -129,6 +129,7 @@ def as_row(result: RequirementResult) -> dict[str, Any]:
         "backend": result.threshold.backend,
         "threshold_source": result.threshold.source,
         "threshold_origin": result.threshold.origin,
+        "threshold_doubt": result.threshold.doubt,
         "threshold_interval": None
         if result.threshold.interval is None
         else result.threshold.interval.plain(),
@@ -264,5 +265,7 @@ def _version_stats(name: str, reach: VersionStats) -> dict[str, Any]:
         f"{name}_rejected": reach.rejections,
         f"{name}_rejected_why": dict(sorted(reach.refused.items())),
         f"{name}_tries": reach.tries,
+        f"{name}_unreached": round(reach.unreached, 6),
+        f"{name}_largest_change": reach.most,
         f"{name}_visual_change": np.quantile(seen, QUANTILES).round(6).tolist() if len(seen) else [],
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from adverse.errors import StudyError, suggestion
 from adverse.humans.thresholds import Threshold
 from adverse.plugins import Registry
 from adverse.requirements.decision import Decision, SamplingPlan, decisions, within_interval
-from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats, WorstVersion
+from adverse.requirements.evidence import CurvePoint, SutEvidence, VersionStats, WorstVersion, within_reach
 from adverse.requirements.file import (
     AT_A_SCORE,
     MEASURES,
@@ -204,8 +204,7 @@ def _result(
     made = collected.version_stats(versions.within)
     if lower is not None:
         decision = within_interval(decision, lower, versions.threshold)
-    if short := made.falls_short(versions.threshold.tolerated_to):
-        decision = replace(decision, reason="; ".join(filter(None, (decision.reason, short))))
+    decision = within_reach(decision, made, versions.threshold.tolerated_to)
     return RequirementResult(
         name=file.names()[number],
         sut=collected.sut,

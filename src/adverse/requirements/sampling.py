@@ -15,13 +15,13 @@ from adverse.plugins import Registry
 from adverse.seeds import generator
 from adverse.types import Depth, Image
 from adverse.visual import Backend, Reference
-from adverse.visual.strength import DRAWS, Searchable, Transformation
+from adverse.visual.strength import DRAWS, TOLERANCE, Searchable, Transformation
 
 Range = tuple[float, float]
 SEEN = 1e-6
 """A visual change from here on is one: the image as it is does not count as a version."""
-NEAR = 0.25
-"""How near a visual change must come to the place that was drawn: this share of the range."""
+NEAR = 0.05
+"""How far from the place that was drawn a visual change may lie where the search jumps over that place."""
 OUTSIDE = "none of the draws has a visual change within the range"
 REASONS = {
     "even": "the visual change is never so large",
@@ -45,9 +45,11 @@ class VersionInput(NamedTuple):
 class VersionSampler:
     """Makes versions by a transformation, within a range of visual change, in a given number of tries.
 
-    Without `parameters` a place in the range is drawn evenly and the strength searched for; where the visual
-    change jumps over the range, the least beyond it is taken, up to `beyond`. With them, options are drawn
-    from their distributions until the visual change is within the range.
+    Without `parameters` a place in the range is drawn evenly and the strength searched for that comes to it
+    (within 0.01), so that the versions of many images cover the range evenly. Where the visual change jumps
+    over the place, the nearest within 0.05 is taken; where it jumps over the whole range, the least beyond
+    it, up to `beyond`. With them, options are drawn from their distributions until the visual change is
+    within the range.
     """
 
     transformation: Transformation
@@ -67,8 +69,9 @@ class VersionSampler:
         rng, details = given.rng, given.details
         low, high = self.wanted
         aim = float(rng.uniform(low, high))
-        near = NEAR * (high - low)
-        within = max(low, aim - near, SEEN), min(high, aim + near)
+        exact, near = (
+            (max(low, aim - gap, SEEN), max(SEEN, min(high, aim + gap))) for gap in (TOLERANCE, NEAR)
+        )
         seed = int(rng.integers(2**62))
         reason = ""
         for draw in range(DRAWS):
@@ -82,15 +85,18 @@ class VersionSampler:
                 backend=self.backend,
                 registry=given.registry,
             )
-            search = searchable.find(aim, within=within, tries=self.tries)
+            details["aimed_at"] = aim
+            search = searchable.find(aim, within=exact, tries=self.tries)
             details["tries"] = details.get("tries", 0) + search.tries
+            reason = search.reason or ""
+            if not search.reached:
+                search = searchable.find(aim, within=near, tries=0)
             if not search.reached and self.beyond > high:
                 search = searchable.find(aim, within=(SEEN, self.beyond), tries=0)
             if search.reached:
                 details["visual_change"] = search.visual_change
                 details[search.option] = search.value
                 return search.image
-            reason = search.reason or ""
             if not searchable.random:
                 break
         summary = next((words for start, words in REASONS.items() if reason.startswith(start)), reason)

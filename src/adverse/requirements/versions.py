@@ -19,7 +19,11 @@ from adverse.requirements.sampling import value_within
 from adverse.visual.strength import Transformation, read_transformation, strength_of
 
 PLUGIN = Path(__file__).with_name("up_to.py")
-SEARCH = (*sorted(Path(visual.__file__).parent.glob("*.py")), Path(marks.__file__))
+SEARCH = (
+    *sorted(Path(visual.__file__).parent.glob("*.py")),
+    Path(marks.__file__),
+    Path(__file__).with_name("sampling.py"),
+)
 """The code that decides, with the mutation's own, which strength a visual change is given by."""
 
 SEVERITIES = range(1, 6)
