@@ -17,7 +17,8 @@ import numpy as np
 
 from adverse.humans.answers import COLUMNS, count_answers, judgments_of
 from adverse.humans.drop_test import BaseRate
-from adverse.humans.estimate import EstimateOptions, base_of, estimate, fit, lacking
+from adverse.humans.estimate import EstimateOptions, estimate, fit
+from adverse.humans.evidence import base_of, lacking
 from adverse.humans.simulate import Onset, People, plan_sample_size, simulate
 from adverse.humans.thresholds import KINDS, SYMBOLS, Kind
 

@@ -283,6 +283,8 @@ class AnswerCounts:
     unseen: int = 0
     base_given: float | None = None
     """The rate to compare with where it comes from outside; then nothing on the base was counted."""
+    guessing: float = 0.5
+    """How often who cannot see anything is right: one of the categories that are in the answers."""
 
     @property
     def participants(self) -> int:
@@ -335,7 +337,8 @@ def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) ->
     if kind == "correctness":
         used = changed.where(changed.truth != "")
         base = originals.where(originals.truth != "")
-        return _counted(used, used.answer == used.truth, base, base.answer == base.truth, base_apart=True)
+        counts = _counted(used, used.answer == used.truth, base, base.answer == base.truth, base_apart=True)
+        return replace(counts, guessing=_guessing(judgments))
     shown = set(changed.image.tolist())
     seen = np.array([image in shown for image in originals.image.tolist()], np.bool_)
     most = majorities(originals.where(seen))
@@ -347,7 +350,13 @@ def count_answers(judgments: Judgments, kind: Kind, baseline_quantile: float) ->
     cut = np.quantile(used.dv, baseline_quantile, method="inverted_cdf") if len(used) else 0.0
     barely = used.dv <= cut
     counts = _counted(used, success, used.where(barely), success[barely], base_apart=False)
-    return replace(counts, tied=len(changed) - len(used) - unseen, unseen=unseen)
+    tied = len(changed) - len(used) - unseen
+    return replace(counts, tied=tied, unseen=unseen, guessing=_guessing(judgments))
+
+
+def _guessing(judgments: Judgments) -> float:
+    categories = np.union1d(judgments.answer, judgments.truth[judgments.truth != ""])
+    return 1 / max(len(categories), 2)
 
 
 def _counted(

@@ -7,130 +7,34 @@ number; people tolerate the change at least up to the end of the last bin with e
 Beside it stands an interval for where the drop begins. The threshold is the first bin in which a drop is
 *proven*. How early that is depends on how many people answered, so the spread of the threshold itself says
 little about where people begin to fail: in simulated studies it mostly misses the true point
-(docs/human-study.md). So that point is estimated directly.
-
-The rate is flat up to a drop point d and then falls as a power of the distance from it: at once, steeply,
-evenly or gently (POWERS). Only the onset is fitted, up to where half of the fall is done or the evidence is
-overwhelming, since nothing is known about how the fall goes on. For every d the best such curve is fitted;
-the interval holds all d whose curve fits nearly as well as the best one. How nearly, the participants decide:
-drawn anew many times, the loss of fit at the best d stays below that bound in 90% of the draws (for an
-interval of 90%).
+(docs/human-study.md). So that point is estimated directly (`drop_point`).
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
 
 from adverse.curves.interval import Interval, clopper_pearson, refused
 from adverse.errors import StudyError
 from adverse.humans.answers import BINS, CENTRES, EDGES, AnswerCounts, Array, Judgments, count_answers
+from adverse.humans.drop_point import HALF, drop_interval
 from adverse.humans.drop_test import BaseRate, p_of_fewer
+from adverse.humans.evidence import FEW, WIDEST_HOLE, able, base_of, holes, lacking, provable_rate
+from adverse.humans.participants import OverPeople, effective_people, over_people
 from adverse.humans.smoothing import LEAST_POINTS, smooth
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, SYMBOLS, Kind
 from adverse.seeds import generator
 from adverse.visual import Backend
 
-POWERS = (0.0, 0.5, 1.0, 2.0)
-"""How the drop sets in: at once, steeply, evenly, gently."""
-HALF = 0.5
-ENOUGH = 50.0
-"""Squared distance, in standard errors, at which a drop is beyond doubt; what comes after is not fitted."""
-SURE = 0.02
-"""Rates are taken to be at least this far from 0 and 1 when their noise is judged."""
-AFTER = 3
-"""Populated bins that are fitted beyond that, lest a sudden drop be cut off where it happens."""
-FLAT = 1e-9
-
-
-def drop_interval(
-    counted: AnswerCounts, draws: Array, fitted: Array, threshold_bin: int, confidence: float
-) -> tuple[float, float]:
-    """Return the interval of the drop point; an infinite upper end is beyond the data.
-
-    `draws` (R, P) says how often each participant is drawn in each resample; `fitted` is the spline at every
-    bin, NaN where a bin is not populated.
-    """
-    draws = np.vstack([np.ones(len(counted.answers)), draws])
-    populated = np.isfinite(fitted)
-    rate = np.clip(np.where(populated, fitted, 0.5), SURE, 1 - SURE)
-    noise = rate * (1 - rate)
-    base = min(max(counted.base_rate, SURE), 1 - SURE)
-    used = _onset(counted.answers.sum(axis=0), rate, noise, populated, base, threshold_bin)
-    weight = used / noise
-    base_weight = float(counted.base_apart) / (base * (1 - base))
-    loss = _losses(
-        (draws @ counted.answers) * weight,
-        (draws @ counted.successes) * weight,
-        (draws @ counted.base_answers) * base_weight,
-        (draws @ counted.base_successes) * base_weight,
-    )
-    best = int(loss[0].argmin())
-    lost = loss[1:, best] - loss[1:].min(axis=1)
-    bound = max(float(np.quantile(lost, confidence)), float(chdtri(1, 1 - confidence)))
-    inside = np.flatnonzero(loss[0] - loss[0].min() <= bound)
-    low, high = int(inside[0]), int(inside[-1])
-    beyond = high >= np.flatnonzero(used)[-1]
-    return float(EDGES[max(low - 1, 0)]), math.inf if beyond else float(EDGES[high + 1])
-
-
-def _onset(answers: Array, rate: Array, noise: Array, populated: Array, base: float, start: int) -> Array:
-    """Return which bins to fit (1 or 0): up to where, from the threshold on, the drop is beyond doubt."""
-    fall = np.where(populated, np.clip(base - rate, 0, None), 0)
-    evidence = np.cumsum(np.where(populated, answers * fall**2 / noise, 0))
-    done = populated & ((evidence >= ENOUGH) | (fall >= HALF * fall.max())) & (np.arange(BINS) >= start)
-    if not done.any():
-        return populated.astype(np.float64)
-    place = np.cumsum(populated)
-    near: Array = (populated & (place <= place[int(np.argmax(done))] + AFTER)).astype(np.float64)
-    return near
-
-
-def _losses(weight: Array, weighted: Array, base_weight: Array, base_weighted: Array) -> Array:
-    """Return minus the gain in fit of a drop at each edge over none at all, for each resample.
-
-    Least squares of rate = top - depth * onset(d, power), depth not negative, in closed form; the best
-    power counts.
-    """
-    shapes = _onsets()
-    flat, squares = shapes.reshape(-1, BINS), _squared_onsets()
-    total = weight.sum(axis=1) + base_weight
-    top = (weighted.sum(axis=1) + base_weighted) / total
-    first = weight @ flat.T
-    spread = weight @ squares.T - first**2 / total[:, None]
-    slope = weighted @ flat.T - first * top[:, None]
-    falls = (slope < 0) & (spread > FLAT)
-    gain = np.where(falls, slope**2 / np.where(falls, spread, 1), 0)
-    best: Array = -gain.reshape(len(weight), *shapes.shape[:2]).max(axis=2)
-    return best
-
-
-@functools.cache
-def _squared_onsets() -> Array:
-    squares: Array = _onsets().reshape(-1, BINS) ** 2
-    return squares
-
-
-@functools.cache
-def _onsets() -> Array:
-    """Return every onset (edge, power, bin), 1 in the last bin; at the last edge nothing is left to fall."""
-    beyond = np.clip((CENTRES - EDGES[:-1, None]) / (CENTRES[-1] - EDGES[:-1, None]), 0, None)
-    shapes = np.stack([np.where(beyond > 0, beyond**power, 0.0) for power in POWERS], axis=1)
-    return np.concatenate([shapes, np.zeros((1, len(POWERS), BINS))])
-
-
 Weight = Literal["none", "answers"]
 
 BASE_CONFIDENCE = 0.99
 """Of the interval of the rate on the originals that a rate from elsewhere must lie in."""
-FEW = 10
-"""A bin with this many answers, or fewer, is dropped; a base with fewer than this many is none."""
 LEFT = 0.5
 """Share of the draws that must be left with enough bins."""
 PROFILE, PERCENTILE = "profile over participants", "percentile over participants"
@@ -180,6 +84,8 @@ class Bin:
     fitted: float
     band: tuple[float, float] | None
     p: float
+    proven: bool = True
+    """Whether p would be as small whoever of the participants were left out (`participants`)."""
 
 
 @dataclass(frozen=True)
@@ -189,8 +95,9 @@ class Estimate:
     `interval` is that of the point where the drop begins, widened to hold `value`; None where there is no
     value. `spread` is where the estimate itself lands for other participants, `found_share` how often it is
     found at all. An infinite end is beyond the data. `tied` and `unseen` count answers that say nothing about
-    t_p: on the original people are tied, or nobody saw it. `compat` names another script's rules, if any;
-    where these are two-sided, `better` says that people do better at the threshold, not worse.
+    t_p: on the original people are tied, or nobody saw it. `worth` is the effective number of participants.
+    `provable` is the highest rate that is a proven drop in a typical bin. `compat` names another script's
+    rules, if any; where these are two-sided, `better` says that people do better at the threshold, not worse.
     """
 
     transformation: str
@@ -213,6 +120,8 @@ class Estimate:
     bins: tuple[Bin, ...] = ()
     compat: str = ""
     better: bool = False
+    worth: float | None = None
+    provable: float | None = None
 
     @property
     def symbol(self) -> str:
@@ -281,49 +190,62 @@ def estimate_one(
     if options.base_rate is not None and kind == "correctness":
         none = np.zeros(len(counted.answers))
         counted = replace(counted, base_answers=none, base_successes=none, base_given=options.base_rate)
-    backend = judgments.measured_by
-    why = lacking(counted, options.alpha)
-    answers = counted.answers.sum(axis=0)
-    if why:
-        return Estimate(
-            name,
-            kind,
-            INSUFFICIENT,
-            backend,
-            why,
-            answers=int(answers.sum()),
-            participants=counted.participants,
-            tied=counted.tied,
-            unseen=counted.unseen,
-        )
-    successes = counted.successes.sum(axis=0)
+    answers, successes = counted.answers.sum(axis=0), counted.successes.sum(axis=0)
+    worth = float(effective_people(counted.answers.sum(axis=1)))
+    lacks = Estimate(
+        name,
+        kind,
+        INSUFFICIENT,
+        judgments.measured_by,
+        lacking(counted, options.alpha),
+        answers=int(answers.sum()),
+        participants=counted.participants,
+        tied=counted.tied,
+        unseen=counted.unseen,
+        worth=worth,
+    )
+    if lacks.why:
+        return lacks
     base = base_of(counted)
     spline = fit(answers[None], successes[None], base, options)
-    first = int(spline.first[0])
     populated = np.flatnonzero(np.isfinite(spline.fitted[0]))
-    value = None if first < 0 else float(EDGES[first])
+    p = p_of_fewer(spline.hits[:, populated], answers[None, populated], base)[0]
+    weights = _weights(answers[None, populated], options)[0]
+    people = over_people(counted, populated, weights, float(spline.lam[0]))
+    place = int(
+        _first_in_a_row(((p < options.alpha) & (people.p < options.alpha))[None], options.consecutive)[0]
+    )
+    span = _tolerated(counted, populated, place, options.alpha)
+    if span.to is None:
+        return replace(lacks, why=span.why)
+    notes = [span.why, _by_few(p, people, populated, span.to, options.alpha)]
+    value = span.to if span.found else None
     interval = spread = share = bands = None
-    people = counted.participants
-    if counted.participants >= FEWEST_PEOPLE:
+    logs = round(worth)
+    if worth >= FEWEST_PEOPLE - 0.5:
         draws = draws_of(len(counted.answers), options, name, kind)
         again = _again(counted, draws, spline, options)
         if again is not None:
             share = float((again.first >= 0).mean())
-            spread = None if value is None else _spread(value, again.first, options.confidence, people)
+            spread = None if value is None else _spread(value, again.first, options.confidence, logs)
             bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None and with_interval:
-            low, high = drop_interval(counted, draws, spline.fitted[0], first, options.confidence)
+            low, high = drop_interval(
+                counted, draws, spline.fitted[0], int(populated[place]), options.confidence
+            )
             ends = min(low, value), max(high, value)
-            interval = Interval(value, *ends, options.confidence, PROFILE, people, "ok")
+            interval = Interval(value, *ends, options.confidence, PROFILE, logs, "ok")
             if value < low:
-                why = (
+                notes.append(
                     f"the drop seems to begin at {low:g} or later; the first significant bin may be an "
                     "accident of the spline: see whether two bins in a row agree"
                 )
     elif value is not None:
-        few = f"{people} participants, where {FEWEST_PEOPLE} are needed"
-        interval = refused(value, few, confidence=options.confidence, method=PROFILE, logs=people)
-    p = p_of_fewer(spline.hits[:, populated], answers[None, populated], base)[0]
+        few = f"{counted.participants} participants"
+        if counted.participants >= FEWEST_PEOPLE:
+            few += f", whose uneven answers are worth those of {worth:.1f}"
+        few += f", where {FEWEST_PEOPLE} are needed"
+        interval = refused(value, few, confidence=options.confidence, method=PROFILE, logs=logs)
     bins = tuple(
         Bin(
             float(EDGES[b]),
@@ -333,35 +255,67 @@ def estimate_one(
             float(spline.fitted[0, b]),
             None if bands is None else bands[i],
             float(p[i]),
+            bool(people.p[i] < options.alpha),
         )
         for i, b in enumerate(populated)
     )
-    return Estimate(
-        name,
-        kind,
-        NOT_FOUND if value is None else FOUND,
-        backend,
-        why,
-        value,
-        float(EDGES[populated[-1] + 1]) if value is None else value,
-        interval,
-        spread,
-        share,
-        counted.base_rate,
-        int(counted.base_answers.sum()),
-        int(answers.sum()),
-        counted.participants,
-        counted.tied,
-        counted.unseen,
-        float(spline.lam[0]),
-        bins,
+    return replace(
+        lacks,
+        status=NOT_FOUND if value is None else FOUND,
+        why="; ".join(note for note in notes if note),
+        value=value,
+        tolerated_to=span.to,
+        interval=interval,
+        spread=spread,
+        found_share=share,
+        base=counted.base_rate,
+        base_answers=int(counted.base_answers.sum()),
+        smoothing=float(spline.lam[0]),
+        bins=bins,
+        provable=provable_rate(counted, options.alpha),
     )
 
 
-def base_of(counted: AnswerCounts) -> BaseRate:
-    """Return the rate that all people are compared with, and how many answers it is from."""
-    answers = math.inf if counted.base_given is not None else float(counted.base_answers.sum())
-    return BaseRate(np.array([counted.base_rate]), np.array([answers]))
+class _Span(NamedTuple):
+    """Up to where the change is tolerated (None: cannot be told), whether a drop ends it, and what to say."""
+
+    to: float | None
+    found: bool
+    why: str = ""
+
+
+def _tolerated(counted: AnswerCounts, populated: NDArray[np.intp], place: int, alpha: float) -> _Span:
+    """Return the tolerated range, given at which of the populated bins a drop is proven (-1: at none).
+
+    It never goes on beyond a hole: of what nobody was asked, nobody knows.
+    """
+    first = float(EDGES[populated[0]])
+    if place == 0 and first > WIDEST_HOLE:
+        return _Span(None, False, f"people fail at {first:g} already, the least change that was shown")
+    drop = float(EDGES[populated[place]]) if place >= 0 else None
+    end = float(EDGES[populated[-1] + 1]) if drop is None else drop
+    hole = next((hole for hole in holes(counted.answers.sum(axis=0)) if hole[0] < end), None)
+    if hole is None and drop is not None:
+        return _Span(drop, True)
+    why = ""
+    if hole is not None:
+        end, why = hole[0], f"between {hole[0]:g} and {hole[1]:g} nobody was asked, or hardly anybody"
+        if drop is not None:
+            why += f"; people fail from {drop:g} on, and where that begins cannot be told"
+    asked = np.flatnonzero(able(counted, alpha) & (EDGES[:-1] < end))
+    if not len(asked):
+        return _Span(None, False, why)
+    return _Span(float(EDGES[asked[-1] + 1]), False, why)
+
+
+def _by_few(p: Array, people: OverPeople, populated: NDArray[np.intp], end: float, alpha: float) -> str:
+    """Say where up to the end of the tolerated range only few people do worse; empty where nowhere."""
+    few = np.flatnonzero((p < alpha) & (people.p >= alpha) & (EDGES[populated] < end))
+    if not len(few):
+        return ""
+    where = f"{EDGES[populated[few[0]]]:g} and {EDGES[populated[few[-1]] + 1]:g}"
+    number = "one or two" if people.by_two[few].any() else "too few"
+    return f"between {where} the answers fall, but that rests on {number} participants: no proof about people"
 
 
 def fit(
@@ -374,14 +328,21 @@ def fit(
     n, k = (np.take_along_axis(values, order, axis=1) for values in (answers, successes))
     live = np.arange(order.shape[1]) < counts[:, None]
     rate = np.where(live, k / np.maximum(n, 1), 0)
-    weights = np.where(live, n, 0) if options.weight == "answers" else live.astype(np.float64)
-    weights = np.where(live, weights / weights.sum(axis=1, keepdims=True) * counts[:, None], 1.0)
-    smoothed = smooth(CENTRES[order], rate, weights, counts, lam)
+    smoothed = smooth(CENTRES[order], rate, _weights(np.where(live, n, 0), options), counts, lam)
     hits = np.clip(np.rint(n * smoothed.fitted), 0, n)
     proven = live & (p_of_fewer(hits, n, base, enough=options.alpha) < options.alpha)
     place = _first_in_a_row(proven, options.consecutive)
     first = np.where(place < 0, -1, order[np.arange(len(order)), place])
     return Fit(_spread_out(smoothed.fitted, order, live), _spread_out(hits, order, live), first, smoothed.lam)
+
+
+def _weights(answers: Array, options: EstimateOptions) -> Array:
+    """Return how much each bin counts for the spline, 1 on average; 1 too where there are no answers."""
+    live = answers > 0
+    weights = answers if options.weight == "answers" else live.astype(np.float64)
+    mean = weights.sum(axis=1, keepdims=True) / live.sum(axis=1, keepdims=True)
+    scaled: Array = np.where(live, weights / mean, 1.0)
+    return scaled
 
 
 def _first_in_a_row(proven: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
@@ -397,25 +358,6 @@ def draws_of(people: int, options: EstimateOptions, *key: str) -> Array:
     """Return how often each participant is drawn in each resample (R, P)."""
     rng = generator(options.seed, "human thresholds", *key)
     return rng.multinomial(people, np.full(people, 1 / people), options.resamples).astype(np.float64)
-
-
-def lacking(counted: AnswerCounts, alpha: float) -> str:
-    """Say why what was counted is too small to estimate anything from; empty where it is not.
-
-    Where so few succeed even on the base that no success at all in the fullest bin would be no drop, finding
-    none says nothing about what people tolerate.
-    """
-    if not counted.answers.any():
-        return "no answer has what this threshold needs: truth for t_c, answers on the original for t_p"
-    if counted.base_given is None and counted.base_answers.sum() < FEW:
-        return f"fewer than {FEW} answers to compare with"
-    answers = counted.answers.sum(axis=0)
-    populated = int((answers > FEW).sum())
-    if populated < LEAST_POINTS:
-        return f"{populated} bins with more than {FEW} answers, where {LEAST_POINTS} are needed"
-    if p_of_fewer(np.zeros((1, 1)), answers.max(keepdims=True)[None], base_of(counted))[0, 0] >= alpha:
-        return f"the base rate is {counted.base_rate:.1%}: so low that no drop below it could be proven"
-    return ""
 
 
 def _again(counted: AnswerCounts, draws: Array, spline: Fit, options: EstimateOptions) -> Fit | None:

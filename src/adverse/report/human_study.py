@@ -24,6 +24,9 @@ WORSE: dict[Kind, str] = {
     "prediction": "less often of the opinion that most had on the original than for barely changed images",
 }
 
+USUAL = 0.9
+"""Share of the draws that show what all participants show, unless a few of them decide."""
+
 
 def in_words(estimate: Estimate) -> str:
     """Say what was estimated, so that it can stand in a document.
@@ -46,22 +49,43 @@ def in_words(estimate: Estimate) -> str:
         if answers:
             compared += f", {answers} answers left out because {reason}"
     if estimate.status != FOUND:
-        return (
+        words = (
             f"{head}: tolerated up to a visual change of {estimate.tolerated_to:g} by {estimate.backend}, "
-            "the last populated bin. "
-            f"Nowhere are people significantly {WORSE[estimate.kind]} {compared}, so there is no number."
+            "the last bin with enough answers. "
+            f"Up to there people are nowhere significantly {WORSE[estimate.kind]} {compared}, so there is no "
+            "number."
         )
+        if estimate.provable is not None:
+            words += (
+                f" In a typical bin a drop would have been proven where {estimate.provable:.0%} or fewer "
+            )
+            words += "succeed."
+        return words + (f" Note: {estimate.why}." if estimate.why else "") + _drawn_anew(estimate)
     interval = estimate.interval
     if interval is None or interval.low is None or interval.high is None:
         sure = f"No interval: {interval.why}." if interval else ""
     else:
         end = "beyond the data" if math.isinf(interval.high) else f"{interval.high:g}"
         sure = f"{interval.confidence:.0%} interval of where the drop begins: {interval.low:g} to {end}."
-        sure += f" Note: {estimate.why}." if estimate.why else ""
+    sure += f" Note: {estimate.why}." if estimate.why else ""
     return (
         f"{head} = {estimate.value:g} by {estimate.backend}: from that visual change on people are "
-        f"significantly {WORSE[estimate.kind]} {compared}. {sure}"
+        f"significantly {WORSE[estimate.kind]} {compared}. {sure}{_drawn_anew(estimate)}"
     )
+
+
+def _drawn_anew(estimate: Estimate) -> str:
+    """Say what other participants would give where that is not what these gave."""
+    share, spread = estimate.found_share, estimate.spread
+    words = ""
+    if share is not None and (share < USUAL if estimate.status == FOUND else share > 1 - USUAL):
+        words = f" Participants drawn anew show a drop in {share:.0%} of the draws."
+    if spread is None or spread.low is None or spread.high is None or estimate.value is None:
+        return words
+    if not spread.low <= estimate.value <= spread.high:
+        ends = ("none at all" if math.isinf(end) else f"{end:g}" for end in (spread.low, spread.high))
+        words += f" Their thresholds lie from {' to '.join(ends)}."
+    return words
 
 
 def _as_script(estimate: Estimate, head: str, compared: str) -> str:
@@ -147,7 +171,7 @@ def threshold_chart(estimate: Estimate, alpha: float) -> Chart:
             ),
             Line(base, [0.0, 1.0], [_shown_rate(estimate.base)] * 2, BASE, DASHES, width=1),
         ]
-        worse = np.array([b.p < alpha for b in estimate.bins])
+        worse = np.array([b.p < alpha and b.proven for b in estimate.bins])
         dots = [
             _dots(estimate, name, np.flatnonzero(chosen), colour)
             for name, chosen, colour in (("bin", ~worse, PLAIN), ("significantly worse", worse, DROP))
