@@ -65,8 +65,12 @@ def slices_of(store: Store) -> list[Slice]:
         for number, words in enumerate(PLACES)
     ]
     found += [Slice("class", name, truth.labels == number) for number, name in enumerate(store.targets)]
+    taken = {*KINDS, *store.truth_attributes}
     for name, values in store.truth_attributes.items():
-        by = f"{name} (annotated)" if name in KINDS else name
+        by = name
+        while by in KINDS or (by != name and by in taken):
+            by += " (annotated)"
+        taken.add(by)
         found += _by_attribute(by, np.array(values, np.str_))
     if len(frames.logs) <= MOST_LOGS:
         log = frames.log[truth.frame]
@@ -140,11 +144,26 @@ def _by_attribute(by: str, values: NDArray[np.str_]) -> Iterator[Slice]:
     numbers = np.array([_number(value) for value in values.tolist()])
     if np.isnan(numbers[values != ""]).any():
         return
-    edges = np.unique(np.nanquantile(numbers, (0, 0.25, 0.5, 0.75, 1)))
-    for low, high in pairwise(edges.tolist()):
+    edges = np.nanquantile(numbers, (0, 0.25, 0.5, 0.75, 1))
+    known = numbers[np.isfinite(numbers)]
+    edges = np.unique(np.ceil(edges) if (known == np.floor(known)).all() else edges)
+    words = _edge_words(edges, numbers)
+    for (low, high), (lowest, highest) in zip(pairwise(edges.tolist()), pairwise(words), strict=True):
         last = high == edges[-1]
         members = (numbers >= low) & ((numbers <= high) if last else (numbers < high))
-        yield Slice(by, f"{low:.3g} to {high:.3g}", members)
+        yield Slice(by, f"{lowest} to {highest}", members)
+
+
+def _edge_words(edges: NDArray[np.float64], numbers: NDArray[np.float64]) -> list[str]:
+    """Return edges in as few digits as leave them apart and every number on its side of them."""
+    words: list[str] = []
+    for digits in range(3, 18):
+        words = [f"{edge:.{digits}g}" for edge in edges.tolist()]
+        read = np.array(words, np.float64)
+        inner = numbers[:, None] >= edges[1:-1]
+        if len(set(words)) == len(words) and ((numbers[:, None] >= read[1:-1]) == inner).all():
+            break
+    return [str(int(float(word))) if "e+" in word and abs(float(word)) < 1e15 else word for word in words]
 
 
 def _number(value: str) -> float:
