@@ -1,4 +1,4 @@
-"""Slices count the people they say, stand out only where they do; a range ends where people are lost."""
+"""Slices count the people they say, stand out only where they do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from adverse.analysis.slices import STEP_M, Counts, _doubt, _ranges_m, distances_m, stand_out
+from adverse.analysis.slices import Counts, _doubt, distances_m, stand_out
 from adverse.curves.interval import ICC_FLOOR, korn_graubard
 from adverse.store.finished_run import finished
 
@@ -150,10 +150,3 @@ def test_what_stands_out_among_many_is_what_holms_rule_names_slowly(seed: int) -
 def test_equal_rates_hardly_ever_stand_out_among_many() -> None:
     wrong = sum(any(stand_out(some_pairs(100 + seed, effects=0))) for seed in range(30))
     assert wrong <= 5  # 5 % of 30 families; 6 or more would be seen once in 300 times
-
-
-def test_a_range_ends_with_the_last_step_in_which_people_are_found() -> None:
-    people = np.array([10.0, 2.0, 0.0, 10.0, 3.0])
-    found = np.array([[10, 2, 0, 9, 3], [10, 2, 0, 10, 3], [9, 2, 0, 10, 3], [10, 2, 0, 10, 0]], np.float64)
-    reach = _ranges_m(found, np.broadcast_to(people, found.shape), [0, 1, 3, 4])
-    assert reach.tolist() == [2 * STEP_M, 5 * STEP_M, 0.0, 4 * STEP_M]

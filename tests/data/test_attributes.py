@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from adverse.analysis.slices import MOST_VALUES, _by_attribute
 from adverse.data.attributes import plain_attributes
@@ -115,3 +116,26 @@ def test_values_become_slices_and_many_numbers_quarters() -> None:
     assert [one.part for one in quarters] == ["0 to 25", "25 to 50", "50 to 75", "75 to 100"]
     assert (np.sum([one.members for one in quarters], axis=0) == [1] * 101 + [0]).all()
     assert list(_by_attribute("name", np.array([f"n{k}" for k in range(MOST_VALUES + 1)]))) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "parts"),
+    [
+        (np.arange(20010, 20030), ["20010 to 20015", "20015 to 20020", "20020 to 20025", "20025 to 20029"]),
+        (np.arange(2e7, 2e7 + 17), ["20000000 to 20000004", "20000004 to 20000008"]),
+        (np.arange(1, 18) * 1e6, ["1000000 to 5000000", "5000000 to 9000000"]),
+        (0.5 + np.arange(17) * 1e-6, ["0.5 to 0.500004", "0.500004 to 0.500008"]),
+    ],
+)
+def test_quarters_of_large_and_close_numbers_are_told_apart(
+    numbers: NDArray[np.float64], parts: list[str]
+) -> None:
+    """And a number lies where its label says."""
+    values = np.array([f"{number:.10g}" for number in numbers])
+    found = list(_by_attribute("stamp", values))
+    assert [one.part for one in found][: len(parts)] == parts
+    for one in found:
+        low, high = map(float, one.part.split(" to "))
+        mine = values[one.members].astype(np.float64)
+        assert ((mine >= low) & (mine <= high)).all()
+    assert (np.sum([one.members for one in found], axis=0) == 1).all()

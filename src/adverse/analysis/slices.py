@@ -1,12 +1,9 @@
-"""Who is lost: recall and losses by distance, size, place and class, and how far a SUT sees.
+"""Who is lost: recall and losses by distance, size, place and class.
 
 All of it is read at the SUT's operating point. A person is lost who is found un-mutated and not under the
 mutation; losses are shares of those found. A slice stands out where its people are lost more often than all
 others: the lower end of its share above the upper end of theirs, at a confidence that holds for all slices
 and settings of a SUT together (Holm). The intervals of those that stand out hold together too (Bonferroni).
-
-The detection range is the distance up to which every step of `STEP_M` has a recall of `WANTED` at least. Few
-people in a step are no reason to pass over it: one who is missed ends the range.
 """
 
 from __future__ import annotations
@@ -26,9 +23,7 @@ from adverse.analysis.detection_rates import best_scores
 from adverse.analysis.detections import SutDetections
 from adverse.analysis.plain_metrics import operating_threshold
 from adverse.analysis.score import Status
-from adverse.curves.bootstrap import Resamples
-from adverse.curves.interval import Interval, given, holm, korn_graubard
-from adverse.robot.profile import Robot
+from adverse.curves.interval import Interval, holm, korn_graubard
 from adverse.store.read import Store
 
 DISTANCES_M = (0.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0, math.inf)
@@ -40,8 +35,6 @@ MOST_LOGS = 30
 """With more of them, logs are no slices."""
 MOST_VALUES = 12
 """Of an attribute; numbers with more are cut into quarters, texts with more are no slices."""
-WANTED, STEP_M = 0.95, 2.5
-"""Recall that a range is about, and the steps of distance."""
 RISK = 0.05
 BISECTIONS = 24
 
@@ -72,8 +65,12 @@ def slices_of(store: Store) -> list[Slice]:
         for number, words in enumerate(PLACES)
     ]
     found += [Slice("class", name, truth.labels == number) for number, name in enumerate(store.targets)]
+    taken = {*KINDS, *store.truth_attributes}
     for name, values in store.truth_attributes.items():
-        by = f"{name} (annotated)" if name in KINDS else name
+        by = name
+        while by in KINDS or (by != name and by in taken):
+            by += " (annotated)"
+        taken.add(by)
         found += _by_attribute(by, np.array(values, np.str_))
     if len(frames.logs) <= MOST_LOGS:
         log = frames.log[truth.frame]
@@ -147,11 +144,26 @@ def _by_attribute(by: str, values: NDArray[np.str_]) -> Iterator[Slice]:
     numbers = np.array([_number(value) for value in values.tolist()])
     if np.isnan(numbers[values != ""]).any():
         return
-    edges = np.unique(np.nanquantile(numbers, (0, 0.25, 0.5, 0.75, 1)))
-    for low, high in pairwise(edges.tolist()):
+    edges = np.nanquantile(numbers, (0, 0.25, 0.5, 0.75, 1))
+    known = numbers[np.isfinite(numbers)]
+    edges = np.unique(np.ceil(edges) if (known == np.floor(known)).all() else edges)
+    words = _edge_words(edges, numbers)
+    for (low, high), (lowest, highest) in zip(pairwise(edges.tolist()), pairwise(words), strict=True):
         last = high == edges[-1]
         members = (numbers >= low) & ((numbers <= high) if last else (numbers < high))
-        yield Slice(by, f"{low:.3g} to {high:.3g}", members)
+        yield Slice(by, f"{lowest} to {highest}", members)
+
+
+def _edge_words(edges: NDArray[np.float64], numbers: NDArray[np.float64]) -> list[str]:
+    """Return edges in as few digits as leave them apart and every number on its side of them."""
+    words: list[str] = []
+    for digits in range(3, 18):
+        words = [f"{edge:.{digits}g}" for edge in edges.tolist()]
+        read = np.array(words, np.float64)
+        inner = numbers[:, None] >= edges[1:-1]
+        if len(set(words)) == len(words) and ((numbers[:, None] >= read[1:-1]) == inner).all():
+            break
+    return [str(int(float(word))) if "e+" in word and abs(float(word)) < 1e15 else word for word in words]
 
 
 def _number(value: str) -> float:
@@ -173,7 +185,7 @@ def _between(by: str, values: NDArray[np.float64], edges: tuple[float, ...], uni
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class FoundPeople:
     """Which true objects (T,) count under a setting, which are found, which were found un-mutated."""
 
     counted: Mask
@@ -181,7 +193,8 @@ class _Found:
     before: Mask
 
 
-def _found(store: Store, detections: SutDetections) -> dict[str, _Found]:
+def found_people(store: Store, detections: SutDetections) -> dict[str, FoundPeople]:
+    """Return who is found under every setting at the SUT's operating point."""
     truth = store.truth
     score = operating_threshold(store, detections).score
     usable = {
@@ -193,7 +206,7 @@ def _found(store: Store, detections: SutDetections) -> dict[str, _Found]:
     seen = {setting: ~np.isnan(scores) & (scores >= score) for setting, scores in best.items()}
     baseline = detections.baseline
     return {
-        setting: _Found(mask, mask & seen[setting], mask & usable[baseline] & seen[baseline])
+        setting: FoundPeople(mask, mask & seen[setting], mask & usable[baseline] & seen[baseline])
         for setting, mask in usable.items()
     }
 
@@ -213,7 +226,7 @@ def slice_rows(
     def by_log(mask: Mask) -> NDArray[np.int64]:
         return np.bincount(log[mask], minlength=logs)
 
-    for setting, known in _found(store, detections).items():
+    for setting, known in found_people(store, detections).items():
         lost = known.before & ~known.found
         for one in slices:
             people = by_log(known.counted & one.members)
@@ -306,93 +319,3 @@ def _doubt(inside: Counts, outside: Counts) -> float | None:
         middle = (least + most) / 2
         least, most = (least, middle) if apart(10.0**middle) else (middle, most)
     return float(10.0**most)
-
-
-def range_rows(
-    store: Store, detections: SutDetections, statuses: Mapping[str, Status], resamples: Resamples | None
-) -> list[dict[str, Any]]:
-    """Return how far a SUT sees under every setting, and how fast the robot may drive then.
-
-    Nothing where no distance is known. None: the nearest people are already found too seldom. `beyond`: all
-    people that there are are found; the range may be larger.
-    """
-    distance = distances_m(store)
-    known_m = np.isfinite(distance) & ~store.truth.ignore
-    if not known_m.any():
-        return []
-    edges = np.arange(0.0, distance[known_m].max() + STEP_M, STEP_M)
-    step = np.clip(np.searchsorted(edges, distance, side="right") - 1, 0, len(edges) - 1)
-    log, logs = store.frames.log[store.truth.frame], len(store.frames.logs)
-    rows = []
-    for setting, known in _found(store, detections).items():
-        both = known.counted & known_m
-
-        def by_step(mask: Mask) -> NDArray[np.float64]:
-            counts = np.bincount(log[mask] * len(edges) + step[mask], minlength=logs * len(edges))
-            return counts.reshape(logs, len(edges)).astype(np.float64)
-
-        people, found = by_step(both), by_step(both & known.found)
-        steps = np.flatnonzero(people.sum(axis=0)).tolist()
-        reach = _ranges_m(found.sum(axis=0)[None], people.sum(axis=0)[None], steps)[0]
-        interval = _range_interval(found, people, steps, reach, resamples)
-        last = (steps[-1] + 1) * STEP_M if steps else math.inf
-        rows.append(
-            {
-                "sut": detections.sut,
-                "setting": setting,
-                "group": store.groups[setting],
-                "status": statuses.get(setting, "ok"),
-                "logs": int(np.count_nonzero(people.sum(axis=1))),
-                "people": int(people.sum()),
-                "range_m": float(reach),
-                "beyond": bool(reach >= last),
-                **({"range_m_interval": interval.plain()} if interval is not None else {}),
-                "safe_speed_mps": _safe_speed_mps(store, float(reach)),
-            }
-        )
-    return rows
-
-
-def _ranges_m(
-    found: NDArray[np.float64], people: NDArray[np.float64], steps: list[int]
-) -> NDArray[np.float64]:
-    """Return the range (B,) from counts by distance (B, D): the end of the last step before one fails."""
-    reach = np.zeros(len(found))
-    going = np.ones(len(found), np.bool_)
-    for step in steps:
-        going &= found[:, step] >= WANTED * people[:, step] - 1e-9  # nobody drawn: nobody is missed
-        reach = np.where(going, (step + 1) * STEP_M, reach)
-    return reach
-
-
-def _range_interval(
-    found: NDArray[np.float64],
-    people: NDArray[np.float64],
-    steps: list[int],
-    reach: float,
-    resamples: Resamples | None,
-) -> Interval | None:
-    """Return where 95 % of the ranges of resampled logs lie."""
-    logs = int(np.count_nonzero(people.sum(axis=1)))
-    if resamples is None or logs < 2:
-        return None
-    weights = resamples.counts.astype(np.float64)
-    drawn = _ranges_m(weights @ found[resamples.order], weights @ people[resamples.order], steps)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return given(float(reach), float(low), float(high), confidence=0.95, method="bootstrap", logs=logs)
-
-
-def _safe_speed_mps(store: Store, range_m: float) -> float | None:
-    """Return the speed from which the robot still stops before whoever appears at the range.
-
-    It has driven on for the time between two frames and a step of its control when it brakes, and must come
-    to a halt outside of the safety radius. None without a robot.
-    """
-    if not store.run.robot:
-        return None
-    robot = Robot(**store.run.robot)
-    gaps = np.diff(store.frames.time_s)[np.diff(store.frames.log) == 0]
-    gaps = gaps[np.isfinite(gaps) & (gaps > 0)]
-    delay_s = robot.step_s + (float(np.median(gaps)) if len(gaps) else 0.0)
-    room, brake = max(range_m - robot.safety_radius_m, 0.0), -robot.min_acceleration_mps2
-    return brake * (math.sqrt(delay_s**2 + 2 * room / brake) - delay_s)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from adverse.analysis.confidence import Confidence, confidence, plain_interval, ratios
+from adverse.analysis.detection_range import range_rows
 from adverse.analysis.detection_rates import adr_rows, required_of
 from adverse.analysis.detections import sut_detections
 from adverse.analysis.failures import sut_failures
@@ -18,7 +19,7 @@ from adverse.analysis.mutation_means import expected_rows, family_rows, mean_row
 from adverse.analysis.objects import Changes, detected_frames, detected_objects
 from adverse.analysis.plain_metrics import operating_threshold, plain_metric_rows
 from adverse.analysis.score import Status, SutScores, score_sut
-from adverse.analysis.slices import range_rows, slice_rows
+from adverse.analysis.slices import slice_rows
 from adverse.analysis.tables import curves_table, outcomes_table, sensitivity_table
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.quantities import Ratios

@@ -24,7 +24,7 @@ def summary_interval(interval: Mapping[str, Any] | None) -> str:
     return interval_text(interval["low"], interval["high"], status=interval["status"]) if interval else ""
 
 
-def interval_or_reason(interval: Mapping[str, Any] | None) -> str:
+def interval_or_reason(interval: Mapping[str, Any] | None, spec: str = ".2f", unit: str = "") -> str:
     """Return an interval of the summary as text, or why it was refused; empty where none was asked for.
 
     >>> interval_or_reason({"low": None, "high": None, "status": "refused", "why": "fewer than 3 logs"})
@@ -32,4 +32,6 @@ def interval_or_reason(interval: Mapping[str, Any] | None) -> str:
     """
     if interval and interval["status"] == "refused":
         return f"no interval: {interval['why']}"
-    return summary_interval(interval)
+    if not interval:
+        return ""
+    return interval_text(interval["low"], interval["high"], spec, status=interval["status"]) + unit

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from adverse.analysis.detection_range import LEAST_PEOPLE, STEP_M, WANTED
 from adverse.analysis.headline import headline, headline_levels, setting_names
 from adverse.analysis.results import Summary
-from adverse.analysis.slices import WANTED
 from adverse.analysis.tables import flat_row
-from adverse.report.intervals import interval_text
+from adverse.report.intervals import FEW_LOGS, interval_or_reason, interval_text
+from adverse.report.plain_tables import operating_words
 from adverse.report.table import Cell, Column, Row, Table
 from adverse.store.run import Run
 from adverse.text import shown
@@ -92,19 +93,21 @@ def _table(
 
 def _recall(row: Mapping[str, Any] | None) -> Cell:
     if row is None or row["recall"] is None:
-        return Cell(None)
+        return Cell(None, "insufficient", tone="soft", note="nobody of them in the frames that could be used")
     interval = row["recall_interval"]
     text = interval_text(interval["low"], interval["high"], status=interval["status"])
     note = f"{row['people']} people in {row['logs']} logs"
     if row["lost"] is not None:
         note += f"; {row['lost']:.0%} of {row['found_before']} found before are lost"
-    return Cell(row["recall"], details=(text,), note=note, share=row["recall"])
+    if row["status"] == "incomplete":
+        note += "; some frames could not be used"
+    return Cell(row["recall"], details=(text,), note=note, share=row["recall"], marks=_marks(row))
 
 
 def range_table(summary: Summary, run: Run) -> Table | None:
     """Return how far each SUT sees under every setting, and the highest safe speed; None if unknown."""
     rows = summary.data.get("detection_range")
-    if not rows:
+    if not rows or "ends" not in rows[0]:  # older results have ranges that are too long
         return None
     words = setting_names(run) | {run.baseline.id: "clean"}
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
@@ -113,19 +116,41 @@ def range_table(summary: Summary, run: Run) -> Table | None:
         (Cell(words[setting.id]), *(_range(found.get((setting.id, sut))) for sut in suts))
         for setting in run.settings
     )
-    driven = any(row["safe_speed_mps"] is not None for row in rows)
+    driven = bool(run.robot)
     title = f"Detection range: the distance up to which {WANTED:.0%} of people are found"
     title += "; below it the highest speed from which the robot stops in time" if driven else ""
+    parts = [
+        f"Read {operating_words(summary)}{'; stops are driven at a rate of their own' if driven else ''}.",
+        f"It ends with the furthest found, or before {STEP_M:g} m with fewer than {LEAST_PEOPLE} people.",
+        "The speed is that of the lower end of the interval." if driven else "",
+        "?: some frames could not be used." if any(map(_marks, rows)) else "",
+    ]
+    caption = " ".join(filter(None, parts))
     headings = (Column("mutation", align="left"), *(Column(sut) for sut in suts))
-    return Table("detection range", title, headings, lines, tuple(flat_row(row) for row in rows))
+    records = tuple(flat_row(row) for row in rows)
+    return Table("detection range", title, headings, lines, records, caption=caption)
+
+
+ENDS = {
+    "missed": "then too many are missed",
+    "too few people": f"then a step with fewer than {LEAST_PEOPLE} people",
+    "nobody further": "nobody is further away",
+}
 
 
 def _range(row: Mapping[str, Any] | None) -> Cell:
-    if row is None:
-        return Cell(None)
-    interval = row.get("range_m_interval") or {"low": None, "high": None, "status": ""}
-    reach = interval_text(interval["low"], interval["high"], ".1f", status=interval["status"])
-    speed = row["safe_speed_mps"]
-    more = "and more" if row["beyond"] else ""
-    details = (reach and f"{reach} m", more, "" if speed is None else f"{speed:.1f} m/s")
-    return Cell(row["range_m"], f"{row['range_m']:.1f} m", details=details, note=f"{row['people']} people")
+    if row is None or row["range_m"] is None:
+        return Cell(None, "insufficient", tone="soft", marks="" if row is None else _marks(row))
+    reach = interval_or_reason(row["range_m_interval"], ".1f", " m")
+    speed, why = row["safe_speed_mps"], row["no_speed"]
+    few = "~" if row["range_m_interval"]["status"] == FEW_LOGS else ""
+    fast = f"{few}{speed:.1f} m/s" if speed is not None else "" if why == "no robot" else f"no speed: {why}"
+    note = f"{row['people']} people in {row['logs']} logs, the nearest at {row['nearest_m']:.1f} m"
+    if row["speed_mps"] is not None:
+        note += f"; {row['speed_mps']:.1f} m/s at the range itself"
+    details = (reach, ENDS[row["ends"]], fast)
+    return Cell(row["range_m"], f"{row['range_m']:.1f} m", details=details, note=note, marks=_marks(row))
+
+
+def _marks(row: Mapping[str, Any]) -> str:
+    return "?" if row["status"] == "incomplete" else ""

@@ -61,6 +61,16 @@ ROWS = """SELECT f.setting, f.frame, f.status, f.false_positives, f.surest_false
 MEMBERS = "SEMI JOIN members m ON m.frame = o.frame AND m.object = o.object"
 
 
+def slice_name(kind: str, part: str) -> str:
+    r"""Return the name that a slice is picked by.
+
+    >>> slice_name("a", "b: c"), slice_name("a: b", "c")
+    ('a: b: c', 'a\\: b: c')
+    """
+    escaped = kind.replace("\\", "\\\\").replace(":", "\\:")
+    return f"{escaped}: {part}"
+
+
 @dataclass(frozen=True)
 class Selection:
     """What is filtered for, and in which order: names that the run has, or the words for all of them."""
@@ -169,11 +179,14 @@ class Selections:
         return self._numbered(self._query("slice_members", sql, kind=kind, part=part))
 
     def _slices(self) -> dict[str, tuple[str, str]]:
-        """Return the slices that the run has, by the name they are picked by."""
+        """Return the slices that the run has, by the name they are picked by.
+
+        A colon in the name of an attribute is escaped, so no two slices have the same name.
+        """
         sql = """SELECT slice, part FROM read_parquet($path, file_row_number = true)
             GROUP BY slice, part ORDER BY min(file_row_number)"""
         rows = self._query("slice_members", sql).to_pylist()
-        return {f"{row['slice']}: {row['part']}": (row["slice"], row["part"]) for row in rows}
+        return {slice_name(row["slice"], row["part"]): (row["slice"], row["part"]) for row in rows}
 
     def _numbered(self, table: pa.Table) -> pa.Table:
         known = {"frame": self.run.store.frames.ids, "setting": tuple(self.settings)}
