@@ -132,7 +132,12 @@ def test_the_interval_of_a_worst_case_never_reaches_above_that_of_the_clean_area
         worst = (clean, foggy)
         compared = {("image", "identity"): (clean, clean), ("image", "fog"): worst, ("image", "Any"): worst}
         strict = {("image", "identity"): (clean,), ("image", "Any"): worst}
-        sure = confidence(curves, compared, "identity", draws, weights={}, conditions={}, at_0=strict)
+        covers = {
+            (at, name): frozenset(["identity", "fog"] if name == "Any" else [name]) for at, name in compared
+        }
+        sure = confidence(
+            curves, compared, "identity", draws, weights={}, conditions={}, at_0=strict, covers=covers
+        )
         whole = sure.area["image", "identity"]
         for part in (
             sure.robust_area["image", "fog"],
@@ -145,3 +150,40 @@ def test_the_interval_of_a_worst_case_never_reaches_above_that_of_the_clean_area
         alone = intervals({"worst": Area(worst)}, draws)["worst"]
         unordered += alone.high > whole.high or alone.low > whole.low  # type: ignore[operator]
     assert unordered, "by themselves they may contradict each other"
+
+
+def test_no_worst_case_is_surer_than_what_it_covers() -> None:
+    """A gate must not pass the worst of all mutations at a limit where it cannot tell of one of them."""
+    unordered = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        settings = {name: by_strength(rng, shift) for name, shift in SHIFTS.items()}
+        draws = draw([f"log{number:02}" for number in range(16)], ["x"] * 8 + ["y"] * 8, seed=seed, count=100)
+        cases = {name: (name,) for name in settings} | {"AnyMild": ("identity", "fog", "rain")}
+        cases |= {"Any": tuple(settings), "Any fog": ("identity", "fog")}
+        compared = {
+            ("image", name): tuple(settings[one] for one in dict.fromkeys(("identity", *covered)))
+            for name, covered in cases.items()
+        }
+        sure = confidence(
+            {("image", name): curve for name, curve in settings.items()},
+            compared,
+            "identity",
+            draws,
+            weights={},
+            conditions={},
+            at_0={},
+            covers={("image", name): frozenset(covered) for name, covered in cases.items()},
+        )
+        for found in (sure.robustness, sure.robust_area):
+            low = {name: one.low for (_, name), one in found.items() if one.low is not None}
+            parts = [(a, b) for a in low for b in low if a != b and {*cases[b]} <= {*cases[a]}]
+            assert len(parts) >= 7
+            assert all(low[case] <= low[part] for case, part in parts)
+        wholes = {name: Area(compared["image", name]) for name in cases}
+        alone = intervals({name: Share(area, wholes["identity"]) for name, area in wholes.items()}, draws)
+        unordered += any(alone["Any"].low > alone[name].low for name in ("fog", "rain", "night"))  # type: ignore[operator]
+    assert unordered, "by themselves they may contradict each other"
+
+
+SHIFTS = {"identity": 0.0, "fog": 0.1, "rain": 0.9, "night": 1.0}

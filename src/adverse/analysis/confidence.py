@@ -71,13 +71,15 @@ def confidence(
     weights: Mapping[str, float],
     conditions: Mapping[str, float],
     at_0: Mapping[Key, tuple[Ratios, ...]],
+    covers: Mapping[Key, frozenset[str]],
 ) -> Confidence:
     """Return how sure every figure of a SUT is.
 
     `curves` are the settings that ran; `compared`, for each of them and for the worst cases (Any, AnyMild),
     the curves whose worst it is, over the same frames, the baseline first; `weights` those of the mutations
     in their mean; `conditions` the probability of each setting, if given; `at_0` the curves at tolerance 0,
-    of a setting alone and of worst cases, for the levels that have one.
+    of a setting alone and of worst cases, for the levels that have one; `covers` the settings whose worst
+    case a key of `compared` is, a setting of itself.
     """
     areas: dict[Key, Interval] = {}
     robust_areas: dict[Key, Interval] = {}
@@ -102,7 +104,8 @@ def confidence(
         for name in names:
             sample, whole = found[f"area {name}"], clean[compared[level, name][0]]
             areas[level, name] = interval(sample)
-            robust_areas[level, name] = interval(found[f"worst {name}"]).at_most(whole)
+            worst = interval(found[f"worst {name}"]).at_most(whole)
+            robust_areas[level, name] = worst.low_at_most([areas[level, name]])
             if (level, name) not in curves:  # a worst case
                 areas[level, name] = robust_areas[level, name]
             shares[level, name] = interval(found[f"share {name}"])
@@ -116,7 +119,25 @@ def confidence(
             expected[level] = interval(found["expected"])
         others |= _strict_intervals(level, found, at_0, baseline)
     plain_curves = {level: curve for (level, setting), curve in curves.items() if setting == baseline}
+    robust_areas, shares, others = (_no_surer(one, covers) for one in (robust_areas, shares, others))
+    areas |= {key: robust_areas[key] for key in areas.keys() - curves.keys()}
     return Confidence(areas, robust_areas, shares, draws, means, expected, others, plain_curves)
+
+
+def _no_surer(found: Mapping[Key, Interval], covers: Mapping[Key, frozenset[str]]) -> dict[Key, Interval]:
+    """Return intervals in which no worst case is above the low end of any that it covers.
+
+    The worst of several may rest on more logs than one of them alone, and so have the narrower interval; but
+    what cannot be told of one of them cannot be told of the worst.
+    """
+    return {
+        (level, name): one.low_at_most(
+            other
+            for (at, part), other in found.items()
+            if at == level and covers[at, part] < covers[level, name]
+        )
+        for (level, name), one in found.items()
+    }
 
 
 def _strict_intervals(

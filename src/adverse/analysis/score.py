@@ -66,7 +66,7 @@ class ScoredCurve:
     """A row with its curve, the thresholds of that, and the outcomes per log behind it.
 
     No outcomes for worst cases over settings; no curve where it is not defined. `compared` are the outcomes
-    whose worst case the row holds, all over the same frames, the baseline first.
+    whose worst case the row holds, all over the same frames, the baseline first; `settings` are their names.
     """
 
     row: Row
@@ -74,6 +74,7 @@ class ScoredCurve:
     curve: Points | None
     outcomes: Outcomes | None
     compared: tuple[Outcomes, ...] = ()
+    settings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +255,7 @@ class _Scoring:
             quarantined=one.quarantined,
             faults=one.faults,
         )
-        return ScoredCurve(row, sensitivity, curve, outcome, compared)
+        return ScoredCurve(row, sensitivity, curve, outcome, compared, (one.setting,))
 
     def _worst(
         self, case: _WorstCase, scored: Sequence[ScoredCurve], counts: _Counts, sensitivity: Sensitivity
@@ -287,7 +288,7 @@ class _Scoring:
             quarantined=int((self.store.frames.test & ~case.counted).sum()),
             faults=sum(row.faults for row in members),
         )
-        return ScoredCurve(row, sensitivity, worst, None, compared)
+        return ScoredCurve(row, sensitivity, worst, None, compared, case.settings)
 
     def _rests_on(self, outcomes: Outcomes, counted: NDArray[np.bool_]) -> dict[str, Any]:
         """Return how much there is behind a figure."""

@@ -148,6 +148,7 @@ def _confidence(
     curves: dict[tuple[str, str], Ratios] = {}
     compared: dict[tuple[str, str], tuple[Ratios, ...]] = {}
     at_0: dict[tuple[str, str], tuple[Ratios, ...]] = {}
+    covers: dict[tuple[str, str], frozenset[str]] = {}
     for scored in (*scores.scored, *scores.families):
         row, key = scored.row, (scored.row.level, scored.row.setting)
         if row.area is None or row.robust_area is None:
@@ -155,6 +156,7 @@ def _confidence(
         if scored.outcomes is not None:
             curves[key] = counts(scored.outcomes)
         compared[key] = tuple(counts(part) for part in scored.compared)
+        covers[key] = frozenset(scored.settings)
         own = scored.compared if scored.outcomes is None else (scored.outcomes,)
         if all(AT_0 in part.beside for part in own):
             at_0[key] = tuple(counts(part, strict=True) for part in own)
@@ -166,4 +168,5 @@ def _confidence(
         weights=mean_weights(store.run),
         conditions=conditions,
         at_0=at_0,
+        covers=covers,
     )

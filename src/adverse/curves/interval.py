@@ -13,7 +13,7 @@ each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
@@ -77,6 +77,19 @@ class Interval:
         if self.low is None or self.high is None or whole.low is None or whole.high is None:
             return self
         return replace(self, low=min(self.low, whole.low), high=min(self.high, whole.high))
+
+    def low_at_most(self, parts: Iterable[Interval]) -> Self:
+        """Return the interval of the worst of several, given theirs: it may be as low as the lowest of them.
+
+        The high end stays: of many high ends the least is too low by chance.
+
+        >>> worst = given(0.6, 0.5, 0.9, confidence=0.95, method="jackknife", logs=30)
+        >>> worst.low_at_most([given(0.7, 0.3, 0.8, confidence=0.95, method="jackknife", logs=30)]).text()
+        '0.3 to 0.9'
+        """
+        if self.low is None:
+            return self
+        return replace(self, low=min([self.low, *(one.low for one in parts if one.low is not None)]))
 
     def text(self, form: str = ".4g", between: str = " to ") -> str:
         """Return both ends in few characters; empty where the interval was refused.
