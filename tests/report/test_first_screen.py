@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
-from adverse.report.first_screen import _cost_banner, _limits, _rule_words
+from adverse.analysis.results import Summary
+from adverse.report.first_screen import _cautions, _clean_words, _cost_banner, _limits, _rule_words
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
 
@@ -45,6 +48,20 @@ def test_too_few_logs_are_said_to_tell_nothing() -> None:
     chips = _cost_banner(head(fog=nothing, haze=harmless), 4).chips
     assert [chip.mark for chip in chips] == ["?", ""], "what is harmless is not what breaks it"
     assert chips[1].words == "haze"
+
+
+def test_what_figures_do_not_show_stands_beside_them() -> None:
+    well = {"planned": 20, "ok": 20, "attempts": 30}
+    well |= dict.fromkeys(("fault", "retried", "outages", "nondeterministic", "failed_attempts"), 0)
+    counts = {"a": well | {"retried": 9, "failed_attempts": 9}, "b": well | {"outages": 10}, "c": well}
+    about_a, about_b = _cautions(Summary({"counts": counts}))
+    assert about_a == "a is flaky: 9 of 30 attempts failed and were retried (30.0%)"
+    assert about_b.startswith("b was unavailable: 10 of 40 requests")
+    many = {f"s{number}": counts["b"] for number in range(9)}
+    assert _cautions(Summary({"counts": many}))[-1] == "5 more of this kind"
+    lost = replace(head(), incomplete=frozenset("a"))
+    assert _clean_words(lost, "a", well) == "0.90?, incomplete: frames could not be used"
+    assert _clean_words(lost, "b", well) == "0.80"
 
 
 @pytest.mark.parametrize(

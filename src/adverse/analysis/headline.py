@@ -93,6 +93,8 @@ class Headline:
     """The most harmful first, by the mean over the SUTs."""
     worst: tuple[Condition, ...]
     """AnyMild and Any, where there are such."""
+    incomplete: frozenset[str] = frozenset()
+    """SUTs whose clean figure rests on too few of the frames."""
 
 
 def headline_levels(summary: Summary) -> list[str]:
@@ -151,7 +153,10 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
         if row["group"] == "baseline"
     }
     clean |= dict.fromkeys(summary.failed_everywhere)
-    return Headline(level, clean, tuple(sorted(conditions, key=lambda one: one.mean)), tuple(worst))
+    plain = [row for row in rows if row["group"] == "baseline"]
+    incomplete = frozenset(str(row["sut"]) for row in plain if row["status"] == "incomplete")
+    ordered = tuple(sorted(conditions, key=lambda one: one.mean))
+    return Headline(level, clean, ordered, tuple(worst), incomplete)
 
 
 def _of(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[Mapping[str, Any]]:

@@ -17,6 +17,7 @@ from adverse.analysis.results import Summary
 from adverse.report.answer import choices
 from adverse.report.intervals import interval_text
 from adverse.report.remarks import remarks, troubles
+from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table, Tone
 from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
@@ -51,7 +52,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
         Cell(
             value,
             "failed" if sut in failed else "insufficient" if value is None else f"{value:.3f}",
-            marks="*" if sut in faulty and sut not in failed else "",
+            marks="" if sut in failed or value is None else _marks(sut in faulty, sut in head.incomplete),
         )
         for sut, value in head.clean.items()
     ]
@@ -67,7 +68,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
         _title(summary, head),
         (
             Column("mutation", align="left", no_wrap=not intervals),
-            *(Column(sut, no_wrap=intervals and short) for sut in suts),
+            *(Column(marked_name(summary, sut), no_wrap=intervals and short) for sut in suts),
         ),
         tuple(rows),
         groups=groups,
@@ -95,9 +96,13 @@ def _cell(one: Survival | None, *, faulty: bool, intervals: bool) -> Cell:
     if intervals and one.interval and one.interval["low"] is not None:
         ends = (100 * one.interval["low"], 100 * one.interval["high"])
         text += f" ({interval_text(*ends, '.0f', status=one.interval['status'])})"
-    marks = ("*" if faulty else "") + ("?" if one.status == "incomplete" else "")
+    marks = _marks(faulty, one.status == "incomplete")
     tone: Tone = "bad" if one.share < 0.5 else "doubt" if one.share <= 0.9 else ""
     return Cell(one.share, text, marks=marks, tone=tone)
+
+
+def _marks(faulty: bool, incomplete: bool) -> str:  # noqa: FBT001
+    return ("*" if faulty else "") + ("?" if incomplete else "")
 
 
 def brief_lines(summary: Summary, run: Run, table: Table) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from adverse.analysis.fault_rates import fault_remarks
 from adverse.analysis.headline import (
     Condition,
     Headline,
@@ -24,6 +25,7 @@ from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Mark, Panel, 
 from adverse.report.galleries import Failure
 from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.requirements import MARKS, TONES, worst_first
+from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table
 from adverse.requirements.gate import BOUNDS
 from adverse.requirements.rules import Rule
@@ -38,6 +40,8 @@ ROW_PX, SUT_PX, CHART_PX = 16, 9, 390
 WIDTHS = {"wide": (640, 150), "narrow": (372, 140)}
 """Width of the chart and of the names in it, on a desk and on a phone."""
 NOUNS = {"detection": "detector", "segmentation": "segmenter", "classification": "classifier"}
+CAUTIONS = 4
+"""Lines about SUTs that failed or were retried; the rest stand under data quality."""
 UNTESTED_NAMED = 3
 """Mutations that were not run and are named as examples."""
 UNCHECKED = "NO RULES"
@@ -94,6 +98,8 @@ class FirstScreen:
     failure: Failure | None
     failure_words: str
     untested: str
+    cautions: tuple[str, ...]
+    """What failed, was retried or could not be reached, for each SUT."""
 
 
 def first_screen(
@@ -121,7 +127,19 @@ def first_screen(
         failure,
         _failure_words(failure) if failure else "",
         _untested(summary, coverage),
+        _cautions(summary),
     )
+
+
+def _cautions(summary: Summary) -> tuple[str, ...]:
+    """Return what the figures of SUTs do not show; of many, the first few, and how many more there are."""
+    lines = [
+        shown(line, longest=200)
+        for sut, counts in summary.data["counts"].items()
+        for line in fault_remarks(sut, counts)
+    ]
+    more = len(lines) - CAUTIONS
+    return (*lines[:CAUTIONS], *([f"{more} more of this kind"] if more > 0 else []))
 
 
 def _question(summary: Summary, run: Run, *, driven: bool) -> str:
@@ -229,10 +247,10 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[float] = 
     ]
     legend = tuple(
         (
-            shown(sut),
+            shown(marked_name(summary, sut)),
             COLOURS[number],
             number % 3,
-            _clean_words(head.clean[sut], summary.data["counts"][sut]),
+            _clean_words(head, sut, summary.data["counts"][sut]),
         )
         for number, sut in enumerate(drawn)
     )
@@ -241,8 +259,11 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[float] = 
     return SurvivalFigure(head.level, words, drawings, legend, " and ".join(left_out), _numbers(head, suts))
 
 
-def _clean_words(clean: float | None, counts: Mapping[str, int]) -> str:
-    words = "-" if clean is None else f"{clean:.2f}"
+def _clean_words(head: Headline, sut: str, counts: Mapping[str, int]) -> str:
+    clean = head.clean[sut]
+    words = "-" if clean is None else f"{clean:.2f}{'?' if sut in head.incomplete else ''}"
+    if sut in head.incomplete:
+        words += ", incomplete: frames could not be used"
     return f"{words}, failed on {counts['fault']} of {counts['planned']} images" if counts["fault"] else words
 
 

@@ -9,6 +9,7 @@ from adverse.analysis.plain_metrics import PLAIN_METRICS
 from adverse.analysis.results import Summary
 from adverse.analysis.tables import flat_row
 from adverse.report.intervals import summary_interval
+from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Row, Table
 from adverse.text import shown
 
@@ -44,7 +45,7 @@ def terminal_tables(summary: Summary, plain: Sequence[Table]) -> list[Table]:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
     if len(suts) <= 1:
         return list(plain)
-    columns = (Column("mutation", align="left"), *(Column(sut) for sut in suts))
+    columns = (Column("mutation", align="left"), *(Column(marked_name(summary, sut)) for sut in suts))
     lines, groups = _lines(rows, lambda by_sut: [_brief(by_sut.get(sut)) for sut in suts])
     title = f"recall, and false positives per image, {operating_words(summary)}"
     more = "precision, F1 and AP: results/plain_metrics.csv and the report"
@@ -94,7 +95,7 @@ def _table(summary: Summary, sut: str, rows: Sequence[Row]) -> Table:
         *(Column(HEADINGS[name], ".2f", brief=BRIEF.get(name, ""), no_wrap=True) for name in PLAIN_METRICS),
     )
     lines, groups = _lines(rows, lambda by_sut: [_cell(by_sut[sut], name) for name in PLAIN_METRICS])
-    title = f"{sut}: {_point_words(summary, sut)}"
+    title = f"{marked_name(summary, sut)}: {_point_words(summary, sut)}"
     records = tuple(flat_row(row) for row in rows)
     return Table(f"plain metrics {sut}", title, columns, lines, records, groups)
 

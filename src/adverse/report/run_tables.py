@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from adverse.analysis.fault_rates import retried_mark
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.curves.detection_rates import REFERENCES
@@ -27,15 +28,22 @@ NAMED_SETTINGS = 2
 """Settings that are named beside a hazard; the rest are counted, and named when looked at closely."""
 
 
+def marked_name(summary: Summary, sut: str) -> str:
+    """Return the name of a SUT, with a mark where requests to it had to be sent again."""
+    counts = summary.data.get("counts", {}).get(sut)
+    return f"{sut}{retried_mark(counts)}" if counts else sut
+
+
 def level_tables(summary: Summary) -> list[Table]:
     """Return mutations x SUTs for every level, or the one table of a segmentation or classification run."""
     if summary.data["task"] != "detection":
         metric = str(summary.data["metric"])
         rows = [{**row, **row["scores"]} for row in summary.rows]
-        return [_matrix(metric, f"{SCORE_WORDS[metric]}, {SURVIVES}", rows, metric, "share")]
+        return [_matrix(summary, metric, f"{SCORE_WORDS[metric]}, {SURVIVES}", rows, metric, "share")]
     levels = dict.fromkeys(str(row["level"]) for row in summary.rows)
     return [
         _matrix(
+            summary,
             level,
             "; ".join(filter(None, (f"{level}: {WORST_CASE}, {SURVIVES}", tolerance_words(summary, level)))),
             [row for row in summary.rows if row["level"] == level],
@@ -82,7 +90,8 @@ def levels_table(summary: Summary) -> Table | None:
         groups[len(lines)] = words
         for sut in suts:
             mine = [rows.get((sut, level, condition)) for level in levels]
-            lines.append((Cell(sut), *(_figure(row, "robust_area", "robustness") for row in mine)))
+            named = Cell(sut, marked_name(summary, sut))
+            lines.append((named, *(_figure(row, "robust_area", "robustness") for row in mine)))
             areas = {level: row and row["robust_area"] for level, row in zip(levels, mine, strict=True)}
             records.append({"condition": condition, "sut": sut, **areas})
     title = "all levels: area un-mutated, and in the worst case of clean and mutated"
@@ -98,6 +107,7 @@ def metric_tables(summary: Summary) -> list[Table]:
     rows = summary.data.get("metrics", ())
     return [
         _matrix(
+            summary,
             name,
             f"{name}: {title}, {SURVIVES}",
             [row for row in rows if row["metric"] == name],
@@ -114,7 +124,7 @@ def adr_table(summary: Summary) -> Table | None:
     if not rows:
         return None
     title = f"ADR: average detection rate at {ADR_RATES}, {SURVIVES}"
-    return _matrix("ADR", title, rows, "adr", "share")
+    return _matrix(summary, "ADR", title, rows, "adr", "share")
 
 
 ADR_RATES = f"{len(REFERENCES)} rates of false positives per image, {REFERENCES[0]:g} to {REFERENCES[-1]:g}"
@@ -248,7 +258,7 @@ def _between(places: Sequence[Row], number: int) -> str:
 
 
 def _matrix(
-    name: str, title: str, rows: Sequence[Row], value: str, share: str, *, caption: str = ""
+    summary: Summary, name: str, title: str, rows: Sequence[Row], value: str, share: str, *, caption: str = ""
 ) -> Table:
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
     lines: list[tuple[Cell, ...]] = []
@@ -262,7 +272,7 @@ def _matrix(
             cells = (_figure(by_sut.get(sut), value, share) for sut in suts)
             lines.append((Cell(setting, tone="" if words in ("mild", "severe") else "strong"), *cells))
     records = tuple(_flat(row) for row in rows)
-    headings = columns("mutation", *suts, format=".3f")
+    headings = columns("mutation", *(marked_name(summary, sut) for sut in suts), format=".3f")
     return Table(name, title, headings, tuple(lines), records, groups, caption=caption)
 
 
