@@ -237,6 +237,7 @@ def test_faults_are_asked_again_on_request_only_and_no_attempt_is_forgotten(stud
     rules.write_text(json.dumps({"rules": [{"measure": "fault_rate", "at_most": 0.01, "bound": "point"}]}))
     assert adverse_here("check", study.run, rules).code == 1
     adverse_here("verify", study.run).expect(PASS)
+    study.adverse("run", "--retry-faults").expect(PASS, "nothing to ask again")
 
 
 @pytest.mark.parametrize(("batch", "unit_frames"), [(1, 4), (3, 8)])

@@ -134,7 +134,7 @@ def test_what_the_machine_lacks_is_not_kept_as_an_answer(
     coco.sut(mood=mood, at=2)
     coco.study["suts"].append({"name": "good", "adapter": "probe"})
     said = coco.adverse(workers=workers)
-    said.expect(INCOMPLETE, "SUT 'probe' could not be asked about 8 of 16 images", *words)
+    said.expect(INCOMPLETE, "SUT 'probe' could not be reached; 8 of 16 images are left to ask", *words)
     assert "SUT 'good' could not" not in said.text
     coco.adverse("plan").expect(PASS, "32 images to judge, 24 done, 8 to do")
     if mood == "refused":
@@ -150,7 +150,7 @@ def test_what_the_machine_lacks_is_not_kept_as_an_answer(
 def test_a_system_that_is_killed_from_outside_has_not_failed(coco: GoodStudy) -> None:
     """As the system kills what takes the last memory: its worker first, then the process of its own."""
     coco.sut(mood="killed", at=2)
-    words = ("SUT 'probe' could not be asked about 8 of 16 images", "SIGKILL", "fewer --workers")
+    words = ("SUT 'probe' could not be reached; 8 of 16 images are left to ask", "SIGKILL", "fewer --workers")
     coco.adverse(workers=1).expect(INCOMPLETE, *words)
 
 

@@ -97,9 +97,9 @@ def test_a_server_that_goes_away_leaves_the_run_incomplete(
             {"name": "local", "adapter": "probe"},
         ]
         said = coco.adverse()
-        said.expect(INCOMPLETE, "SUT 'probe' could not be asked about 8 of 16 images", *words)
+        said.expect(INCOMPLETE, "SUT 'probe' could not be reached; 8 of 16 images are left to ask", *words)
         assert "24/32 images done" in said.text
-        coco.adverse("analyze").expect(INCOMPLETE, "could not be asked about 8 images")
+        coco.adverse("analyze").expect(INCOMPLETE, "could not be reached; 8 images are left to ask")
         coco.adverse("plan").expect(PASS, "32 images to judge, 24 done, 8 to do")
         ways[0] = None
         asked = model.asked.count("binary")

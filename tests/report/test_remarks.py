@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import adverse
-from adverse.analysis.results import read_summary
-from adverse.report.remarks import remarks
+from adverse.analysis.results import Summary, read_summary
+from adverse.report.remarks import AGAIN, remarks, troubles
 from adverse.store.finished_run import finished
 from analysis.test_context import FRAMES, PERSON_M, STEP_M, perfect, write_drives
 
@@ -33,3 +33,34 @@ def test_a_loop_whose_truth_never_stops_says_so(
     assert "no target is annotated" not in said
     assert ("no log with a target could be judged; logs left out: the truth never stops (1)" in said) != stops
     assert ("hold: obstacle" in said) != stops
+
+
+def test_the_worst_system_comes_first_and_one_reason_is_said_once() -> None:
+    well = dict.fromkeys(("fault", "retried", "outages", "nondeterministic", "failed_attempts"), 0)
+    well |= {"planned": 6, "ok": 6, "attempts": 10}
+    flaky = well | {"retried": 4, "failed_attempts": 4, "attempts": 10}
+    counts = {"flaky": flaky, "some": well | {"fault": 2}, "crash": well | {"fault": 6, "ok": 0}}
+    both = ["identity", "haze"]
+    faults = [
+        {"status": "fault", "sut": sut, "frame": f"f{number}", "settings": both, "reason": "no"}
+        for sut, frames in (("crash", 3), ("some", 1))
+        for number in range(frames)
+    ]
+    failed = {"sut": "flaky", "attempts": 1, "kind": "exception", "answered": True, "settings": ["identity"]}
+    reasons = ["rare", "often", "often", "often"]
+    attempts = [{**failed, "frame": f"f{number}", "reason": reason} for number, reason in enumerate(reasons)]
+    data = {"task": "classification", "counts": counts, "troubles": faults, "failed_attempts": attempts}
+    log = "see logs/sut-some.log"
+    rate, kinds = "0 of 10 attempts failed (0.0%)", "Kinds: 4 exception; see logs/sut-flaky.log"
+    flaky_words = "flaky is flaky: 4 of 10 attempts failed and were retried (40.0%);"
+    assert troubles(Summary(data)) == [
+        "- crash: failed on 6 of 6 images, on every one; its figures are no result. Commonest fault: no",
+        "  frame 'f0' under identity and 5 more: no",
+        f"- some: failed on 2 of 6 images; they count as wrong answers; {rate}; {log}; {AGAIN}",
+        "  frame 'f0' under identity and 1 more: no",
+        f"- {flaky_words} the figures show the answers that it gave then. {kinds}",
+        "  frame 'f1' under identity and 2 more: often",
+        "  frame 'f0' under identity: rare",
+        "- * in a table: the SUT failed on some of the images behind the figure",
+        "- \u2020 beside a SUT: requests failed or reached nobody, and were sent again",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import junitparser
@@ -15,11 +16,22 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.analysis.plain_metrics import PLAIN_METRICS
+from adverse.analysis.results import Summary
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
-from adverse.requirements.gate import RunFigure, check_rules, check_run, outcome_of
+from adverse.report.requirements import verdict_lines
+from adverse.requirements.gate import RunFigure, RunFigures, check_rules, check_run, outcome_of
 from adverse.requirements.rules import PLAIN, Rule
-from adverse.requirements.verdicts import Outcome, Verdict, exit_code, read_verdicts, write_verdicts
+from adverse.requirements.verdicts import (
+    Outcome,
+    Verdict,
+    exit_code,
+    from_json,
+    read_verdicts,
+    to_json,
+    to_junit,
+    write_verdicts,
+)
 from adverse.store.finished_run import finished
 from analysis.test_compare import MUTATIONS, Spots, write_data
 from study.test_tasks import Threshold, _mapped, segmentation, write_scenes
@@ -284,3 +296,14 @@ def test_scores_of_a_segmenter(tmp_path: Path) -> None:
         tmp_path / "run", tmp_path, {"measure": "area", "level": "image", "setting": "Any", "at_least": 0}
     )
     assert "a run of segmentation has no" in area.reason
+
+
+def test_every_verdict_says_that_results_come_from_different_machines() -> None:
+    mixed = "mixed environments: results of this run come from 2; they differ in numpy (2.0; 2.1)"
+    store = SimpleNamespace(run=SimpleNamespace(warnings=("something else", mixed)))
+    figures: Any = SimpleNamespace(store=store, summary=Summary({"counts": {}}))
+    assert RunFigures.remarks(figures, "") == (mixed,)
+    verdict = Verdict("a", "b", 1, 0.3, None, Outcome.PASS, remarks=(mixed,))
+    assert from_json(to_json([verdict]), where="here") == [verdict]
+    assert mixed in to_junit([verdict], suite="s")
+    assert verdict_lines([verdict, verdict]).count(f"- {mixed}") == 1

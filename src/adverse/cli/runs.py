@@ -235,6 +235,8 @@ def run_and_show(
     from adverse.store.seals import EVERYTHING
 
     looker = Looker(finished(out, rewrites=EVERYTHING), plan=ran.plan)  # the study's plug-ins ran just now
+    if retry_faults and ran.units_run == 0:
+        console.say("- nothing to ask again: no SUT failed, and no mutation was ended")
     kept = ran.units_run == 0 and not study.plugin_files
     return _analyze_and_show(looker, console, registry=ran.plan.registry, every_table=tables, kept=kept)
 

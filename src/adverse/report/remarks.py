@@ -20,6 +20,7 @@ MANY_DETECTIONS = 100
 LISTED_TROUBLES = 5
 """Troubles that are listed in full, for each kind; all of them are in troubles.parquet."""
 
+AGAIN = "adverse run --retry-faults asks again"
 NEVER_STOPS_REASON = "the truth never stops"
 NEVER_STOPS = (
     "With hold: speed the robot stops only for people within the control radius of an image, so use "
@@ -50,7 +51,8 @@ def caveats(summary: Summary) -> list[str]:
 def troubles(summary: Summary) -> list[str]:
     """Return what went wrong: SUTs that fail, frames that could not be used, figures that are not there."""
     lines: list[str] = []
-    for sut, counts in summary.data["counts"].items():
+    worst_first = sorted(summary.data["counts"].items(), key=lambda item: -item[1]["fault"])
+    for sut, counts in worst_first:
         if counts["fault"]:
             failed = f"{sut}: failed on {counts['fault']} of {counts['planned']} images"
             if sut in summary.failed_everywhere:
@@ -59,8 +61,8 @@ def troubles(summary: Summary) -> list[str]:
                     f"{failed}, on every one; its figures are no result. Commonest fault: {commonest}"
                 )
             else:
-                lines.append(f"{failed}; {_faults_count(summary)}; {_rate(counts)}; {_see_log(sut)}")
-            lines += _listed(row for row in summary.data["troubles"] if row["sut"] == sut)
+                lines.append(f"{failed}; {_faults_count(summary)}; {_rate(counts)}; {_see_log(sut)}; {AGAIN}")
+            lines += _listed(_folded(row for row in summary.data["troubles"] if row["sut"] == sut))
         if summary.data["task"] == "detection" and counts["ok"] and sut not in summary.data["scores"]:
             lines.append(
                 f"{sut}: no detection at all in {counts['ok']} answers; check its size, classes and scaling"
@@ -229,13 +231,13 @@ def _of_attempts(summary: Summary, sut: str) -> list[str]:
             f"{sut} is flaky: {flaky_share(counts)}; the figures show the answers that it gave then. "
             f"{_by_kind(row for row in mine if row['kind'] not in OUTAGES)}; {_see_log(sut)}"
         )
-        lines += _listed((row for row in mine if row["kind"] not in OUTAGES), "attempts")
+        lines += _listed(_folded(row for row in mine if row["kind"] not in OUTAGES), "attempts")
     if counts["outages"]:
         lines.append(
             f"{sut} was unavailable: {outage_share(counts)} and were sent again; not counted as its faults "
             "(measure outage_rate of a rule does)"
         )
-        lines += _listed((row for row in mine if row["kind"] in OUTAGES), "attempts")
+        lines += _listed(_folded(row for row in mine if row["kind"] in OUTAGES), "attempts")
     return lines
 
 
@@ -254,6 +256,18 @@ def _by_kind(rows: Iterable[Row]) -> str:
     for row in rows:
         kinds[row["kind"]] += row["attempts"]
     return "Kinds: " + ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
+
+
+def _folded(rows: Iterable[Row]) -> list[Row]:
+    """Return one row for each reason, the commonest first, with the settings of all its images."""
+    by_reason: dict[str, list[Row]] = {}
+    for row in rows:
+        by_reason.setdefault(row["reason"], []).append(row)
+    folded = [
+        {**same[0], "settings": [setting for row in same for setting in row["settings"]]}
+        for same in by_reason.values()
+    ]
+    return sorted(folded, key=lambda row: -len(row["settings"]))
 
 
 def _listed(troubles: Iterable[Row], table: str = "troubles") -> list[str]:

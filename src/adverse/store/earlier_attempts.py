@@ -27,7 +27,16 @@ def attempts_in(path: Path, cells: Iterable[tuple[str, str]]) -> dict[Key, Mappi
     """Return what the rows of some cells (setting, SUT) of a file in detections/ say about attempts."""
     wanted = set(cells)
     rows = pq.read_table(path, columns=list(COLUMNS)).to_pylist()
-    return {_key(row): row for row in rows if (row["setting"], row["sut"]) in wanted}
+    mine = [row for row in rows if (row["setting"], row["sut"]) in wanted]
+    return {_key(row): row | {"repeats": _repeats(row)} for row in mine}
+
+
+def _repeats(row: Mapping[str, Any]) -> bool | None:
+    """Tell whether two answers were equal; None where one of them did not come, whatever the row says."""
+    missing = any(
+        not failure["answered"] and failure["kind"] not in OUTAGES for failure in row["failures"] or ()
+    )
+    return None if missing else row["repeats"]
 
 
 def added(earlier: dict[Key, Mapping[str, Any]], later: Mapping[Key, Mapping[str, Any]]) -> None:

@@ -27,7 +27,10 @@ def finished(path: Path, *, rewrites: Sequence[str] = ()) -> Store:
         raise ChangedError(changed, where=path)
     if manifest["status"] != "complete":
         outages = manifest.get("outages", {}).items()
-        unasked = [f"SUT {sut!r} could not be asked about {facts['images']} images" for sut, facts in outages]
+        unasked = [
+            f"SUT {sut!r} could not be reached; {facts['images']} images are left to ask"
+            for sut, facts in outages
+        ]
         raise IncompleteError(
             "the run is not finished, so its numbers would be wrong",
             where=str(path),

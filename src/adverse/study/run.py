@@ -214,7 +214,7 @@ class Outages:
             }
         )
         what = " and ".join(
-            f"SUT {sut!r} could not be asked about {images.total()} of {planned[sut]} images"
+            f"SUT {sut!r} could not be reached; {images.total()} of {planned[sut]} images are left to ask"
             for sut, images in self.reasons.items()
         )
         reason, _, fix = _commonest(sum(self.reasons.values(), Counter())).partition(". Fix: ")

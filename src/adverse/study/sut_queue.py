@@ -302,7 +302,8 @@ def _refused(version: FrameVersion, sut: str) -> Record:
     )
 
 
-def _equal(first: AnswerOrFault, second: AnswerOrFault) -> bool:
+def _equal(first: AnswerOrFault, second: AnswerOrFault) -> bool | None:
+    """Tell whether two answers are equal; None where one did not come: to fail is not to answer otherwise."""
     if isinstance(first, SutError) or isinstance(second, SutError):
-        return isinstance(first, SutError) and isinstance(second, SutError)
+        return None
     return first.same(second)  # type: ignore[arg-type] # a SUT has one task, so both are of one kind

@@ -254,7 +254,7 @@ def _failed(error: BaseException, name: str) -> SutError:
         fix = "Fix the system, or run it where more can be had at once, with --retry-faults."
     else:
         what = "the system under test failed on an image"
-        fix = "Fix the system and run again: only a changed system is run again."
+        fix = "Fix the system and run again: a changed one is asked anew, the same one with --retry-faults."
     failed = kind(what, where=name, got=one_line(error), fix=fix)
     failed.output = "".join(traceback.format_exception(error))[-OUTPUT_CHARACTERS:]
     return failed
