@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.keys import make_key, read_private_key, read_public_key
+from adverse.store.signature import _dependencies
 from analysis.test_results import study
 from bad_input.command import adverse_here
 
@@ -105,6 +106,16 @@ def test_the_envelope_is_read_by_who_knows_only_the_standards(
     assert predicate["testDefinition"]["mutations"] == manifest["settings"]
     assert predicate["testDefinition"]["suts"].keys() == manifest["suts"].keys()
     assert predicate["runDetails"]["tool"]["version"] == manifest["adverse"]["version"]
+
+
+def test_files_that_a_sut_opens_by_itself_are_in_the_statement() -> None:
+    sha256 = "5" * 64
+    read = {"/etc/cfg.txt": sha256, "/out/log": f"written:{sha256}", "$HOME": sha256, "/no": "missing"}
+    manifest = {"data": {"annotations": {}}, "suts": {}, "files_read": {"SUT a": read}}
+    assert _dependencies(manifest, sha256)[1:] == [
+        {"name": f"SUT a, read: {path}", "digest": {"sha256": sha256}}
+        for path in ("/etc/cfg.txt", "/out/log")
+    ]
 
 
 def test_openssl_makes_a_key_that_signs(finished_run: Path, tmp_path: Path) -> None:
