@@ -340,3 +340,24 @@ def test_the_way_out_of_a_changed_list_of_results_works(signed: GoodStudy, run: 
     adverse_here("analyze", run, "--trust").expect(PASS)
     adverse_here("check", run, signed.folder / "rules.yaml", "--save", "--trust").expect(PASS)
     verified(run).expect(PASS)
+
+
+def test_advice_about_a_damaged_manifest_works_for_a_copy_too(signed: GoodStudy, run: Path) -> None:
+    (run / "manifest.json").write_text("{}")
+    said = adverse_here("report", run)
+    said.expect(CANNOT_RUN, "the manifest was changed", "--out and a new folder: this one is a copy")
+    with pytest.raises(StoreError, match="copied or moved"):  # so that --fresh would be no way out
+        RunFolder(run).create()
+    text = signed.run.joinpath("manifest.json").read_bytes()
+    try:
+        signed.run.joinpath("manifest.json").write_text("{}")
+        adverse_here("report", signed.run).expect(CANNOT_RUN, "again with --fresh.")
+    finally:
+        signed.run.joinpath("manifest.json").write_bytes(text)
+
+
+def test_a_file_of_others_is_to_be_moved_not_made_again(run: Path) -> None:
+    (run / "results" / "own.txt").write_text("mine")
+    said = verified(run)
+    said.expect(CANNOT_RUN, "own.txt", "Move it elsewhere.")
+    assert "Have it made again" not in said.text

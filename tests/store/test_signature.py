@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from adverse.cli.sealing import _may_read_unseen
 from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.keys import make_key, read_private_key, read_public_key
@@ -165,3 +166,17 @@ def test_a_signature_over_a_run_that_was_forged_with_its_seals(
 @pytest.mark.parametrize("options", [(), ("--key", "a", "--new-key", "b")])
 def test_seal_wants_one_key(finished_run: Path, options: tuple[str, ...]) -> None:
     adverse_here("seal", finished_run, *options).expect(2, "one key")
+
+
+@pytest.mark.parametrize(
+    ("sut", "doubted"),
+    [
+        ({"adapter": "predictions", "options": {}}, False),
+        ({"adapter": "command", "options": {"files": None}}, True),
+        ({"adapter": "command", "options": {"files": ["weights.bin"]}}, False),
+        ({"adapter": "of-a-plug-in", "options": None}, True),
+        ({"adapter": "of-a-plug-in", "options": {}, "files": {"files[0]": {}}}, False),
+    ],
+)
+def test_unseen_files_are_mentioned_where_there_is_doubt(sut: dict[str, object], *, doubted: bool) -> None:
+    assert _may_read_unseen(sut) is doubted
