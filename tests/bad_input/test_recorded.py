@@ -139,7 +139,11 @@ def test_corners_that_are_declared_give_the_same_figures(tmp_path: Path) -> None
     [
         (lambda e: e[:2], {"missing": "no-detections"}, "at most 6 of 8 images (identity.json)"),
         (lambda e: e[:7], {}, "in 2 of 2 files, at most 1 of 8 images"),
-        (changed(score=lambda s: 10 * s - 2), {}, "scores are not between 0 and 1 (-0.6 to 7)"),
+        (
+            changed(score=lambda s: 10 * s - 2),
+            {},
+            "scores are not between 0 and 1 (-0.6 to 7). They are used as they are: write",
+        ),
         (lambda _: far_boxes(), {}, "7 of 16 boxes reach beyond their image: were they made on images of"),
         (lambda e: [*e, e[-1]], {}, "2 entries are written more than once"),
         (as_corners, {"boxes": "xywh"}, "boxes: xywh may be wrong: as xywh they hit 0 of 4"),

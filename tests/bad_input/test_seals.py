@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -264,11 +265,13 @@ def test_what_makes_a_signature_stale_is_told(signed: GoodStudy, run: Path) -> N
     verified(run, "--key", public).expect(PASS)  # nothing changed: the report is the same to the byte
     rules = signed.folder / "faults.yaml"
     rules.write_text(json.dumps({"rules": [FAULTS]}))
-    adverse_here("check", run, rules, "--save").expect(PASS, "signature of the run is now of an older state")
+    older = "signature of the run is now of an older state"
+    adverse_here("check", run, rules, "--save").expect(PASS, older, f"adverse report {run}")
     verified(run).expect(PASS, "older state", "verdicts/rules.json changed")
     verified(run, "--key", public).expect(CANNOT_RUN, "older state", "verdicts/rules.json changed")
     seal = ("seal", run, "--trust", "--key", signed.folder / "key")
-    adverse_here(*seal).expect(CANNOT_RUN, "report", "not what the run gives")  # it shows the rules of before
+    refusal = adverse_here(*seal)  # it shows the rules of before
+    refusal.expect(CANNOT_RUN, "report", "not what the run gives", "from before the verdicts were saved")
     adverse_here("report", run, "--trust").expect(PASS)
     adverse_here(*seal).expect(PASS)
     verified(run, "--key", public).expect(PASS)
@@ -319,3 +322,42 @@ def test_verdicts_of_the_run_before_are_deleted_with_a_word(run: Path) -> None:
     assert "deleted verdicts/rules.json, verdicts/rules.yaml" in line
     assert line.endswith(f"Make them again: adverse check {run} RULES --save")
     assert not list((run / "verdicts").iterdir())
+
+
+def test_the_way_out_of_a_changed_list_of_results_works(signed: GoodStudy, run: Path) -> None:
+    (run / "seals.json").write_text("{}")
+    said = verified(run)
+    said.expect(CANNOT_RUN, "the list of results was changed", "adverse check --save")
+    listed = re.search(r"run folder \(([^)]*)\)", " ".join(said.text.split()))
+    assert listed is not None
+    (run / "seals.json").unlink()
+    alone = verified(run)
+    alone.expect(CANNOT_RUN, "the list of results is missing")
+    assert alone.text.count("error:") == 1
+    for name in listed[1].split(", "):
+        path = run / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    adverse_here("analyze", run, "--trust").expect(PASS)
+    adverse_here("check", run, signed.folder / "rules.yaml", "--save", "--trust").expect(PASS)
+    verified(run).expect(PASS)
+
+
+def test_advice_about_a_damaged_manifest_works_for_a_copy_too(signed: GoodStudy, run: Path) -> None:
+    (run / "manifest.json").write_text("{}")
+    said = adverse_here("report", run)
+    said.expect(CANNOT_RUN, "the manifest was changed", "--out and a new folder: this one is a copy")
+    with pytest.raises(StoreError, match="copied or moved"):  # so that --fresh would be no way out
+        RunFolder(run).create()
+    text = signed.run.joinpath("manifest.json").read_bytes()
+    try:
+        signed.run.joinpath("manifest.json").write_text("{}")
+        adverse_here("report", signed.run).expect(CANNOT_RUN, "again with --fresh.")
+    finally:
+        signed.run.joinpath("manifest.json").write_bytes(text)
+
+
+def test_a_file_of_others_is_to_be_moved_not_made_again(run: Path) -> None:
+    (run / "results" / "own.txt").write_text("mine")
+    said = verified(run)
+    said.expect(CANNOT_RUN, "own.txt", "Move it elsewhere.")
+    assert "Have it made again" not in said.text

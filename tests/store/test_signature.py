@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from adverse.cli.sealing import _may_read_unseen
 from adverse.content import file_sha256
 from adverse.errors import StoreError
 from adverse.store.keys import make_key, read_private_key, read_public_key
+from adverse.store.signature import _dependencies
 from analysis.test_results import study
 from bad_input.command import adverse_here
 
@@ -107,6 +109,16 @@ def test_the_envelope_is_read_by_who_knows_only_the_standards(
     assert predicate["runDetails"]["tool"]["version"] == manifest["adverse"]["version"]
 
 
+def test_files_that_a_sut_opens_by_itself_are_in_the_statement() -> None:
+    sha256 = "5" * 64
+    read = {"/etc/cfg.txt": sha256, "/out/log": f"written:{sha256}", "$HOME": sha256, "/no": "missing"}
+    manifest = {"data": {"annotations": {}}, "suts": {}, "files_read": {"SUT a": read}}
+    assert _dependencies(manifest, sha256)[1:] == [
+        {"name": f"SUT a, read: {path}", "digest": {"sha256": sha256}}
+        for path in ("/etc/cfg.txt", "/out/log")
+    ]
+
+
 def test_openssl_makes_a_key_that_signs(finished_run: Path, tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("no openssl")
@@ -154,3 +166,17 @@ def test_a_signature_over_a_run_that_was_forged_with_its_seals(
 @pytest.mark.parametrize("options", [(), ("--key", "a", "--new-key", "b")])
 def test_seal_wants_one_key(finished_run: Path, options: tuple[str, ...]) -> None:
     adverse_here("seal", finished_run, *options).expect(2, "one key")
+
+
+@pytest.mark.parametrize(
+    ("sut", "doubted"),
+    [
+        ({"adapter": "predictions", "options": {}}, False),
+        ({"adapter": "command", "options": {"files": None}}, True),
+        ({"adapter": "command", "options": {"files": ["weights.bin"]}}, False),
+        ({"adapter": "of-a-plug-in", "options": None}, True),
+        ({"adapter": "of-a-plug-in", "options": {}, "files": {"files[0]": {}}}, False),
+    ],
+)
+def test_unseen_files_are_mentioned_where_there_is_doubt(sut: dict[str, object], *, doubted: bool) -> None:
+    assert _may_read_unseen(sut) is doubted

@@ -40,6 +40,8 @@ def test_a_study_written_out_in_full_reads_as_itself(tmp_path: Path) -> None:
     [
         ({"levels": []}, "at least one level"),
         ({"mutations": []}, "at least one mutation"),
+        ({"mutations": None}, "at least one mutation, as in mutations: [gaussian_blur"),
+        ({"mutations": "haze"}, "a list, as in mutations: [gaussian_blur"),
         ({"seed": -1}, "greater than or equal to 0"),
         ({"seed": True}, "seed"),
         ({"seed": 1.0}, "seed"),

@@ -77,7 +77,10 @@ def check(
             write_file(path, text.encode())
     if save:
         say_remade(store)
-        save_verdicts(store, rules, verdicts)
+        if save_verdicts(store, rules, verdicts) and (folder / "report.html").exists():
+            console.say(
+                f"The report is older than these verdicts. Bring it up to date: adverse report {folder}"
+            )
         say_stale(folder)
     raise typer.Exit(exit_code(verdicts))
 

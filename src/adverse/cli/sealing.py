@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,8 @@ from adverse.cli.options import Json, Quiet, Trust, trusted_plugins
 from adverse.errors import EXIT_CANNOT_RUN, EXIT_INCOMPLETE, EXIT_PASS, AdverseError, StoreError, StudyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     from adverse.store.read import Store
@@ -33,6 +35,11 @@ NewKey = Annotated[
     Path | None, typer.Option("--new-key", help="Make a key: FILE signs, FILE.pub is for everybody.")
 ]
 Replace = Annotated[bool, typer.Option("--replace", help="Replace the signature of another key.")]
+
+READ_WHAT_THEY_ARE_GIVEN = frozenset(
+    {"contrast-blobs", "litert", "onnx", "opencv-dnn", "opencv-hog", "predictions"}
+)
+"""Adapters that open no file but those of their options, which are in the fingerprint."""
 
 
 def verify(
@@ -113,8 +120,16 @@ def _mixed(folder: Path) -> list[str]:
 
     manifest = existing_run(folder).read_manifest()
     lines = mixture(manifest.get("environments", {})) + written_warnings(manifest.get("files_read", {}))
-    noted = [f"note: {NOT_NOTICED}"] if "suts" in manifest else []
+    doubted = any(_may_read_unseen(sut) for sut in manifest.get("suts", {}).values())
+    noted = [f"note: {NOT_NOTICED}"] if doubted else []
     return [*(f"warning: {line}" for line in lines), *noted]
+
+
+def _may_read_unseen(sut: Mapping[str, Any]) -> bool:
+    """Tell whether a SUT runs code that is not ours, of which the study does not say what it reads."""
+    options, hashed = sut.get("options") or {}, sut.get("files") or {}
+    named = options.get("files") or any(label.startswith("files[") for label in hashed)
+    return sut.get("adapter") not in READ_WHAT_THEY_ARE_GIVEN and not named
 
 
 def _checked(folder: Path, *, inputs: bool) -> tuple[Verification, bool]:

@@ -8,7 +8,7 @@ tables and saved benchmark must be, to the byte, what the run gives now. Verdict
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from adverse.analysis.results import run_results
 from adverse.benchmarks.table import bench_table
@@ -39,7 +39,14 @@ def refuse_other_results(store: Store, *, trust: bool = False) -> None:
         if name not in files:
             raise _not_of_the_run(looker, name, "a file that the run does not give")
         if (store.folder.path / name).read_bytes() != files[name]:
-            raise _not_of_the_run(looker, name, "another content than its detections give")
+            raise _not_of_the_run(looker, name, _other_content(name, sealed))
+
+
+def _other_content(name: str, sealed: Iterable[str]) -> str:
+    """Say what a file holds instead of what the run gives; a report shows the verdicts there were."""
+    if name.startswith("report") and any(one.startswith("verdicts/") for one in sealed):
+        return "a report from before the verdicts were saved, or one that was changed"
+    return "another content than its detections give"
 
 
 def _computed(looker: Looker, wanted: set[str]) -> Mapping[str, bytes]:

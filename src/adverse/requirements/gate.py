@@ -310,11 +310,16 @@ def _room(verdict: Verdict) -> float:
     return verdict.required - (verdict.measured if high is None else high)
 
 
-def save_verdicts(store: Store, rules: Path, verdicts: Sequence[Verdict]) -> None:
-    """Keep the verdicts of `check_run` in the run, with the rules, so that they can be computed again."""
-    store.write(
-        {f"verdicts/{RULES}.json": to_json(verdicts).encode(), f"verdicts/{RULES}.yaml": rules.read_bytes()}
-    )
+def save_verdicts(store: Store, rules: Path, verdicts: Sequence[Verdict]) -> bool:
+    """Keep the verdicts of `check_run` in the run, with the rules, so that they can be computed again.
+
+    Return whether they are others than before.
+    """
+    saved = store.folder.verdicts / f"{RULES}.json"
+    before = saved.read_bytes() if saved.is_file() else None
+    written = to_json(verdicts).encode()
+    store.write({f"verdicts/{RULES}.json": written, f"verdicts/{RULES}.yaml": rules.read_bytes()})
+    return written != before
 
 
 def saved_verdicts(

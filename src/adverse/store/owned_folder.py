@@ -150,7 +150,10 @@ class OwnedFolder(ABC):
         raise StoreError(
             "the manifest was changed after it was written",
             where=str(self.manifest),
-            fix=f"Restore it from a copy, or give the same {self.command} command again with --fresh.",
+            fix=f"Restore it from a copy, or give the same {self.command} command again with "
+            + (
+                "--fresh." if is_ours(self.path, self.kind) else "--out and a new folder: this one is a copy."
+            ),
         )
 
 

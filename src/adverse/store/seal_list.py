@@ -22,6 +22,8 @@ from adverse.content import digest
 
 SIGNATURE = "signature.dsse.json"
 """The signed statement of what was tested; of whatever state it was signed in."""
+PLACES = ("results", "verdicts", "report_tables")
+"""The sub-folders that hold nothing but sealed files."""
 DERIVED = re.compile(
     r"(results|verdicts|report_tables)/\w[\w.-]*|(report|requirements|fuzz)\.html|requirements\.csv"
     r"|report_film\.webp|signature\.dsse\.json"
@@ -50,9 +52,26 @@ def read_seals(folder: OwnedFolder) -> dict[str, Seal]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise StoreError(
-        "the list of results was changed after it was written",
-        where=str(folder.seals),
-        fix=f"Restore it, or delete it and run {folder.recomputed_by}: results are computed again.",
+        "the list of results was changed after it was written", where=str(folder.seals), fix=_fix(folder)
+    )
+
+
+def lost_list(folder: OwnedFolder) -> StoreError:
+    """Return the error for results without the list that they were written with."""
+    return StoreError(
+        "the list of results is missing", where=str(folder.seals), got="no such file", fix=_fix(folder)
+    )
+
+
+def _fix(folder: OwnedFolder) -> str:
+    """Say how to get from results that nobody can vouch for to new ones."""
+    there = [path.name for path in sorted(folder.path.iterdir()) if DERIVED.fullmatch(path.name)]
+    there += [name for name in PLACES if (folder.path / name).is_dir()]
+    listed = ", ".join([folder.seals.name, *there])
+    verdicts = "; saved verdicts by adverse check --save" if "verdicts" in there else ""
+    return (
+        f"Restore it from a copy. Or delete what was computed from the {folder.kind} ({listed}) and have it "
+        f"computed again: {folder.recomputed_by}{verdicts}."
     )
 
 

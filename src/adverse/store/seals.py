@@ -29,13 +29,11 @@ from adverse.store.durable import storage_errors, write_file
 from adverse.store.folder import BENCHMARK, OURS, RunFolder
 from adverse.store.journal import RunJournal
 from adverse.store.owned_folder import PARTIAL, OwnedFolder
-from adverse.store.seal_list import DERIVED, SIGNATURE, Seal, read_seals, write_seals
+from adverse.store.seal_list import DERIVED, PLACES, SIGNATURE, Seal, read_seals, write_seals
 
 DECIDES = ("format", "adverse", "data", "suts", "settings", "statistics")
 """Parts of the manifest that decide results; the machine and the number of workers do not."""
 TABLES = ("frames.parquet", "truth.parquet", "inputs.parquet", "cells.parquet", "study.yaml")
-PLACES = ("results", "verdicts", "report_tables")
-"""The sub-folders that hold nothing but sealed files."""
 EVERYTHING = ("",)
 """For those who make anew whatever was computed: every name begins with it."""
 OLDER = (
@@ -188,7 +186,7 @@ def broken_seal(
             "the file was not written by adverse",
             where=str(path),
             got="a file that is not in seals.json",
-            fix=f"Delete it. {again}",
+            fix="Move it elsewhere." if path in folder.files_of_others() else f"Delete it. {again}",
         )
     if sha256 != seal.sha256:
         return changed(path, sha256, seal.sha256, again)

@@ -18,7 +18,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from adverse.content import file_sha256
+from adverse.content import MISSING, VARIABLE, WRITTEN, file_sha256
 from adverse.errors import StoreError
 from adverse.store.folder import RunFolder
 from adverse.store.keys import key_id
@@ -184,4 +184,10 @@ def _dependencies(manifest: Mapping[str, Any], inputs: str) -> list[dict[str, An
     found += [(f"plug-in: {path}", sha256) for path, sha256 in manifest.get("plugins", {}).items()]
     for sut, entry in manifest["suts"].items():
         found += [(f"SUT {sut}: {name}", file["sha256"]) for name, file in entry["files"].items()]
+    for owner, hashes in manifest.get("files_read", {}).items():  # what their code opened by itself
+        found += [
+            (f"{owner}, read: {path}", wanted.removeprefix(WRITTEN))
+            for path, wanted in hashes.items()
+            if not path.startswith(VARIABLE) and wanted != MISSING
+        ]
     return [{"name": name, "digest": {"sha256": sha256}} for name, sha256 in found]

@@ -19,7 +19,7 @@ from adverse.store.folder import RunFolder
 from adverse.store.journal import RunJournal
 from adverse.store.owned_folder import MARK, PARTIAL, OwnedFolder
 from adverse.store.queries import DetectionFiles
-from adverse.store.seal_list import read_seals
+from adverse.store.seal_list import lost_list, read_seals
 from adverse.store.seals import (
     broken_seal,
     changed,
@@ -165,6 +165,11 @@ def broken_seals(
         seals, names = read_seals(folder), derived_files(folder)
     except StoreError as error:
         return 1, {folder.seals.name: error}
+    if names and not folder.seals.exists():  # said once, not of each file; those of others stay errors
+        others = {path.relative_to(folder.path).as_posix() for path in folder.files_of_others()}
+        foreign = {name: broken_seal(folder, name, None, state, again(name)) for name in others & set(names)}
+        lost: dict[str, AdverseError] = {folder.seals.name: lost_list(folder)}
+        return 1, lost | {name: error for name, error in foreign.items() if error is not None}
     broken = {name: broken_seal(folder, name, seals.get(name), state, again(name)) for name in names}
     return len(names) + 1, {name: error for name, error in broken.items() if error is not None}
 

@@ -287,13 +287,16 @@ class Study(_Section):
             raise ValueError(f"no levels: they are for detectors, and the task is {task}")
         return levels
 
-    @field_validator("mutations")
+    @field_validator("mutations", mode="before")
     @classmethod
-    def _mutations(cls, mutations: tuple[Any, ...]) -> tuple[Any, ...]:
-        if not mutations:
+    def _mutations(cls, mutations: Any) -> Any:
+        if not mutations:  # the key without a value too
             raise ValueError(
-                "at least one mutation; to run the images as they are, leave the key mutations out"
+                "at least one mutation, as in mutations: [gaussian_blur(sigma_px=2)]; to run the images "
+                "as they are, leave the key mutations out"
             )
+        if not isinstance(mutations, list | tuple):
+            raise ValueError("a list, as in mutations: [gaussian_blur(sigma_px=2)]")  # noqa: TRY004 - pydantic
         return mutations
 
     @field_validator("suts")

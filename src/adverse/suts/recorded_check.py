@@ -132,8 +132,8 @@ def review_files(
         review.warnings.append(f"{repeated} entries are written more than once, and each counts")
     if lowest < 0 or highest > 1:
         review.warnings.append(
-            f"scores are not between 0 and 1 ({lowest:.3g} to {highest:.3g}): they must mean the same "
-            "in every file"
+            f"scores are not between 0 and 1 ({lowest:.3g} to {highest:.3g}). They are used as they are: "
+            "write them from 0 to 1 (per cent divided by 100), and the same way in every file"
         )
     return review.finish()
 
