@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from adverse.content import MISSING, SOURCES, ChangedError, HeldFiles, PlannedFiles, content_hash, file_sha256
+from adverse.content import (
+    MISSING,
+    SOURCES,
+    ChangedError,
+    HeldFiles,
+    PlannedFiles,
+    content_hash,
+    file_sha256,
+    stamp,
+)
 from adverse.data.depth import DepthFile
 from adverse.data.files import read_bytes
 from adverse.data.images import ImageFile, ImagePolicy, write_image
 from adverse.data.maps import InstanceFile, LabelFile
 from adverse.errors import AdverseError, DataError
+from adverse.file_access import FileAccess
 from adverse.types import Frame, Source, Truth
 
 
@@ -182,6 +194,47 @@ def test_files_of_a_system_must_be_as_planned_and_stay_untouched(tmp_path: Path)
     assert isinstance(error, AdverseError)
     assert (error.where, error.exit_code) == ("here", 3)
     assert f"{path} is gone" in str(error)
+
+
+def link(path: Path) -> None:
+    os.link(path, path.with_suffix(".link"))
+
+
+def change_mode(path: Path) -> None:
+    path.chmod(0o600)
+
+
+def forge(path: Path) -> None:
+    """Put other bytes in place, of the same size and with the same time."""
+    before = path.stat()
+    path.write_text("8")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize(("touch", "changes"), [(link, False), (change_mode, False), (forge, True)])
+def test_where_a_stamp_leaves_it_open_the_bytes_decide(
+    tmp_path: Path,
+    touch: Callable[[Path], None],
+    changes: bool,  # noqa: FBT001
+) -> None:
+    held, read, data = (tmp_path / name for name in ("held.txt", "read.txt", "7.txt"))
+    for path in (held, read, data):
+        path.write_text("7")
+        os.utime(path, (1e9, 1e9))
+    while stamp(data)[-1] >= time.clock_gettime_ns(5) - 20_000_000:  # type: ignore[index]
+        time.sleep(0.005)  # the clock of files ticks a hundred times a second or more
+    files = HeldFiles({held: file_sha256(held)}, lambda: {held: file_sha256(held)})
+    access = FileAccess()
+    with access.noted():
+        read.read_text()
+    assert access.settle() == set()
+    frame, _ = planned(a_frame(image=Foreign(data, during=lambda: touch(data))))
+    touch(held)
+    touch(read)
+    assert files.written_to() == ([held] if changes else [])
+    assert access.settle() == ({read} if changes else set())
+    with pytest.raises(DataError, match="was changed") if changes else contextlib.nullcontext():
+        frame.image()
 
 
 def test_many_changed_files_are_counted_and_some_named() -> None:

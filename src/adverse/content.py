@@ -162,7 +162,8 @@ class PlannedFiles:
             if path not in self._compared:
                 after = stamp(path)
                 found = _hash_at(path, after)
-                self._compare(path, found, same=found == self._planned(path) and after == before)
+                untouched = after == before or may_be_same(before, after)
+                self._compare(path, found, same=found == self._planned(path) and untouched)
 
     def took(self, path: Path, data: bytes) -> None:
         """Compare the bytes that were read from a file, or raise DataError."""
@@ -231,6 +232,7 @@ class HeldFiles:
     """The files of something that is about to be loaded and then used; raises ChangedError if they differ."""
 
     def __init__(self, expected: Mapping[Path, str], found: Callable[[], Mapping[Path, str]]) -> None:
+        self._expected = dict(expected)
         self._stamps = {path: stamp(path) for path in expected}
         now = found()
         differ = {path: now.get(path, MISSING) for path in expected if now.get(path) != expected[path]}
@@ -240,7 +242,16 @@ class HeldFiles:
 
     def written_to(self) -> list[Path]:
         """Return the files that somebody has written to, or replaced, since just before they were hashed."""
-        return [path for path, before in self._stamps.items() if stamp(path) != before]
+        written = []
+        for path, before in self._stamps.items():
+            now = stamp(path)
+            if now == before:
+                continue
+            if may_be_same(before, now) and content_hash(path) == self._expected[path]:
+                self._stamps[path] = now  # of before the hash: what is written meanwhile is seen next time
+            else:
+                written.append(path)
+        return written
 
 
 def reading() -> PlannedFiles | None:
@@ -261,6 +272,14 @@ def stamp(path: Path) -> Stamp:
         return None
     led = digest(*(f"{link.st_ino} {link.st_ctime_ns}" for link in links)) if links else ""
     return led, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def may_be_same(before: Stamp, now: Stamp) -> bool:
+    """Return whether only the time of the last change of a file's entry differs; its hash then decides.
+
+    So it does when somebody makes a hard link to it, as for a copy of an environment, or changes its mode.
+    """
+    return before is not None and now is not None and before[:-1] == now[:-1]
 
 
 def what_happened(found: str) -> str:

@@ -13,7 +13,7 @@ from adverse.analysis.results import analyze
 from adverse.errors import StoreError
 from adverse.study.engines import Engine, Result, Stop, U, Watcher, Work
 from adverse.study.engines.local import InlineEngine, LocalEngine
-from adverse.study.run import StudyRun, run_study
+from adverse.study.run import KILLED, StudyRun, run_study
 from adverse.study.spec import read_study
 from small_study import results_hash, write_study
 
@@ -132,8 +132,11 @@ def test_stopped_and_resumed(study: Path, straight: str, tmp_path: Path, hard: b
 def test_a_finished_run_does_nothing_again(study: Path, straight: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run(study, out, InlineEngine())
-    again = run(study, out, InlineEngine())
-    assert (again.units_run, again.status) == (0, "complete")
+    again = run(study, out, InlineEngine(), watch := Quiet())
+    assert (again.units_run, again.status, watch.notes) == (0, "complete", [])
+    again.folder.write_manifest({**again.folder.read_manifest(), "status": "running"})
+    run(study, out, InlineEngine(), watch)  # as after kill -9
+    assert watch.notes == [KILLED]
     assert finished_hash(out) == straight
 
 

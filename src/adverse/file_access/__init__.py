@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from adverse.content import MASKED, MISSING, VARIABLE, WRITTEN, Stamp, content_hash, stamp
+from adverse.content import MASKED, MISSING, VARIABLE, WRITTEN, Stamp, content_hash, may_be_same, stamp
 from adverse.file_access.hook import END, LINK, LOG, NOTED, install
 from adverse.file_access.identity import identity_of
 from adverse.file_access.processes import files_of_process
@@ -100,9 +100,7 @@ class FileAccess:
             path, now = Path(name), stamp(Path(name))
             if "e" in kinds:
                 self.hashes[name] = content_hash(path)
-            elif name in self._stamps and self._stamps[name] == now:
-                continue
-            elif name not in self._stamps and self._is_settled(path, now):
+            elif self._is_unchanged(name, now) if name in self._stamps else self._is_settled(path, now):
                 self._stamps[name] = now
             elif {"b", "w"} & set(kinds):
                 self._keep_as_left(name, now, made="w" in kinds[0])
@@ -110,6 +108,13 @@ class FileAccess:
                 self.hashes[name] = content_hash(path)
                 written.add(path)
         return written
+
+    def _is_unchanged(self, name: str, now: Stamp) -> bool:
+        """Return whether a file that was hashed is the same; where its stamp leaves that open, hash it."""
+        before = self._stamps[name]
+        if before == now:
+            return True
+        return may_be_same(before, now) and content_hash(Path(name)) == self.hashes.get(name)
 
     def _is_settled(self, path: Path, now: Stamp) -> bool:
         """Hash a file, and return whether that is what was read: nobody has written to it since we began."""

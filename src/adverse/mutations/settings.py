@@ -223,8 +223,10 @@ def apply_step(
 ) -> Image:
     """Apply one mutation; `given` is what the engine has for it, None where the frame has none.
 
-    Without a baseline the camera is the left or the only one.
+    Without a baseline the camera is the left or the only one. Users' code gets copies, and its result is
+    copied: neither what it writes into its input nor what it keeps of its output reaches other images.
     """
+    ours = plugin.function.__module__.startswith("adverse.")
     where = f"frame {frame!r}"
     there = {"baseline_m": 0.0, **given}
     extras = {name: there[name] for name in plugin.needs}
@@ -239,7 +241,11 @@ def apply_step(
                 f"{plugin.name} out.",
             )
     try:
-        changed: Image = plugin.function(image, **options, **extras)
+        if ours:
+            changed: Image = plugin.function(image, **options, **extras)
+        else:
+            copies = {name: _own_copy(value) for name, value in extras.items()}
+            changed = plugin.function(_own_copy(image), **options, **copies)
     except AdverseError:
         raise
     except Exception as error:
@@ -257,7 +263,16 @@ def apply_step(
             wanted=f"{image.shape} {image.dtype}",
             fix="Run adverse check-plugin on its file.",
         )
-    return changed
+    return changed if ours else changed.copy()
+
+
+def _own_copy(value: Any) -> Any:
+    """Return a copy of an array, to be written to only if that one is; anything else as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    own = value.copy()
+    own.flags.writeable = value.flags.writeable
+    return own
 
 
 @overload

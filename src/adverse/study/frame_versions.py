@@ -109,7 +109,7 @@ class FrameVersions:
         except Exception as error:  # noqa: BLE001
             return FrameVersion(self.frame, setting, refused=one_line(error), details=details)
         details |= self._visual_change(loaded.image, image, setting)
-        image.flags.writeable = False  # a SUT that draws on its input must not reach the next one
+        image.flags.writeable = False
         notes = loaded.notes_with_depth if "depth_m" in setting.needs else loaded.notes
         version = FrameVersion(self.frame, setting, image, None, loaded.pixels, notes, details=details)
         if self.job.task == "segmentation":

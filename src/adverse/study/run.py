@@ -47,6 +47,10 @@ from adverse.study.worker import StudyWork
 
 SUT_LOG_BYTES = 1 << 20
 """From this length on the log of a SUT takes no more faults."""
+KILLED = (
+    "the run before was killed: what SUTs were asked in units that it had begun but not finished "
+    "is not in the counts of attempts"
+)
 Status = Literal["complete", "interrupted", "incomplete"]
 
 
@@ -258,7 +262,10 @@ def _prepare(
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     basis = Basis.of(journal.entries, {environment_id(environment()): environment()})
     if folder.manifest.exists():
-        basis.environments |= folder.read_manifest().get("environments", {})
+        before = folder.read_manifest()
+        basis.environments |= before.get("environments", {})
+        if before["status"] == "running":
+            watch.note(KILLED)
         for difference in _differences_since(folder, plan, manifest):
             watch.note(f"since the last run in this folder: {difference}")
     journal.mend()

@@ -262,7 +262,8 @@ def _asked(loaded: LoadedSut, stage: Stage, images: Sequence[Image]) -> Attempt:
     error: SutError | None = None
     try:
         with loaded.access.noted():
-            given = ask(loaded.sut, images, name=loaded.task.name)
+            shown = images if loaded.isolated else [_own_copy(image) for image in images]
+            given = ask(loaded.sut, shown, name=loaded.task.name)
         loaded.check(given)
         answers = given
     except OutOfMemoryError as failed:
@@ -282,6 +283,16 @@ def _asked(loaded: LoadedSut, stage: Stage, images: Sequence[Image]) -> Attempt:
         outages=tuple(outages),
         output=None if error is None else error.output,
     )
+
+
+def _own_copy(image: Image) -> Image:
+    """Return an image that a SUT may spoil: neither other SUTs nor its own next attempt see what it does.
+
+    It is marked as not to be written to, so that one that draws on its input by accident hears of it.
+    """
+    own = image.copy()
+    own.flags.writeable = False
+    return own
 
 
 def _own_memory_fault(error: OutOfMemoryError) -> SutError:
