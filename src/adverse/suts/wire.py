@@ -24,6 +24,7 @@ from adverse.errors import (
     SutError,
     one_line,
 )
+from adverse.strict_json import each_key_once
 from adverse.suts.ask import METHODS, NO_MEMORY, OUTPUT_CHARACTERS, as_class_scores, as_detections
 from adverse.types import Answer, ClassScores, Detections, Image, LabelMap, Task
 
@@ -86,10 +87,12 @@ def read_request(stream: BinaryIO) -> tuple[int, list[Image]] | None:
 def parse(line: bytes) -> Mapping[str, Any]:
     """Return the message in a marked line."""
     try:
-        message = json.loads(line[len(MARK) :])
+        message = json.loads(line[len(MARK) :], object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise GarbageError(
-            "a reply is not JSON", got=f"{line[:200]!r} ({error})", wanted="@adverse {...} on one line"
+            "a reply is not JSON",
+            got=f"{line[:200]!r} ({error})",
+            wanted="@adverse {...} on one line, each key once",
         ) from error
     if not isinstance(message, dict):
         raise GarbageError("a reply is not a JSON object", got=repr(line[:200]), wanted="@adverse {...}")
