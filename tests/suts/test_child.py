@@ -133,6 +133,18 @@ def test_an_answer_that_comes_before_its_request_is_not_taken_for_it(
             assert "answered before it was asked" in failure(child, picture)
 
 
+def test_an_answer_that_crosses_its_request_is_not_taken_for_it(on_request: Script, picture: Image) -> None:
+    argv = on_request("""
+        import select
+        reply(number, [ONE])
+        select.select([sys.stdin], [], [])  # the next request is there, and nobody has read it
+        reply(number + 1, [ONE])
+    """)
+    with Child(argv, name="mine") as child:
+        assert len(child.detect([picture])) == 1
+        assert "another request" in failure(child, picture)
+
+
 def test_a_program_that_is_killed_again_and_again_has_failed(on_request: Script, picture: Image) -> None:
     with Child(on_request("os.kill(os.getpid(), signal.SIGKILL)"), name="mine") as child:
         kinds = []

@@ -107,9 +107,10 @@ class Child:
     def _asked(self, images: Sequence[Image]) -> list[Answer]:
         running = self._started()
         running.requests += 1
+        request = wire.request_id(running.requests)
         try:
-            reply = running.exchange(wire.request_parts(running.requests, images), self._timeout_s)
-            answers = wire.read_answer(wire.parse(reply), running.requests, len(images), self._task)
+            reply = running.exchange(wire.request_parts(request, images), self._timeout_s)
+            answers = wire.read_answer(wire.parse(reply), request, len(images), self._task)
             self._check(answers, images)
         except LostError as lost:
             raise self._buried(lost) from None
