@@ -56,6 +56,7 @@ def serving(model: Model) -> Iterator[str]:
 
 class _Handler(BaseHTTPRequestHandler):
     served: Model
+    request_id = ""
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's own name
@@ -64,12 +65,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         model = self.served
         model.asked.append(self.path)
-        if self.path == "/v2":
+        path = self.path.replace("/versions/3", "")
+        if path == "/v2":
             extensions = ["binary_tensor_data"] if model.binary else []
             self._json({"name": "small", "version": "1", "extensions": extensions})
-        elif self.path == "/v2/models/tiny/ready":
+        elif path == "/v2/models/tiny/ready":
             self._send(200, b"")
-        elif self.path == "/v2/models/tiny":
+        elif path == "/v2/models/tiny":
             inputs = [{"name": "image", "datatype": model.datatype, "shape": model.shape}]
             outputs = [{"name": name, "datatype": "FP32", "shape": [-1]} for name in model.outputs]
             self._json({"name": "tiny", "inputs": inputs, "outputs": outputs})
@@ -82,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         length = int(self.headers.get(HEAD, len(body)))
         request = json.loads(body[:length])
+        self.request_id = request["id"]
         (tensor,) = request["inputs"]
         code = CODES[tensor["datatype"]]
         binary = "data" not in tensor
@@ -97,7 +100,9 @@ class _Handler(BaseHTTPRequestHandler):
         wanted = [one["name"] for one in request["outputs"]]
         self._answer({name: arrays[name] for name in wanted}, binary=binary)
 
-    def _answer(self, arrays: dict[str, NDArray[Any]], *, binary: bool) -> None:
+    def _answer(
+        self, arrays: dict[str, NDArray[Any]], *, binary: bool, more: dict[str, Any] | None = None
+    ) -> None:
         outputs: list[dict[str, Any]] = []
         raw = b""
         for name, array in arrays.items():
@@ -112,7 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 entry["data"] = array.ravel().tolist()
             outputs.append(entry)
-        head = json.dumps({"model_name": "tiny", "outputs": outputs}).encode()
+        said = {"model_name": "tiny", "id": self.request_id, "outputs": outputs, **(more or {})}
+        head = json.dumps(said).encode()
         self._send(200, head + raw, {HEAD: str(len(head))} if binary else {})
 
     def _json(self, content: Any) -> None:
@@ -202,6 +208,28 @@ class _Handler(BaseHTTPRequestHandler):
 
     def other_shape(self) -> None:
         self._answer({"dets": np.zeros((1, 1, 5), np.float32)}, binary=False)
+
+    def _differing(self, array: NDArray[Any], **more: Any) -> None:
+        self._answer({"dets": array}, binary=False, more=more)
+
+    def other_model(self) -> None:
+        self._differing(np.ones((1, 1, 6), np.float32), model_name="tiny-2")
+
+    def other_version(self) -> None:
+        self._differing(np.ones((1, 1, 6), np.float32), model_version="77")
+
+    def other_request(self) -> None:
+        self._differing(np.ones((1, 1, 6), np.float32), id="of-another-image")
+
+    def other_datatype(self) -> None:
+        self._differing(np.ones((1, 1, 6), np.int64))
+
+    def text_as_numbers(self) -> None:
+        entry = '{"name": "dets", "datatype": "FP32", "shape": [1, 1, 6], "data": ["0.5", 1, 1, 1, 1, 1]}'
+        self._send(200, f'{{"outputs": [{entry}]}}'.encode())
+
+    def twice(self) -> None:
+        self._send(200, b'{"outputs": [], "outputs": []}')
 
     def huge(self) -> None:
         self.send_response(200)

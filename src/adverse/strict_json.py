@@ -51,7 +51,7 @@ def parse_json(data: bytes, path: Path, what: str, *, allow_nan: bool = False) -
     except json.JSONDecodeError as error:
         got = f"{error.msg} at line {error.lineno} column {error.colno}"
         raise broken(path, what, got, "valid JSON") from error
-    except _DuplicateKeyError as error:
+    except DuplicateKeyError as error:
         got = (
             f"key {error.key!r} twice in the object at {_position(text, _object_start(text, finished.count))}"
         )
@@ -77,10 +77,24 @@ def _depth(text: str) -> int:
     return max(itertools.accumulate(1 if c in "[{" else -1 for c in brackets), default=0)
 
 
-class _DuplicateKeyError(Exception):
+class DuplicateKeyError(ValueError):
+    """An object has a key twice, so that readers differ about what it says."""
+
     def __init__(self, key: str) -> None:
-        super().__init__(key)
+        super().__init__(f"key {key!r} twice in an object")
         self.key = key
+
+
+def each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object from its pairs, as `object_pairs_hook` of `json.loads`."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise DuplicateKeyError(key)
+            seen.add(key)
+    return made
 
 
 class _ConstantError(Exception):
@@ -96,13 +110,7 @@ class _Objects:
         self.count = 0
 
     def add(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
-            seen: set[str] = set()
-            for key, _ in pairs:
-                if key in seen:
-                    raise _DuplicateKeyError(key)
-                seen.add(key)
+        made = each_key_once(pairs)
         self.count += 1
         return made
 

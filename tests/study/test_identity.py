@@ -208,6 +208,23 @@ def test_numba_looks_at_all_variables_and_reads_its_own(monkeypatch: pytest.Monk
     assert [name for name in access.hashes if "NUMBA_OPT" in name] != []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these ways to a file")
+@pytest.mark.parametrize("way", ["/proc/self/cwd/", "/proc/self/root{}/", "/proc/thread-self/root{}/"])
+def test_a_file_counts_by_whatever_way_of_the_kernel_it_is_opened(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("weights.bin").write_text("1")
+    access = FileAccess()
+    with access.noted():
+        Path(way.format(tmp_path), "weights.bin").read_text()
+        Path("/proc/self/stat").read_text()
+        with os.fdopen(os.memfd_create("no file"), "wb") as file:
+            Path(f"/proc/self/fd/{file.fileno()}").read_text()
+    access.settle()
+    assert list(access.hashes) == [str(tmp_path / "weights.bin")]
+
+
 def test_a_module_edited_within_a_second_is_compiled_anew(tmp_path: Path) -> None:
     """Python would take the bytes in __pycache__: same size, same second."""
     beside, file = tmp_path / "beside_it.py", tmp_path / "edited.py"

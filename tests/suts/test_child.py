@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from adverse.errors import SutError
+from adverse.errors import CrashError, InfrastructureError, SutError
 from adverse.suts import wire
 from adverse.suts.child import Child
 from adverse.types import Image
@@ -91,6 +91,7 @@ def test_noise_on_stdout_and_much_on_stderr_change_nothing(on_request: Script, p
         ("sys.exit(7)", "exit code 7"),
         ("say('@adverse {oops')", "not JSON"),
         ("say('@adverse [1]')", "not a JSON object"),
+        ('say(\'@adverse {"id": 1, "detections": [], "detections": []}\')', "key 'detections' twice"),
         ("reply(number + 1, [ONE])", "another request"),
         ("reply(number, [])", "does not answer every image once"),
         ("say('@adverse {}')", "another request"),
@@ -116,6 +117,42 @@ def test_a_program_that_goes_wrong_is_buried_and_the_next_question_starts_it_ane
         assert child.pid is None
         assert gone(pid)
         assert child.detect([picture])[0].scores.tolist() == [0.5]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_an_answer_that_comes_before_its_request_is_not_taken_for_it(
+    on_request: Script, picture: Image, ahead: int
+) -> None:
+    argv = on_request(f"""
+        line = lambda n: "@adverse " + json.dumps({{"id": n, "detections": [ONE]}})
+        say(line(number) + "\\n" + line(number + {ahead}))
+    """)
+    with Child(argv, name="mine") as child:
+        for _ in range(2):
+            assert len(child.detect([picture])) == 1
+            assert "answered before it was asked" in failure(child, picture)
+
+
+def test_an_answer_that_crosses_its_request_is_not_taken_for_it(on_request: Script, picture: Image) -> None:
+    argv = on_request("""
+        import select
+        reply(number, [ONE])
+        select.select([sys.stdin], [], [])  # the next request is there, and nobody has read it
+        reply(number + 1, [ONE])
+    """)
+    with Child(argv, name="mine") as child:
+        assert len(child.detect([picture])) == 1
+        assert "another request" in failure(child, picture)
+
+
+def test_a_program_that_is_killed_again_and_again_has_failed(on_request: Script, picture: Image) -> None:
+    with Child(on_request("os.kill(os.getpid(), signal.SIGKILL)"), name="mine") as child:
+        kinds = []
+        for _ in range(4):
+            with pytest.raises(SutError, match="SIGKILL") as caught:
+                child.detect([picture])
+            kinds.append(type(caught.value))
+    assert kinds == [InfrastructureError, InfrastructureError, CrashError, CrashError]
 
 
 def test_the_end_of_stderr_and_stdout_is_told(on_request: Script, picture: Image) -> None:

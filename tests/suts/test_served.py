@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from adverse.suts.ask import ask
 from adverse.suts.build import watches_itself
 from adverse.suts.fingerprint import fingerprint
 from adverse.suts.onnx import onnx_model as onnx_adapter
+from adverse.suts.open_inference import Expected, read_reply
 from adverse.suts.open_inference import served_model as served_adapter
 from inference_server import Model, serving
 
@@ -134,6 +136,13 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("bad_length", "got: 900; wanted: a number up to 2", {}),
     ("not_a_number", "not finite", {}),
     ("other_shape", "does not have the shape that its decoder reads", {}),
+    ("other_model", "that of another model; where: served, http", {}),
+    ("other_model", "got: 'tiny-2'; wanted: tiny. Fix:", {}),
+    ("other_version", "got: '77'; wanted: 3. Fix:", {"version": "3"}),
+    ("other_request", "that of another request", {}),
+    ("other_datatype", "got: INT64; wanted: FP32. Fix:", {}),
+    ("text_as_numbers", "that are no numbers", {}),
+    ("twice", "key 'outputs' twice", {}),
     ("huge", "more than 1 MB", {"max_response_mb": 1}),
     ("compressed", "gzip", {}),
     ("hung_up", "cannot be reached", {}),
@@ -161,6 +170,28 @@ def test_a_failure_is_a_fault_of_the_image_and_the_next_one_is_answered(
         assert len(ask(detector, [grey(100)], name="served")[0]) == 1
     passing = way in ("broken", "hung_up", "broken_off_refusal")
     assert tries == (1 + options.get("retries", 2) if passing else 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"), [([0.5], "INT64"), ([300], "UINT8"), ([2], "BOOL"), ([-1], "UINT64")]
+)
+def test_numbers_are_never_cut_to_fit(data: list[float], kind: str) -> None:
+    entry = {"name": "out", "datatype": kind, "shape": [1], "data": data}
+    expected = Expected(("m",), None, {"out": kind})
+    with pytest.raises(SutError, match=f"numbers that {kind} cannot hold"):
+        read_reply(json.dumps({"outputs": [entry]}).encode(), {}, ["out"], expected, "7")
+    (output,) = read_reply(
+        json.dumps({"outputs": [{**entry, "data": [1]}]}).encode(), {}, ["out"], expected, "7"
+    )
+    assert output.array.tolist() == [1]
+
+
+def test_a_version_that_the_study_does_not_name_stays_that_of_the_first_answer() -> None:
+    expected = Expected(("m",), None, {})
+    for version in ("4", 4, None):
+        expected.check({"model_version": version}, "7")
+    with pytest.raises(SutError, match="another version of the model; got: '5'; wanted: 4"):
+        expected.check({"model_version": "5"}, "7")
 
 
 @pytest.mark.fault(40)

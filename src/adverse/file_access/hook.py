@@ -29,6 +29,7 @@ END = b"\0\0"
 NOTED: set[tuple[str, bytes]] = set()
 """What stands in which log; to be emptied when a new log may have the name of an old one."""
 _INSTALLED = "_adverse_file_access"
+_KERNEL = (b"/proc/", b"/dev/")
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
@@ -68,6 +69,8 @@ def _note(log: str, kind: bytes, path: Word) -> None:
     if kind != b"e":
         name = os.path.abspath(name)
         real = os.path.realpath(name)
+        if name.startswith(_KERNEL) and not real.startswith(_KERNEL) and not real.endswith(b" (deleted)"):
+            name = real  # a way of the kernel to a file like any other: /proc/self/cwd, /dev/fd/3
         name = name if real == name else name + LINK + real
     record = kind + name + END
     if (log, record) in NOTED:

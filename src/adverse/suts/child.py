@@ -16,12 +16,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from adverse.errors import BadAnswerError, InfrastructureError, SutError
+from adverse.errors import BadAnswerError, CrashError, InfrastructureError, SutError
 from adverse.processes import not_outliving_us, our_environment, our_module, tied
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY, as_bad_answer, check_answer, named
 from adverse.suts.child_process import EXIT_S, LostError, Running
 from adverse.types import Answer, Image, Task
+
+KILLS = 3
+"""So often killed from outside, a program is taken to bring it about: from then on it is its own fault."""
+OWN_KILLS = (
+    f"Killed {KILLS} times or more, it counts as failing. Find out who sends SIGKILL (the program itself, "
+    "a watchdog, a limit on memory), and run again with --retry-faults."
+)
 
 
 class Child:
@@ -58,6 +65,7 @@ class Child:
         self._share_mb = share_mb
         self._classes: tuple[str, ...] = ()
         self._task: Task = "detection"
+        self._kills = 0
 
     @property
     def task(self) -> Task:
@@ -99,9 +107,10 @@ class Child:
     def _asked(self, images: Sequence[Image]) -> list[Answer]:
         running = self._started()
         running.requests += 1
+        request = wire.request_id(running.requests)
         try:
-            reply = running.exchange(wire.request_parts(running.requests, images), self._timeout_s)
-            answers = wire.read_answer(wire.parse(reply), running.requests, len(images), self._task)
+            reply = running.exchange(wire.request_parts(request, images), self._timeout_s)
+            answers = wire.read_answer(wire.parse(reply), request, len(images), self._task)
             self._check(answers, images)
         except LostError as lost:
             raise self._buried(lost) from None
@@ -185,7 +194,11 @@ class Child:
         running = self._running
         ending, words, killed = self._end(grace_s=EXIT_S if lost.dying else 0)
         got = "; ".join(part for part in (lost.got, ending, words) if part)
-        kind, fix = (InfrastructureError, MORE_MEMORY) if killed else (lost.kind, lost.fix)
+        kind, fix = lost.kind, lost.fix
+        if killed:
+            self._kills += 1
+            outside = self._kills < KILLS
+            kind, fix = (InfrastructureError, MORE_MEMORY) if outside else (CrashError, OWN_KILLS)
         error = kind(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=fix)
         error.output = None if running is None else running.output()
         return error

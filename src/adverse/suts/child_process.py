@@ -36,6 +36,7 @@ WATCH_S = 0.1
 """How often its memory is looked at."""
 EXIT_S = 2.0
 """How long a program may take to end once its input is closed."""
+SHOWN_BYTES = 200
 MAX_PARTS = 64
 """Pieces given to one writev."""
 
@@ -110,6 +111,7 @@ class Running:
         """Write the parts and return the next reply, or raise LostError."""
         deadline = time.monotonic() + timeout_s
         if parts:
+            self._refuse_replies_so_far()
             self._selector.register(self._in, selectors.EVENT_WRITE)
         while parts or not self._replies:
             left_s = deadline - time.monotonic()
@@ -159,6 +161,21 @@ class Running:
     def output(self) -> str:
         """Return what it wrote to stderr, as far as it is kept."""
         return bytes(self._stderr).decode(errors="replace")
+
+    def _refuse_replies_so_far(self) -> None:
+        """Raise LostError for what was said before the request: it would be taken for the reply to it."""
+        for key, _ in self._selector.select(0):
+            if key.fd == self._out:
+                self._read_stdout()
+            else:
+                self._read_stderr()
+        if self._replies:
+            raise LostError(
+                "the program answered before it was asked",
+                got=repr(self._replies[0][:SHOWN_BYTES]),
+                wanted="one reply to each request, once it has been read",
+                kind=BadAnswerError,
+            )
 
     def _write(self, parts: list[memoryview]) -> list[memoryview]:
         try:

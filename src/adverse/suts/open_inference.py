@@ -6,9 +6,11 @@ travel as JSON numbers or, where the server can, as bytes behind the JSON, littl
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
@@ -18,6 +20,7 @@ from pydantic import AfterValidator, Field
 
 from adverse.errors import SutError, one_line
 from adverse.plugins import Positive, sut
+from adverse.strict_json import DuplicateKeyError, each_key_once
 from adverse.suts import onnx_shape
 from adverse.suts.ask import METHODS, task_of
 from adverse.suts.decoders import Output, Style
@@ -119,7 +122,7 @@ def served_model(
             fix="Serve it with the binary tensor extension, or as float32.",
         )
     built = network_system(
-        ServedNetwork(client, path, port, [tensor.name for tensor in declared.outputs], where, binary=binary),
+        ServedNetwork(client, path, port, Expected.of(model, version, declared), where, binary=binary),
         decoder,
         inputs,
         decoding,
@@ -132,10 +135,11 @@ class ServedNetwork:
     """A model on a server, one request for each batch."""
 
     def __init__(
-        self, client: HttpClient, path: str, port: Port, outputs: list[str], where: str, *, binary: bool
+        self, client: HttpClient, path: str, port: Port, expected: Expected, where: str, *, binary: bool
     ) -> None:
         self.port = port
-        self.output_names = outputs
+        self.output_names = list(expected.datatypes)
+        self._expected = expected
         self._where = where
         self._client = client
         self._path = path
@@ -143,10 +147,10 @@ class ServedNetwork:
 
     def run(self, values: NDArray[Any], names: Sequence[str]) -> list[Output]:
         """Return the named outputs, in this order, or raise SutError."""
-        body, headers = infer_request(self.port.name, values, names, binary=self._binary)
-        reply = self._client.post(f"{self._path}/infer", body, headers)
+        request = infer_request(self.port.name, values, names, binary=self._binary)
+        reply = self._client.post(f"{self._path}/infer", request.body, request.headers)
         try:
-            return read_reply(reply.body, reply.headers, names)
+            return read_reply(reply.body, reply.headers, names, self._expected, request.id)
         except SutError as error:
             raise error.placed(self._where) from error
 
@@ -171,6 +175,7 @@ class _Input(NamedTuple):
     type: str
 
 
+SHOWN = 200
 BINARY_EXTENSION = "binary_tensor_data"
 JSON_LENGTH = "inference-header-content-length"
 """Header that says how many bytes of a body are JSON; the rest are tensors."""
@@ -203,13 +208,60 @@ class ModelMetadata(NamedTuple):
 
     inputs: list[Tensor]
     outputs: list[Tensor]
+    name: str | None = None
+
+
+@dataclass
+class Expected:
+    """Whose answers are wanted: those of a model, by each name that it has, with outputs as declared.
+
+    Where the study names no version, it is that of the first answer.
+    """
+
+    names: tuple[str, ...]
+    version: str | None
+    datatypes: Mapping[str, str]
+
+    @classmethod
+    def of(cls, model: str, version: str | None, declared: ModelMetadata) -> Expected:
+        """Return what is wanted of a model by the study and by what its server declares."""
+        names = tuple(dict.fromkeys([model, declared.name or model]))
+        return cls(names, version, {tensor.name: tensor.datatype for tensor in declared.outputs})
+
+    def check(self, content: Mapping[str, Any], request: str) -> None:
+        """Refuse the answer of another model, another version of it, or to another request."""
+        wrong: list[tuple[str, Any, str]] = []
+        if (name := content.get("model_name")) is not None and name not in self.names:
+            wrong.append(("another model", name, " or ".join(self.names)))
+        if (version := content.get("model_version")) is not None:
+            self.version = self.version or str(version)
+            if str(version) != self.version:
+                wrong.append(("another version of the model", version, self.version))
+        if (number := content.get("id")) not in (None, "", request):
+            wrong.append(("another request", number, request))
+        for what, got, wanted in wrong:
+            raise SutError(
+                f"the server's answer is that of {what}",
+                got=repr(got)[:SHOWN],
+                wanted=wanted,
+                fix="See what the server, or a gateway before it, does; version: asks for one version.",
+            )
+
+
+class InferRequest(NamedTuple):
+    """A request as it is sent. Its `id`, which the server repeats, is a hash of what is asked."""
+
+    id: str
+    body: bytes
+    headers: dict[str, str]
 
 
 def read_metadata(body: bytes) -> ModelMetadata:
     """Read the reply to GET v2/models/NAME."""
     content = _json(body)
     try:
-        return ModelMetadata(*([_tensor(entry) for entry in content[key]] for key in ("inputs", "outputs")))
+        inputs, outputs = ([_tensor(entry) for entry in content[key]] for key in ("inputs", "outputs"))
+        return ModelMetadata(inputs, outputs, content.get("name"))
     except (KeyError, TypeError, ValueError) as error:
         raise _garbage(
             "the server does not describe the model",
@@ -224,24 +276,26 @@ def has_binary(body: bytes) -> bool:
     return isinstance(extensions, list) and BINARY_EXTENSION in extensions
 
 
-def infer_request(
-    name: str, values: NDArray[Any], outputs: Sequence[str], *, binary: bool
-) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers of a request for some outputs of one input tensor."""
+def infer_request(name: str, values: NDArray[Any], outputs: Sequence[str], *, binary: bool) -> InferRequest:
+    """Return a request for some outputs of one input tensor."""
     kind = next(kind for kind, code in DATATYPES.items() if np.dtype(code) == values.dtype.newbyteorder("<"))
+    raw = np.ascontiguousarray(values, DATATYPES[kind]).tobytes()
+    number = hashlib.sha256(raw).hexdigest()[:16]
     tensor: dict[str, Any] = {"name": name, "shape": list(values.shape), "datatype": kind}
     if not binary:
         tensor["data"] = values.ravel().tolist()
-        request = {"inputs": [tensor], "outputs": [{"name": output} for output in outputs]}
-        return json.dumps(request).encode(), {"content-type": "application/json"}
-    raw = np.ascontiguousarray(values, DATATYPES[kind]).tobytes()
+        request = {"id": number, "inputs": [tensor], "outputs": [{"name": output} for output in outputs]}
+        return InferRequest(number, json.dumps(request).encode(), {"content-type": "application/json"})
     tensor["parameters"] = {"binary_data_size": len(raw)}
     wanted = [{"name": output, "parameters": {"binary_data": True}} for output in outputs]
-    head = json.dumps({"inputs": [tensor], "outputs": wanted}).encode()
-    return head + raw, {"content-type": "application/octet-stream", JSON_LENGTH: str(len(head))}
+    head = json.dumps({"id": number, "inputs": [tensor], "outputs": wanted}).encode()
+    headers = {"content-type": "application/octet-stream", JSON_LENGTH: str(len(head))}
+    return InferRequest(number, head + raw, headers)
 
 
-def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) -> list[Output]:
+def read_reply(
+    body: bytes, headers: Mapping[str, str], names: Sequence[str], expected: Expected, request: str
+) -> list[Output]:
     """Return the named outputs of a reply, in this order, or raise SutError."""
     try:
         length = int(headers.get(JSON_LENGTH, len(body)))
@@ -252,15 +306,21 @@ def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) ->
             f"the header {JSON_LENGTH} is wrong", headers[JSON_LENGTH], f"a number up to {len(body)}"
         )
     content, rest = _json(body[:length]), memoryview(body)[length:]
+    expected.check(content, request)
     outputs: dict[str, Output] = {}
     try:
         for entry in content["outputs"]:
             name, shape = str(entry["name"]), [int(side) for side in entry["shape"]]
+            if name in outputs:
+                raise ValueError(f"output {name!r} twice")
+            kind = str(entry["datatype"])
+            if kind != expected.datatypes.get(name, kind):
+                raise _other_datatype(name, kind, expected.datatypes[name])
             size = (entry.get("parameters") or {}).get("binary_data_size")
             if size is None:
-                array = np.array(entry["data"], DATATYPES[entry["datatype"]])
+                array = _whole(name, entry["data"], kind)
             else:
-                array = np.frombuffer(rest[: int(size)], DATATYPES[entry["datatype"]])
+                array = np.frombuffer(rest[: int(size)], DATATYPES[kind])
                 rest = rest[int(size) :]
             outputs[name] = Output(name, array.reshape(shape))
         return [outputs[name] for name in names]
@@ -272,6 +332,27 @@ def read_reply(body: bytes, headers: Mapping[str, str], names: Sequence[str]) ->
         ) from error
 
 
+def _whole(name: str, data: Any, kind: str) -> NDArray[Any]:
+    """Return the numbers of an output as its datatype, without cutting anything off them."""
+    given = np.array(data)
+    if given.size and given.dtype.kind not in "biuf":
+        raise ValueError(f"data of output {name!r} that are no numbers")
+    with np.errstate(invalid="ignore", over="ignore"):
+        array = given.astype(DATATYPES[kind])
+    if array.dtype.kind != "f" and not np.array_equal(array, given):
+        raise _other_datatype(name, f"numbers that {kind} cannot hold", kind)
+    return array
+
+
+def _other_datatype(name: str, got: str, wanted: str) -> SutError:
+    return SutError(
+        f"output {name!r} has another datatype than the server declares",
+        got=got,
+        wanted=wanted,
+        fix="Let the model's metadata and its answers agree.",
+    )
+
+
 def _tensor(entry: Mapping[str, Any]) -> Tensor:
     shape = tuple(int(side) if int(side) > 0 else None for side in entry["shape"])
     return Tensor(str(entry["name"]), shape, str(entry["datatype"]))
@@ -279,9 +360,10 @@ def _tensor(entry: Mapping[str, Any]) -> Tensor:
 
 def _json(body: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(body)
+        content = json.loads(body, object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
-        raise _garbage("the server's answer is not JSON", f"{body[:80]!r}", "a JSON object") from error
+        got = str(error) if isinstance(error, DuplicateKeyError) else f"{body[:80]!r}"
+        raise _garbage("the server's answer is not JSON", got, "a JSON object, each key once") from error
     if not isinstance(content, dict):
         raise _garbage("the server's answer is not a JSON object", type(content).__name__, "a JSON object")
     return content

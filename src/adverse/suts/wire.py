@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ from adverse.errors import (
     SutError,
     one_line,
 )
+from adverse.strict_json import each_key_once
 from adverse.suts.ask import METHODS, NO_MEMORY, OUTPUT_CHARACTERS, as_class_scores, as_detections
 from adverse.types import Answer, ClassScores, Detections, Image, LabelMap, Task
 
@@ -66,6 +68,14 @@ def error_line(request: int | None, error: BaseException) -> bytes:
     return _line(message)
 
 
+def request_id(count: int) -> int:
+    """Return the id of a program's first, second, ... request: always the same ones, but none from another.
+
+    A program that answers in advance cannot know it.
+    """
+    return int.from_bytes(hashlib.sha256(b"%d" % count).digest()[:4], "big") >> 1
+
+
 def request_parts(request: int, images: Sequence[Image]) -> list[memoryview]:
     """Return the bytes that ask about images, in order; the pixels are not copied."""
     sizes = [{"width": i.shape[1], "height": i.shape[0], "channels": i.shape[2]} for i in images]
@@ -86,10 +96,12 @@ def read_request(stream: BinaryIO) -> tuple[int, list[Image]] | None:
 def parse(line: bytes) -> Mapping[str, Any]:
     """Return the message in a marked line."""
     try:
-        message = json.loads(line[len(MARK) :])
+        message = json.loads(line[len(MARK) :], object_pairs_hook=each_key_once)
     except (ValueError, RecursionError) as error:
         raise GarbageError(
-            "a reply is not JSON", got=f"{line[:200]!r} ({error})", wanted="@adverse {...} on one line"
+            "a reply is not JSON",
+            got=f"{line[:200]!r} ({error})",
+            wanted="@adverse {...} on one line, each key once",
         ) from error
     if not isinstance(message, dict):
         raise GarbageError("a reply is not a JSON object", got=repr(line[:200]), wanted="@adverse {...}")
