@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from adverse.cli.app import app
 from adverse.errors import AdverseError, StudyError
 from adverse.humans.experiment import participant_of
-from adverse.humans.records import Answer, off_time, workers_csv
+from adverse.humans.records import Answer, answers_with_reason, off_time, workers_csv
 from adverse.humans.server import lock_study
 from adverse.humans.study_file import read_human_study
 from adverse.serving import public_origin
@@ -110,10 +110,13 @@ def test_a_worker_is_paid_once_and_may_be_forgotten(tmp_path: Path) -> None:
     assert "C0DE-77" in client.get("/").text
     (row,) = csv.DictReader(io.StringIO(workers_csv(experiment.state, experiment.study)))
     assert (row["platform_id"], row["batches"], row["answers"]) == ("worker-1", "2", "8")
+    counts = [why for _, _, why in answers_with_reason(experiment.state, experiment.study)].count("")
+    assert (int(row["counted"]), row["failed_sanity"].isdigit()) == (counts, True)
     exported = CliRunner().invoke(app, ["humans", "export", str(study), "--workers", str(tmp_path / "w.csv")])
     assert exported.exit_code == 0, exported.output
     assert "worker-1" not in exported.output
     assert "worker-1" in (tmp_path / "w.csv").read_text()
+    assert (tmp_path / "w.csv").stat().st_mode & 0o077 == 0
     for number in range(20):  # who only asks for images and answers none has done nothing to be paid for
         other.post("/join", data={"consent": "1", "worker": "worker-2"})
         other.post("/batch.json")

@@ -22,6 +22,8 @@ from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
 from adverse.report.requirements import requirement_lines
+from adverse.requirements.decision import Decision, DistanceFinding
+from adverse.requirements.evidence import VersionStats, within_reach
 from adverse.requirements.file import read_requirements
 from adverse.requirements.results import as_data, recheck, save
 from adverse.requirements.run import run_check
@@ -320,6 +322,25 @@ def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> N
     assert changed.before == FRAMES * 2  # only the versions are new
 
 
+@pytest.mark.parametrize(
+    ("missed", "outcome", "words"),
+    [
+        ([], Outcome.PASS, ""),
+        ([0.92], Outcome.PASS, "PASS up to 0.88, the largest change that was reached; 5 % of the range"),
+        ([0.91, 0.92, 0.93], Outcome.INCONCLUSIVE, "PASS up to 0.88, but 15 % of the range was not reached"),
+        ([0.1, 0.2, 0.3], Outcome.INCONCLUSIVE, "PASS on what was reached, but 15 % of the range"),
+    ],
+)
+def test_a_pass_is_only_of_what_was_reached(missed: list[float], outcome: Outcome, words: str) -> None:
+    finding = DistanceFinding(20, Interval(0.0, -0.1, 0.1, 0.95, "", 20, "ok"))
+    made = VersionStats(17, 99, np.array([0.05, 0.88]), aimed=20, missed=np.array(missed))
+    found = within_reach(Decision(finding, Outcome.PASS), made, 0.94)
+    assert found.outcome is outcome
+    assert found.reason.startswith(words)
+    failed = within_reach(Decision(finding, Outcome.FAIL), made, 0.94)
+    assert failed.outcome is Outcome.FAIL
+
+
 def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     beyond = {"transformation": "t.jpeg", "kind": "correctness", "threshold": 0.999}
     path = write_study(tmp_path, "detection", [beyond], versions=8, tries=8, frames=24)
@@ -330,14 +351,16 @@ def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
     assert "the visual change is never so large" in one.within.refused
     assert one.within.unreached == one.within.rejections / (8 * 24) > 0.1
     assert one.decision.outcome is Outcome.INCONCLUSIVE  # nothing fell, but not all of the range was seen
-    assert "PASS on what was reached, but 2" in one.decision.reason
-    assert "the largest change is 0.93, not 0.999" in one.decision.reason
+    share, most = f"{100 * one.within.unreached:.0f} %", one.within.visual_change.max()
+    assert f"PASS on what was reached, but {share} of the range" in one.decision.reason
+    assert f"the largest change is {most:.2f}, not 0.999" in one.decision.reason
     row = as_data(found)["results"][0]
     assert row["versions_unreached"] == pytest.approx(one.within.unreached, abs=1e-6)
-    assert row["versions_largest_change"] == one.within.visual_change.max()
+    assert row["versions_largest_change"] == most
     (line,) = [line for line in requirement_lines(as_data(found)) if "rejected" in line]
     assert f"{one.within.rejections} of {8 * 24} versions" in line
-    assert any("checked up to 0.93 of 0.999; 2" in line for line in requirement_lines(as_data(found)))
+    reached = f"checked up to {most:.2f} of 0.999; {share} of the range was not reached"
+    assert any(reached in line for line in requirement_lines(as_data(found)))
     fallen_back = as_data(found) | {"results": [row | {"threshold_doubt": "t_c 0.9 is a fallback"}]}
     assert any("threshold t_c 0.9 is a fallback" in line for line in requirement_lines(fallen_back))
 

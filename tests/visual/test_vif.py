@@ -156,7 +156,10 @@ def test_two_scales_are_for_small_images(shape: tuple[int, int]) -> None:
             1 - vif(image, changed, scales=2)
         )
     assert visual_change(image, image, backend="vif2") == 0
-    with pytest.raises(DataError, match="too small for the scales of VIF at 4 scales"):
+    with pytest.raises(DataError, match=r"VIF at 4 scales \(backend vif2 is for small ones") as refused:
         visual_change(image, image, backend="vif")
+    assert "visual_change: vif2), with a threshold by vif2; the published" in str(refused.value)
+    with pytest.raises(DataError, match="enlarge both"):
+        vif(image[:16], image[:16], scales=2)
     large = drawn(72, 81)
     assert vif(large, noisy(large, 9), scales=2) != pytest.approx(vif(large, noisy(large, 9)), abs=0.01)

@@ -158,8 +158,8 @@ def export(study: StudyPath, excluded: LeftOut = None, workers: Workers = None) 
     Example:
         adverse humans export cars.yaml --excluded left-out.csv > answers.csv
     """
+    from adverse.humans.records import OWNER_ONLY, workers_csv
     from adverse.humans.records import export as answers_of
-    from adverse.humans.records import workers_csv
     from adverse.humans.server import read_state
     from adverse.humans.stimuli import Stimuli
     from adverse.humans.study_file import read_human_study
@@ -177,6 +177,7 @@ def export(study: StudyPath, excluded: LeftOut = None, workers: Workers = None) 
         write_file(excluded, collected.excluded_csv().encode())
     if workers is not None:
         write_file(workers, workers_csv(state, file.study).encode())
+        workers.chmod(OWNER_ONLY)  # ids of people
 
 
 @humans.command("erase")

@@ -319,20 +319,34 @@ def export(state: State, study: HumanStudy) -> ExportedAnswers:
     return ExportedAnswers(tuple(rows), tuple(excluded))
 
 
+WORKER_COLUMNS = (
+    "platform_id",
+    "participant",
+    "batches",
+    "answers",
+    "qualified",
+    "counted",
+    "failed_sanity",
+)
+"""`counted`: answers that the export has; `failed_sanity`: batches with an easy image answered wrongly."""
+
+
 def workers_csv(state: State, study: HumanStudy) -> str:
-    """Return who came from a platform, how much they did, and whether they passed the first batch, as CSV.
+    """Return who came from a platform, what they did, how much of it counts and what they failed, as CSV.
 
     It is apart from the answers, which hold the random number alone.
     """
     rows = []
+    counted = Counter(person.id for person, _, why in answers_with_reason(state, study) if not why)
     for person in state.people.values():
         if person.platform_id:
             trials = list(person.trials)
             done = sum(trial.id in state.answers for trial in trials)
             whole = 0 if not trials else len(person.batches) - (state.open_trial(person) is not None)
             passed = {True: "yes", False: "no", None: ""}[qualified(state, person, study)]
-            rows.append((person.platform_id, person.id, whole, done, passed))
-    return _csv(("platform_id", "participant", "batches", "answers", "qualified"), rows)
+            failed = sum(not looked(state, batch) for batch in person.batches)
+            rows.append((person.platform_id, person.id, whole, done, passed, counted[person.id], failed))
+    return _csv(WORKER_COLUMNS, rows)
 
 
 def answers_with_reason(state: State, study: HumanStudy) -> Iterator[tuple[Participant, Trial, str]]:

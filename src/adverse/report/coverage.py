@@ -164,13 +164,15 @@ def _examples(rows: Sequence[SettingCoverage]) -> tuple[tuple[str, str, int, int
     chosen: list[tuple[str, Example, str]] = []
     if inside:
         example, severity = max(inside, key=lambda pair: pair[0].visual_change)
-        chosen.append(("just inside", example, severity))
+        chosen.append(("nearest inside", example, severity))
     if outside:
         example, severity = min(outside, key=lambda pair: pair[0].visual_change)
-        chosen.append(("just outside", example, severity))
+        chosen.append(("nearest outside", example, severity))
     found = []
     for side, example, severity in chosen:
         small = picture(example.image, widest=WIDEST_PX)
-        words = f"{side}: {example.visual_change:.2f}, severity {shown(severity)}, {shown(example.name)}"
+        limit = next(row.limit for row in rows if row.limit is not None)
+        place = f"{example.visual_change:.2f}, tolerated up to {limit.tolerated_to:g}"
+        words = f"{side}: {place}, severity {shown(severity)}, {shown(example.name)}"
         found.append((words, small.source, small.width, small.height))
     return tuple(found)

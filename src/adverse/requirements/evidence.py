@@ -13,6 +13,7 @@ from adverse.requirements.batches import values_of_logs
 from adverse.requirements.decision import Decision, SamplingPlan
 from adverse.requirements.measures import Array, Evidence, MeasureTally, Ratio, Rows, Side, TaskAnswers
 from adverse.requirements.ranking import RankingScores
+from adverse.requirements.sampling import REASONS
 from adverse.requirements.verdicts import Outcome
 from adverse.requirements.versions import Versions
 from adverse.store.read import Store
@@ -250,14 +251,18 @@ class SutEvidence:
         records = [dict(row["details"] or ()) for row in rows]
         refused = Counter(_kind_of(str(row["reason"])) for row in rows if row["status"] == "quarantined")
         reached = [record["visual_change"] for record in records if "visual_change" in record]
-        aimed = [record for record in records if "aimed_at" in record]
-        missed = [record["aimed_at"] for record in aimed if "visual_change" not in record]
+        missed = [
+            record["aimed_at"]
+            for row, record in zip(rows, records, strict=True)
+            if "aimed_at" in record and _kind_of(str(row["reason"])) in REASONS.values()
+        ]
+        made = sum("aimed_at" in record and "visual_change" in record for record in records)
         return VersionStats(
             versions=len(rows) - refused.total(),
             tries=sum(int(record.get("tries", 0)) for record in records),
             visual_change=np.array(reached, np.float64),
             refused=refused,
-            aimed=len(aimed),
+            aimed=made + len(missed),
             missed=np.array(missed, np.float64),
         )
 

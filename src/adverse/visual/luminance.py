@@ -43,15 +43,22 @@ def luminance(image: NDArray[Any], *, where: str = "image") -> Luminance:
     return np.ascontiguousarray(image.reshape(image.shape[:2]), np.float64)
 
 
-def check_reference(reference: Luminance, *, measure: str, least_px: int) -> None:
-    """Refuse a reference that a measure says nothing about: too small for its scales, or all of one value."""
+def check_reference(reference: Luminance, *, measure: str, least_px: int, smaller: str = "") -> None:
+    """Refuse a reference that a measure says nothing about: too small for its scales, or all of one value.
+
+    `smaller` is the backend that is made for small images, where there is one.
+    """
     rows, columns = reference.shape
     if min(rows, columns) < least_px:
         raise DataError(
-            f"the image is too small for the scales of {measure}",
+            f"the image is too small for the scales of {measure}"
+            + (f" (backend {smaller} is for small ones, with its own thresholds)" if smaller else ""),
             got=f"{rows} x {columns} pixels",
             wanted=f"at least {least_px} x {least_px}",
-            fix="Use a larger image, or enlarge both images in the same way first.",
+            fix=f"Set backend: {smaller} (in a human study visual_change: {smaller}), with a threshold by "
+            f"{smaller}; the published ones are by vif. Or use larger images."
+            if smaller
+            else "Use a larger image, or enlarge both images in the same way first.",
         )
     if np.ptp(reference) <= FLAT:
         raise DataError(

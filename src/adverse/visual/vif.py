@@ -55,7 +55,8 @@ class VifReference:
     """All that VIF needs of the reference, made once for any number of changes of it."""
 
     def __init__(self, values: Luminance, *, sigma_n_sq: float = SIGMA_N_SQ, scales: int = 4) -> None:
-        check_reference(values, measure=f"VIF at {scales} scales", least_px=LEAST_PX[scales])
+        small = "vif2" if scales > min(LEAST_PX) else ""
+        check_reference(values, measure=f"VIF at {scales} scales", least_px=LEAST_PX[scales], smaller=small)
         self._values = values
         self._scales = scales
         self._noise = sigma_n_sq
