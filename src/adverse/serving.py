@@ -87,7 +87,10 @@ class Door:
         Behind a proxy it goes by the public name alone, which the proxy passes on: whoever comes past the
         proxy would come unencrypted.
         """
-        return frozenset(origin.partition("://")[2] for origin in self.origins)
+        names = {origin.partition("://")[2] for origin in self.origins}
+        if self.encrypted:  # 443 is what https:// means; a proxy may say it or not
+            names |= {f"{name}:443" for name in names if not re.search(r":\d+$", name)}
+        return frozenset(names)
 
     @property
     def _local_names(self) -> set[str]:

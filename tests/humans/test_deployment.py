@@ -47,7 +47,10 @@ def test_behind_a_proxy_the_public_name_is_ours_and_no_other(tmp_path: Path) -> 
     ):
         assert client.post("/batch.json", headers={"Origin": origin}).status_code == 403
     assert client.post("/batch.json", headers={"Origin": "https://study.example.org"}).status_code == 200
+    for ours in ("study.example.org", "STUDY.example.org:443"):
+        assert client.get("/", headers={"Host": ours}).status_code == 200
     for past_the_proxy in (
+        "study.example.org:444",
         "other.example.org",
         "127.0.0.1",
         f"127.0.0.1:{DOOR.port}",
@@ -108,6 +111,10 @@ def test_a_worker_is_paid_once_and_may_be_forgotten(tmp_path: Path) -> None:
     told = finish(client, experiment)
     assert [one["code"] for one in told] == [""] * (len(told) - 1) + ["C0DE-77"]
     assert "C0DE-77" in client.get("/").text
+    assert client.post("/join", data={"consent": "1", "worker": "worker-3"}).status_code == 409  # nor sold on
+    assert client.get("/", params={"PROLIFIC_PID": "worker-3"}).status_code == 409
+    assert "C0DE-77" in client.get("/", params={"PROLIFIC_PID": "worker-1"}).text
+    assert visitor(experiment).post("/join", data={"consent": "1", "worker": "worker-1"}).status_code == 409
     (row,) = csv.DictReader(io.StringIO(workers_csv(experiment.state, experiment.study)))
     assert (row["platform_id"], row["batches"], row["answers"]) == ("worker-1", "2", "8")
     counts = [why for _, _, why in answers_with_reason(experiment.state, experiment.study)].count("")

@@ -172,6 +172,7 @@ def test_a_torn_last_line_does_not_count_and_other_damage_is_told(tmp_path: Path
         {"answer": True},
         {"shown_ms": None},
         {"shown_ms": -1},
+        {"shown_ms": 10**400},
         {"frame_ms": 1e9},
         {"response_ms": "5"},
     ],
@@ -280,6 +281,18 @@ def test_off_time_unanswered_and_inattentive_trials_are_left_out_and_counted(tmp
     }
     assert any("9 trials left out" in line for line in found.words())
     assert found.excluded_csv().count("\n") == 10
+
+
+def test_who_leaves_the_easy_images_out_was_not_looking(tmp_path: Path) -> None:
+    """The page knows how long an image is to be seen, so it can tell which are easy."""
+    experiment = experiment_of(write_study(tmp_path, batches=1))
+    client = participant(experiment)
+    client.post("/batch.json")
+    while trial := started(client, f"request-{len(experiment.state.started)}")["trial"]:
+        if experiment.state.trials[trial].role != "sanity":
+            client.post("/answer.json", json={"trial": trial, "answer": 0, **ON_TIME})
+    found = export(experiment.state, experiment.study)
+    assert (found.rows, {one.reason for one in found.excluded}) == ((), {"failed sanity"})
 
 
 @pytest.mark.parametrize("shown_ms", [100 - 16.7, 100.0, 100 + 16.7])

@@ -10,7 +10,7 @@ import pytest
 from adverse.errors import AdverseError
 from adverse.humans.stimuli import Stimuli
 from adverse.humans.study_file import read_human_study
-from human_studies import write_study
+from human_studies import HOSTILE, write_study
 
 
 def test_a_good_one_is_read_with_its_defaults(tmp_path: Path) -> None:
@@ -31,6 +31,7 @@ def test_a_good_one_is_read_with_its_defaults(tmp_path: Path) -> None:
         ({"transformations": ["haze"]}, "cannot be shown to people"),
         ({"transformations": ["identity"]}, "no searchable strength"),
         ({"truth": {"circle": ["disc"]}}, "names of categories only"),
+        ({"truth": {HOSTILE: ["disc", "square"], "square": ["square"]}}, "in one category: square"),
         ({"exposure_ms": 0}, "exposure_ms has a value it cannot take"),
         ({"batch": 2}, "batch has a value"),
         ({"sanity": {"items": 3}}, "at most half of a batch"),
@@ -50,7 +51,11 @@ def test_a_bad_one_says_what_and_where(tmp_path: Path, changes: dict[str, Any], 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"truth": {"square": ["nothing"]}}, "too few images have a known category"),
+        ({"truth": {"square": []}}, "too few images have a known category"),
+        (
+            {"truth": {HOSTILE: ["dsic"]}},
+            r"the data have no class 'dsic'.*shapes\.yaml.*truth.*Did you mean 'disc'",
+        ),
         ({"batch": 13}, "fewer images than one batch needs"),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_threshold_carries_its_backend_and_no_other_may_measure_for_it(tmp_pat
 
 
 def test_a_threshold_of_0_asks_nothing_and_is_refused(tmp_path: Path) -> None:
-    path = str(estimates(tmp_path, [GOOD[0] | {"value": 0.0, "tolerated_to": 0.0}]))
+    path = str(estimates(tmp_path, [GOOD[0] | {"value": 0.0, "tolerated_to": 0.0, "interval": None}]))
     with pytest.raises(StudyError, match=r"tolerate no visible change by t\.jpeg.*= 0.*above 0"):
         threshold(path, "t.jpeg", "correctness")
 
@@ -180,6 +180,31 @@ def test_what_a_study_did_not_show_or_could_not_tell_is_an_error(tmp_path: Path)
 def test_a_spoilt_file_is_refused(tmp_path: Path, spoilt: dict[str, Any]) -> None:
     path = estimates(tmp_path, **{"entries": GOOD, **spoilt})
     with pytest.raises(StudyError, match="no thresholds of a human study"):
+        threshold(str(path), "t.jpeg", "correctness")
+
+
+@pytest.mark.parametrize(
+    ("edited", "got"),
+    [
+        ({"value": 0.9}, r"value 0\.9, but tolerated_to 0\.4"),
+        ({"interval": INTERVAL | {"low": 0.6, "high": 0.2}}, r"an interval from 0\.6 to 0\.2"),
+        (
+            {"interval": INTERVAL | {"low": 0.5, "high": None}},
+            r"from 0\.5 to 1 that does not hold the value 0\.4",
+        ),
+        (
+            {"interval": INTERVAL | {"low": 0.1, "high": 0.2}},
+            r"from 0\.1 to 0\.2 that does not hold the value",
+        ),
+    ],
+)
+def test_an_edited_file_that_contradicts_itself_is_refused(
+    tmp_path: Path, edited: dict[str, Any], got: str
+) -> None:
+    path = estimates(tmp_path, [GOOD[1], GOOD[0] | edited])
+    with pytest.raises(
+        StudyError, match=rf"contradicts itself.*thresholds\[1\]: t_c of t\.jpeg.*{got}.*Write it again"
+    ):
         threshold(str(path), "t.jpeg", "correctness")
 
 

@@ -65,7 +65,8 @@ class Experiment:
     def join(self, secret: str, platform_id: str = "") -> str | None:
         """Let somebody take part who agreed; return the secret that their browser keeps.
 
-        None where the platform's id already takes part from another browser: nobody sees an image twice.
+        None where the platform's id already takes part from another browser, or this browser under another
+        id: nobody sees an image twice, and nobody's work is given to another.
         """
         with self._lock:
             secret = secret if participant_of(secret) in self.state.people else secrets.token_urlsafe(18)
@@ -73,9 +74,16 @@ class Experiment:
             ids = {person.platform_id: person.id for person in self.state.people.values()}
             if platform_id and ids.get(platform_id, number) != number:
                 return None
+            if self.is_another(self.state.people.get(number), platform_id):
+                return None
             came_from = {"platform_id": platform_id} if platform_id else {}
             self._write({"kind": "joined", "participant": number, "consent": consent, **came_from})
         return secret
+
+    @staticmethod
+    def is_another(person: Participant | None, platform_id: str) -> bool:
+        """Tell whether an id of the platform is not that of the participant whose browser names it."""
+        return person is not None and bool(platform_id) and person.platform_id not in ("", platform_id)
 
     def completion_code(self, person: Participant) -> str:
         """Return the code that a worker takes back to the platform; empty until they are finished.

@@ -164,7 +164,7 @@ class State:
         if kind == "joined":
             participant = self.people.setdefault(person, Participant(person, record["consent"]))
             participant.consent = record["consent"]
-            participant.platform_id = record.get("platform_id", participant.platform_id)
+            participant.platform_id = participant.platform_id or record.get("platform_id", "")
         elif kind == "batch":
             trials = [Trial(**plain) for plain in record["trials"]]
             self.people[person].batches.append(trials)
@@ -215,8 +215,13 @@ def qualified(state: State, person: Participant, study: HumanStudy) -> bool | No
 
 
 def looked(state: State, batch: Iterable[Trial]) -> bool:
-    """Tell whether somebody looked at a batch: no easy image in it was answered wrongly."""
-    return all(_judged(state, batch, "sanity"))
+    """Tell whether somebody looked at a batch: every easy image that was shown in it was answered rightly.
+
+    The page must know for how long to show an image, so who reads along can tell which are easy; leaving
+    those out would be a way to answer all others at random.
+    """
+    easy = [trial for trial in batch if trial.role == "sanity" and trial.id in state.started]
+    return len(_judged(state, easy, "sanity")) == len(easy) and all(_judged(state, easy, "sanity"))
 
 
 def _judged(state: State, batch: Iterable[Trial], role: Role) -> list[bool]:
@@ -232,7 +237,7 @@ REASONS = {
     "unanswered": "shown, but never answered",
     "off time": "visible for longer or shorter than planned, by more than a frame of the screen",
     "not qualified": "by somebody who did not pass the first batch",
-    "failed sanity": "in a batch in which an easy image was answered wrongly",
+    "failed sanity": "in a batch in which an easy image was answered wrongly, or not at all",
 }
 
 

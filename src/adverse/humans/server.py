@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import re
 import socket
 import sys
@@ -40,6 +39,10 @@ LONG_S = 180 * 24 * 3600
 LONGEST_ID = 100
 WORKER = re.compile(r"[A-Za-z0-9_.:@-]{1,100}")
 """What an id of a platform may look like."""
+ANOTHER_ID = (
+    "This id already takes part in another browser, or this browser under another id. "
+    "Go on in the browser in which you began, with the link that you had there."
+)
 NONCE = re.compile(r"[A-Za-z0-9-]{8,64}")
 Message = dict[str, Any]
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -71,9 +74,11 @@ class _Pages:
     def page(self, request: Request) -> Response:
         """Show the consent, or where the participant stands."""
         person = self.experiment.person(request.cookies.get(self.cookie, ""))
+        platform = self.study.platform
+        worker = "" if platform is None else request.query_params.get(platform.parameter, "")
+        if self.experiment.is_another(person, worker):
+            raise HTTPException(409, ANOTHER_ID)
         if person is None:
-            platform = self.study.platform
-            worker = "" if platform is None else request.query_params.get(platform.parameter, "")
             return self.rendered("consent.html", worker=worker[:LONGEST_ID])
         return self.rendered(
             "experiment.html",
@@ -95,7 +100,7 @@ class _Pages:
             raise HTTPException(400, "The id from the platform cannot be read.")
         secret = await run_in_threadpool(self.experiment.join, before, worker)
         if secret is None:
-            raise HTTPException(409, "This id already takes part. Go on in the browser in which you began.")
+            raise HTTPException(409, ANOTHER_ID)
         answer.set_cookie(
             self.cookie, secret, max_age=LONG_S, httponly=True, samesite="strict", secure=self.secure
         )
@@ -187,7 +192,7 @@ def _time(value: object) -> float:
     """Return a time that a page measured, or refuse it."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise HTTPException(400, "A time in milliseconds is missing.")
-    if not math.isfinite(value) or not 0 <= value <= MOST_MS:
+    if not 0 <= value <= MOST_MS:  # no number of 400 digits is made a float before this
         raise HTTPException(400, "A time in milliseconds lies between 0 and an hour.")
     return round(float(value), 3)
 

@@ -151,8 +151,8 @@ class SampleSizePlan:
             return f"{head}."
         wide = "cannot be told" if self.width is None else f"{self.width:.2f}"
         return (
-            f"{head}, typically at {self.threshold:.2f}; the interval held the true drop point in "
-            f"{self.covered:.1%}; its typical width: {wide}."
+            f"{head}, typically at {self.threshold:.2f}; of those, the interval held the true drop point in "
+            f"{self.covered / self.found:.1%}; its typical width: {wide}."
         )
 
 

@@ -284,14 +284,21 @@ def _pictures(file: HumanStudyFile) -> tuple[dict[str, Frame], list[StudyImage]]
 
 
 def _refuse_unknown_classes(file: HumanStudyFile, dataset: Dataset) -> None:
-    """Refuse a class under contains: that the data do not have: no image would ever contain it."""
-    for name in file.study.contains.classes if file.study.contains else ():
-        if name not in dataset.categories:
-            raise StudyError(
-                f"the data have no class {name!r}",
-                where=file.where("contains", "classes"),
-                fix=suggestion(name, dataset.categories),
-            )
+    """Refuse a class under contains: or truth: that the data do not have: no image would ever be of it."""
+    study = file.study
+    named: list[tuple[tuple[str, str], list[str]]] = [
+        (("truth", category), classes) for category, classes in study.truth.items()
+    ]
+    if study.contains is not None:
+        named.append((("contains", "classes"), study.contains.classes))
+    for place, classes in named:
+        for name in classes:
+            if name not in dataset.categories:
+                raise StudyError(
+                    f"the data have no class {name!r}",
+                    where=file.where(*place),
+                    fix=suggestion(name, dataset.categories),
+                )
 
 
 def _category(frame: Frame, dataset: Dataset, file: HumanStudyFile) -> str | None:

@@ -122,6 +122,10 @@ class HumanStudy(_Section):
         categories = info.data.get("categories", truth)
         if set(truth) - set(categories):
             raise ValueError(f"names of categories only: {', '.join(categories)}")
+        classes = [name for names in truth.values() for name in names]
+        twice = sorted({name for name in classes if classes.count(name) > 1})
+        if twice:
+            raise ValueError(f"each class once, in one category: {', '.join(twice)}")
         return truth
 
     @field_validator("contains")

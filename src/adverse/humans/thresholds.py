@@ -272,7 +272,33 @@ def read_estimates(path: Path, *, where: str = "threshold") -> list[dict[str, An
             wanted=f"the JSON that adverse humans estimate --out writes (version {FORMAT_VERSION})",
             fix="Write it again: adverse humans estimate ANSWERS.csv --out estimates.json",
         )
+    for number, entry in enumerate(entries):
+        contradiction = _contradiction(entry)
+        if contradiction:
+            raise StudyError(
+                "a threshold of the human study contradicts itself",
+                where=f"{where}, {path}, thresholds[{number}]: {SYMBOLS[entry['kind']]} of "
+                f"{entry['transformation']}",
+                got=contradiction,
+                wanted="what adverse humans estimate wrote, unchanged",
+                fix="Write it again: adverse humans estimate ANSWERS.csv --out estimates.json",
+            )
     return entries
+
+
+def _contradiction(entry: Mapping[str, Any]) -> str:
+    """Say what in an entry cannot be true at once; empty where all of it can."""
+    value, end, interval = entry.get("value"), entry.get("tolerated_to"), entry.get("interval")
+    if value is not None and value != end:
+        return f"value {value:g}, but tolerated_to {end:g}"
+    if interval is None or interval["status"] == "refused":
+        return ""
+    low, high = interval["low"], 1.0 if interval["high"] is None else interval["high"]
+    if low > high:
+        return f"an interval from {low:g} to {high:g}"
+    if value is not None and not low <= value <= high:
+        return f"an interval from {low:g} to {high:g} that does not hold the value {value:g}"
+    return ""
 
 
 def _estimated(entry: dict[str, Any], path: Path) -> Threshold:
