@@ -6,15 +6,18 @@ import json
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from adverse.analysis.choices import best_sut
 from adverse.analysis.headline import headline, headline_levels, setting_names, stop_costs, stopping
+from adverse.analysis.loop import _lost_stops
 from adverse.analysis.results import Summary, read_summary
 from adverse.analysis.score import ANY
 from adverse.report.answer import choices
-from adverse.report.brief import brief_lines, brief_table, stop_lines
+from adverse.report.brief import brief_lines, brief_table, stop_lines, stop_sentences
 from adverse.store.finished_run import finished
 from adverse.types import Setting, Step
 
@@ -72,6 +75,29 @@ def test_costs_are_stops_that_are_lost_the_most_costly_first(driven: Path) -> No
             (clean - count for count in stopped.values()), reverse=True
         )
     assert stop_lines(summary, store.run)[1].startswith(f"  {costs[0].sut} {costs[0].stopped} of ")
+
+
+def test_lost_stops_are_counted_over_logs_driven_both_times() -> None:
+    truths = np.array([[1, 1, 1, 0], [1, 1, 0, 1]])
+    hits = np.array([[[1], [1], [1], [0]], [[0], [1], [0], [1]]])
+    compared = [SimpleNamespace(truths=n, hits=h) for n, h in zip(truths, hits, strict=True)]
+    one: Any = SimpleNamespace(compared=compared)
+    assert _lost_stops(one, 0) == {"stops_lost": 1, "logs_compared": 2}
+
+
+def test_a_log_that_was_not_driven_is_no_lost_stop(driven: Path) -> None:
+    """The mutation left out some logs: 1 of the 2 driven both times is lost, not all that clean has more."""
+    store = finished(driven)
+    data = deepcopy(read_summary(store).data)
+    setting = store.run.mutations[0].id
+    for row in data["loop"]:
+        row |= {"stops_lost": 0, "logs_compared": row["logs"]}
+        if row["setting"] == setting:
+            row |= {"logs": 2, "safety": 0.5, "stops_lost": 1, "logs_compared": 2}
+    summary = replace(read_summary(store), data=data)
+    for one, line in zip(stop_costs(summary, store.run), stop_sentences(summary, store.run), strict=True):
+        assert (one.costs[0].lost, one.costs[0].logs, one.untested) == (1, 2, 1)
+        assert line.endswith(f"clean; {one.costs[0].words} -1 of 2; 1 not driven in all logs.")
 
 
 def test_the_choice_names_who_is_best_with_a_probability(run: Path) -> None:

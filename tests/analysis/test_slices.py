@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from adverse.analysis import slices
+from adverse.analysis.results import Summary
 from adverse.analysis.slices import Counts, _doubt, distances_m, stand_out
 from adverse.curves.interval import ICC_FLOOR, korn_graubard
+from adverse.report.slices import slice_sentences
 from adverse.store.finished_run import finished
 
 
@@ -150,3 +154,24 @@ def test_what_stands_out_among_many_is_what_holms_rule_names_slowly(seed: int) -
 def test_equal_rates_hardly_ever_stand_out_among_many() -> None:
     wrong = sum(any(stand_out(some_pairs(100 + seed, effects=0))) for seed in range(30))
     assert wrong <= 5  # 5 % of 30 families; 6 or more would be seen once in 300 times
+
+
+def test_who_is_never_found_stands_out_though_nobody_of_them_is_lost(
+    driven: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = finished(driven)
+    everybody = np.ones(len(store.truth.frame), np.bool_)
+    lying = np.arange(len(everybody)) % 2 == 0
+    parts = [slices.Slice("pose", "lying", lying), slices.Slice("pose", "standing", ~lying)]
+    known = slices.FoundPeople(everybody, ~lying, ~lying)
+    monkeypatch.setattr(slices, "slices_of", lambda _: parts)
+    monkeypatch.setattr(slices, "found_people", lambda *_: dict.fromkeys(store.groups, known))
+    sut: Any = SimpleNamespace(sut="blind", baseline=store.run.baseline.id)
+    (row,) = slices.slice_rows(store, sut, {})[1]
+    assert (row["by"], row["part"], row["missed"], row["missed_elsewhere"]) == ("missed", "lying", 1.0, 0.0)
+    trials = np.bincount(store.frames.log[store.truth.frame][lying])
+    low = slowly((trials, trials), 0.05 / 2 / 2)[0]  # both poses were compared clean, and none mutated
+    assert row["missed_interval"]["low"] == pytest.approx(low, abs=1e-9)
+    (line,) = slice_sentences(Summary({"outstanding_slices": [row]}), store.run)
+    assert line.startswith("blind misses 100% (")
+    assert "of the people with pose lying on clean frames already, 0% (0 to " in line

@@ -284,7 +284,11 @@ def stopping(summary: Summary, run: Run) -> Stopping | None:
     words = setting_names(run) | {run.baseline.id: "clean"}
     lines = tuple(_line(mine[setting], words[setting]) for setting in (run.baseline.id, *settings))
     last = lines[-1]
-    others = {str(row["sut"]): _stopped(row) for row in rows if row["setting"] == last.setting}
+    others = {
+        str(row["sut"]): _stopped(row)
+        for row in rows
+        if row["setting"] == last.setting and int(row["logs"]) == last.logs
+    }
     first = max(others, key=lambda name: others[name])
     return Stopping(
         level, sut, nearest, lines, (first, others[first]) if others[first] > last.stopped else None
@@ -292,10 +296,11 @@ def stopping(summary: Summary, run: Run) -> Stopping | None:
 
 
 class StopCost(NamedTuple):
-    """In how many logs fewer than on clean frames a robot stops in time under a setting."""
+    """In how many logs fewer than on clean frames a robot stops in time, of those driven under a setting."""
 
     words: str
     lost: int
+    logs: int
 
 
 class StopCosts(NamedTuple):
@@ -307,7 +312,9 @@ class StopCosts(NamedTuple):
     stopped: int
     logs: int
     costs: tuple[StopCost, ...]
-    """Of all mutations; 0 or less where it costs nothing."""
+    """Of the mutations under which a log was driven; 0 or less where it costs nothing."""
+    untested: int
+    """Mutations under which not all of the logs could be driven."""
 
 
 def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
@@ -320,10 +327,11 @@ def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
             continue
         clean = mine[run.baseline.id]
         costs = [
-            StopCost(names[setting.id], _stopped(clean) - _stopped(mine[setting.id]))
+            StopCost(names[setting.id], *_lost(mine[setting.id], clean))
             for setting in run.mutations
             if setting.id in mine
         ]
+        whole = sum(cost.logs == int(clean["logs"]) for cost in costs)
         costs.sort(key=lambda cost: -cost.lost)
         found.append(
             StopCosts(
@@ -333,6 +341,7 @@ def stop_costs(summary: Summary, run: Run) -> list[StopCosts]:
                 _stopped(clean),
                 int(clean["logs"]),
                 tuple(costs),
+                len(run.mutations) - whole,
             )
         )
     return sorted(found, key=lambda one: -one.stopped)
@@ -359,6 +368,13 @@ def _line(row: Mapping[str, Any], words: str) -> StopLine:
     return StopLine(
         str(row["setting"]), words, _stopped(row), int(row["logs"]), math.inf if latest is None else latest
     )
+
+
+def _lost(row: Mapping[str, Any], clean: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the stops lost, and of how many logs that were driven both times."""
+    if "stops_lost" in row:
+        return int(row["stops_lost"]), int(row["logs_compared"])
+    return _stopped(clean) - _stopped(row), int(row["logs"])  # of results from before they were counted
 
 
 def _stopped(row: Mapping[str, Any]) -> int:

@@ -57,12 +57,20 @@ def loop_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:
     for one, outcomes, sensitivity in _driven(scored):
         for k in dict.fromkeys(nearest(sensitivity, shown) for shown in MARKED):
             found: dict[str, Any] = {"sut": one.row.sut, "level": one.row.level, "setting": one.row.setting}
-            found |= {"status": one.row.status, **_rates(outcomes, sensitivity, k)}
+            found |= {"status": one.row.status, **_rates(outcomes, sensitivity, k), **_lost_stops(one, k)}
             said = outcomes.truths > 0
             for name in STOPS:
                 found |= _distribution(name, outcomes.measured[name][said, k])
             rows.append(found)
     return rows
+
+
+def _lost_stops(one: ScoredCurve, k: int) -> dict[str, int]:
+    """Return in how many logs fewer the robot stops in time than un-mutated, of those driven both times."""
+    before, after = one.compared[0], one.compared[-1]
+    both = (before.truths > 0) & (after.truths > 0)
+    lost = int(before.hits[both, k].sum() - after.hits[both, k].sum())
+    return {"stops_lost": lost, "logs_compared": int(both.sum())}
 
 
 def rate_rows(scored: Sequence[ScoredCurve]) -> list[dict[str, Any]]:

@@ -2,8 +2,9 @@
 
 All of it is read at the SUT's operating point. A person is lost who is found un-mutated and not under the
 mutation; losses are shares of those found. A slice stands out where its people are lost more often than all
-others: the lower end of its share above the upper end of theirs, at a confidence that holds for all slices
-and settings of a SUT together (Holm). The intervals of those that stand out hold together too (Bonferroni).
+others, or missed more often un-mutated: the lower end of its share above the upper end of theirs, at a
+confidence that holds for all slices and settings of a SUT together (Holm). The intervals of those that stand
+out hold together too (Bonferroni).
 """
 
 from __future__ import annotations
@@ -216,12 +217,13 @@ def slice_rows(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return recall and losses of every slice under every setting, and the slices that stand out.
 
-    Those that stand out come with the largest difference from all others first.
+    Those that stand out come with the largest difference from all others first: under a mutation by who is
+    lost, un-mutated by who is missed, as nobody can be lost who is never found.
     """
     slices = slices_of(store)
     log, logs = store.frames.log[store.truth.frame], len(store.frames.logs)
     rows: list[dict[str, Any]] = []
-    compared: list[tuple[Counts, Counts, dict[str, Any]]] = []
+    compared: list[tuple[Counts, Counts, str, dict[str, Any]]] = []
 
     def by_log(mask: Mask) -> NDArray[np.int64]:
         return np.bincount(log[mask], minlength=logs)
@@ -246,25 +248,31 @@ def slice_rows(
                 "found_before": int((known.before & one.members).sum()),
                 "lost": None,
             }
-            if setting != detections.baseline and row["found_before"]:
+            if setting == detections.baseline:
+                missed, rest = known.counted & ~known.found, known.counted & ~one.members
+                inside = (by_log(missed & one.members), people)
+                outside = (by_log(missed & rest), by_log(rest))
+                compared.append((inside, outside, "missed", row | {"missed": korn_graubard(*inside).value}))
+            elif row["found_before"]:
                 inside = (by_log(lost & one.members), by_log(known.before & one.members))
                 share = korn_graubard(*inside)
                 row |= {"lost": share.value, "lost_interval": share.plain()}
                 outside = (by_log(lost & ~one.members), by_log(known.before & ~one.members))
-                compared.append((inside, outside, row))
+                compared.append((inside, outside, "lost", row))
             rows.append(row)
     outstanding = [
         {
             **row,
-            "lost_interval": found.inside.plain(),
-            "lost_elsewhere": found.outside.value,
-            "lost_elsewhere_interval": found.outside.plain(),
+            "by": kind,
+            f"{kind}_interval": found.inside.plain(),
+            f"{kind}_elsewhere": found.outside.value,
+            f"{kind}_elsewhere_interval": found.outside.plain(),
             "p": found.p,
         }
-        for found, (*_, row) in zip(stand_out([pair[:2] for pair in compared]), compared, strict=True)
+        for found, (*_, kind, row) in zip(stand_out([pair[:2] for pair in compared]), compared, strict=True)
         if found is not None
     ]
-    return rows, sorted(outstanding, key=lambda row: row["lost_elsewhere"] - row["lost"])
+    return rows, sorted(outstanding, key=lambda row: row[f"{row['by']}_elsewhere"] - row[row["by"]])
 
 
 Counts = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from adverse.analysis.thresholds import ROUNDING
 from adverse.curves.curve import area
 from adverse.store.read import Store
+from adverse.store.tables import QUARANTINED, STATUSES
 
 Array = NDArray[np.float64]
 POINT = ("threshold", "sensitivity", "safety", "efficiency")
@@ -72,9 +73,29 @@ class TradeOff:
 
 
 def robust_curve(first: TradeOff, second: TradeOff) -> TradeOff:
-    """Return the Robustness ROC of two curves of one SUT: at each shared threshold the worse of both."""
+    """Return the Robustness ROC of two curves of one SUT and the same frames.
+
+    It is the worse of both at each shared threshold.
+    """
     worst = (np.minimum(getattr(first, axis), getattr(second, axis)) for axis in ("safety", "efficiency"))
     return TradeOff("Robustness ROC", first.threshold, first.sensitivity, *worst)
+
+
+def left_out_frames(store: Store) -> dict[tuple[str, str], frozenset[str]]:
+    """Return the test frames that could not be used, by SUT and setting; those with none are not there.
+
+    Curves of settings that left out different frames are about different people, and have no Robustness ROC.
+    """
+    path = store.result("frames.parquet")
+    if path is None:
+        return {}
+    rows = pq.read_table(
+        path, columns=["sut", "setting", "frame"], filters=[("status", "=", STATUSES[QUARANTINED])]
+    )
+    found: dict[tuple[str, str], set[str]] = {}
+    for sut, setting, frame in zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True):
+        found.setdefault((sut, setting), set()).add(frame)
+    return {key: frozenset(frames) for key, frames in found.items()}
 
 
 class RunCurves(NamedTuple):

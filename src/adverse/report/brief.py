@@ -147,9 +147,15 @@ def stop_sentences(summary: Summary, run: Run) -> list[str]:
 
 
 def _cost_words(one: StopCosts, most: int) -> str:
-    costs = [f"{cost.words} -{cost.lost}" for cost in one.costs if cost.lost > 0]
+    costs = [
+        f"{cost.words} -{cost.lost}{'' if cost.logs == one.logs else f' of {cost.logs}'}"
+        for cost in one.costs
+        if cost.lost > 0
+    ]
     more = [f"{len(costs) - most} more"] if len(costs) > most else []
     text = ", ".join([*costs[:most], *more]) or "no mutation costs a stop"
+    if one.untested:
+        text += f"; {one.untested} not driven in all logs"
     return f"{one.stopped} of {one.logs} clean; {text}"
 
 

@@ -15,19 +15,29 @@ from adverse.report.table import Cell, Column, Row, Table
 from adverse.store.run import Run
 from adverse.text import shown
 
-MOST_SENTENCES, MOST_COLUMNS = 6, 5
+MOST_SENTENCES, MOST_MISSED, MOST_COLUMNS = 6, 3, 5
 
 
 def slice_sentences(summary: Summary, run: Run) -> list[str]:
-    """Return the slices that stand out, one sentence each, the largest difference first."""
+    """Return the slices that stand out, one sentence each, the largest difference first.
+
+    Those whose people are already missed on clean frames come after those who are lost under mutations.
+    """
     words = setting_names(run)
     rows = summary.data.get("outstanding_slices", ())
+    lost = [row for row in rows if row.get("by", "lost") == "lost"]
+    missed = [row for row in rows if row.get("by") == "missed"]
     lines = [
         f"{shown(row['sut'])} loses {_share(row, 'lost')} of the people {_who(row)} under "
         f"{shown(words[row['setting']])}, {_share(row, 'lost_elsewhere')} of all others."
-        for row in rows[:MOST_SENTENCES]
+        for row in lost[:MOST_SENTENCES]
     ]
-    more = len(rows) - MOST_SENTENCES
+    lines += [
+        f"{shown(row['sut'])} misses {_share(row, 'missed')} of the people {_who(row)} on clean frames "
+        f"already, {_share(row, 'missed_elsewhere')} of all others."
+        for row in missed[:MOST_MISSED]
+    ]
+    more = len(rows) - len(lines)
     return [*lines, f"{more} more stand out: outstanding_slices in summary.json."] if more > 0 else lines
 
 

@@ -18,7 +18,7 @@ from adverse.analysis.choices import worst_settings
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.thresholds import MARKED
-from adverse.analysis.tradeoffs import RunCurves, TradeOff, read_curves, robust_curve
+from adverse.analysis.tradeoffs import RunCurves, TradeOff, left_out_frames, read_curves, robust_curve
 from adverse.errors import StudyError, suggestion
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Panel, PanelSize
 from adverse.report.table import Cell, Row, Table, columns
@@ -200,6 +200,7 @@ class LevelFigures:
 def figures(store: Store, summary: Summary) -> Iterator[LevelFigures]:
     """Yield for every level: all SUTs together, then each by itself and under its worst mutations."""
     ends = store.run.sensitivity.lowest, store.run.sensitivity.highest
+    left_out = left_out_frames(store)
     for level, group in groupby(read_curves(store), key=lambda read: read.level):
         runs = [read for read in group if store.run.baseline.id in read.curves]
         words = level_words(summary, level)
@@ -207,7 +208,12 @@ def figures(store: Store, summary: Summary) -> Iterator[LevelFigures]:
         for read in runs:
             worst = worst_settings(summary, level, read.sut)
             charts.append(_of_sut(store.run.baseline.id, read, worst, ends, words))
-            if robust := _robust(store.run.baseline.id, read, worst, summary, words):
+            uneven = {
+                setting
+                for setting in worst.values()
+                if left_out.get((read.sut, setting)) != left_out.get((read.sut, store.run.baseline.id))
+            }
+            if robust := _robust(store.run.baseline.id, read, worst, summary, words, uneven):
                 charts.append(robust)
         if charts:
             yield LevelFigures(level, words.get("title", ""), words.get("sentence", ""), tuple(charts))
@@ -259,21 +265,31 @@ def _of_sut(
 
 
 def _robust(
-    baseline: str, read: RunCurves, worst: Mapping[str, str], summary: Summary, words: Mapping[str, Any]
+    baseline: str,
+    read: RunCurves,
+    worst: Mapping[str, str],
+    summary: Summary,
+    words: Mapping[str, Any],
+    uneven: set[str],
 ) -> Figure | None:
-    """Return the Robustness ROC of the worst mild and the worst severe mutation, beside each other."""
+    """Return the Robustness ROC of the worst mild and the worst severe mutation, beside each other.
+
+    Of those under which other frames than un-mutated could be used, the areas alone.
+    """
     panels, notes, drawn = [], [], [_renamed(read.curves[baseline], "baseline")]
     for group, setting in worst.items():
         if setting in read.curves:
             clean, mutated = read.curves[baseline], read.curves[setting]
-            panels.append(robust_panel(clean, mutated, words, setting))
-            drawn += [mutated, _renamed(robust_curve(clean, mutated), f"Robustness ROC with {setting}")]
             row = _row(summary, read.level, read.sut, setting)
-            notes.append(f"worst {group}: {shown(setting)} leaves {_areas(row, summary, baseline)}")
-    if not panels:
+            note = f"worst {group}: {shown(setting)} leaves {_areas(row, summary, baseline)}"
+            notes.append(f"{note} on the frames used in both, not drawn" if setting in uneven else note)
+            if setting not in uneven:
+                panels.append(robust_panel(clean, mutated, words, setting))
+                drawn += [mutated, _renamed(robust_curve(clean, mutated), f"Robustness ROC with {setting}")]
+    if not notes:
         return None
     title = f"Robustness ROC of {read.sut} at level {read.level}"
-    chart = Chart(title, panels, across=len(panels), standing_alone=False, font_px=FONT_PX)
+    chart = Chart(title, panels, across=max(len(panels), 1), standing_alone=False, font_px=FONT_PX)
     legend = (
         ("baseline", *BASELINE_STYLE[:2]),
         ("mutation", *MUTATED_STYLE[:2]),
@@ -281,7 +297,10 @@ def _robust(
     )
     heading = f"{shown(read.sut)}: Robustness ROC"
     numbers = _marked_table(title, drawn)
-    return Figure(read.level, heading, chart.svg(), legend, numbers, "; ".join(notes), len(panels))
+    told = "; ".join(notes)
+    if not panels:
+        return Figure(read.level, heading, "", (), numbers, told)
+    return Figure(read.level, heading, chart.svg(), legend, numbers, told, len(panels))
 
 
 def _row(summary: Summary, level: str, sut: str, setting: str) -> Row:
@@ -290,8 +309,14 @@ def _row(summary: Summary, level: str, sut: str, setting: str) -> Row:
 
 
 def _areas(row: Row, summary: Summary, baseline: str) -> str:
-    clean = _row(summary, row["level"], row["sut"], baseline)
-    return f"{row['robust_area']:.3f} of {clean['area']:.3f}"
+    """Return what is left of the area of the same frames un-mutated."""
+    if row["robust_area"] is None:
+        return "nothing that could be told"
+    if row["robustness"]:
+        clean = row["robust_area"] / row["robustness"]
+    else:
+        clean = _row(summary, row["level"], row["sut"], baseline)["area"]
+    return f"{row['robust_area']:.3f} of {clean:.3f}"
 
 
 def _renamed(curve: TradeOff, name: str) -> TradeOff:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
@@ -144,6 +146,28 @@ def test_a_slice_holds_frames_with_people_of_it_only(driver: TestClient, driven:
         assert sum(tile["lost"] for tile in found) == round((row["lost"] or 0) * row["found_before"])
         missed = tiles(driver, **pick, show="missed")
         assert [tile["n"] for tile in missed] == list(range(sum(tile["missed"] > 0 for tile in found)))
+
+
+def test_frames_that_were_left_out_are_in_the_slices_of_who_is_there(
+    driven: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is counted in them, so they stand among faults and frames left out, and among all."""
+    selections = Selections(ExploredRun(driven))
+    name = next(name for name in selections.slices if name.startswith("distance"))
+    pick = replace(selections.picked({}), mutation=selections.mutations[1], slice=name)
+    whole = selections.of(pick)
+    tables = dict(selections.tables(pick.sut))
+    frames = tables["frames"]
+    at = frames.column_names.index("status")
+    tables["frames"] = frames.set_column(at, "status", pa.array(["quarantined"] * len(frames)))
+    tables["objects"] = tables["objects"].slice(0, 0)
+    monkeypatch.setattr(selections, "tables", lambda _: tables)
+    selections.of.cache_clear()
+    for show in ("trouble", "all"):
+        left_out = selections.of(replace(pick, show=show))
+        assert len(whole)
+        assert set(left_out.table["frame"].to_pylist()) == set(whole.table["frame"].to_pylist())
+    assert len(selections.of(replace(pick, show="missed"))) == 0
 
 
 def test_a_selection_is_walked_to_its_end_and_back(guest: TestClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
+from adverse.pages.view.curves import comparisons
+from adverse.pages.view.pick import picked
+from adverse.pages.view.session import ExploredRun
 from adverse.report.tradeoffs import LEFT, SIZE, TOP
 from adverse.store.finished_run import finished
 
@@ -62,6 +66,23 @@ def test_two_settings_have_their_robustness_roc(guest: TestClient, run: Path) ->
         assert alone["title"] == first["title"]  # with the baseline, where there is one setting
     same = guest.get("/explore.json", params={**pick, "left": "identity"}).json()["comparisons"]
     assert not any("worse of both" in chart["title"] for chart in same)
+
+
+def test_settings_that_left_out_different_frames_have_no_curve_of_both(run: Path) -> None:
+    """But the area that the results have over the frames used in both; of two mutations they have none."""
+    explored = ExploredRun(run)
+    sut, (clean, one, two) = explored.suts[0], list(explored.settings)[:3]
+    assert explored.left_out == {}
+    explored.left_out = {(sut, one): frozenset({"a/0"}), (sut, two): frozenset({"b/0"})}
+    pick = replace(picked(explored, {}), sut=sut)
+    area = explored.rows_of(pick.level, sut)[one]["robust_area"]
+    for left, right, words in ((clean, one, f"has area {area:.3f}"), (one, two, "could be used under both")):
+        first = comparisons(explored, replace(pick, left=left, right=right))[0]
+        assert "not drawn" in first["title"]
+        assert first["title"].endswith(words)
+        assert first["svg"] == ""
+    explored.left_out[sut, two] = explored.left_out[sut, one]  # the same frames
+    assert comparisons(explored, replace(pick, left=one, right=two))[0]["svg"]
 
 
 def test_all_suts_are_drawn_under_each_setting(guest: TestClient, run: Path) -> None:

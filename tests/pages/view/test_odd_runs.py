@@ -77,6 +77,8 @@ def test_faults_and_frames_that_were_left_out_are_told_without_paths(
     tmp_path: Path, guest_of: Callable[[Path], TestClient]
 ) -> None:
     run = write_run(tmp_path, ["a", "b"], category="person", broken=True)
+    left_out = ExploredRun(run).left_out
+    assert left_out == {("moody", setting): {"b/0"} for setting in ("identity", "brightness(scale=0.5)")}
     guest = guest_of(run)
     first = guest.get("/explore", params={"log": "a"}).text
     assert "The SUT failed on this frame: " in first

@@ -105,11 +105,7 @@ def comparisons(run: ExploredRun, pick: Pick) -> list[dict[str, Any]]:
     pair = sides if len(sides) > 1 else [run.baseline, *sides]
     if len(set(pair)) > 1 and set(pair) <= set(curves):
         pair.sort(key=lambda name: name != run.baseline)
-        first, second = (curves[name] for name in pair)
-        worst = robust_curve(first, second).area()
-        title = f"{shown(pick.sut)}: the worse of both at every threshold, area {worst:.3f}"
-        legend = [(pair[0], *BASELINE_STYLE[:2]), (pair[1], *MUTATED_STYLE[:2]), ROBUST_LEGEND]
-        charts.append(_comparison(title, robust_panel(first, second, words, ""), legend))
+        charts.append(_both(run, pick, pair))
     for setting in sides:
         suts = {sut: run.curves(sut, pick.level).get(setting) for sut in run.suts}
         drawn = [replace(curve, name=sut) for sut, curve in suts.items() if curve is not None]
@@ -118,6 +114,28 @@ def comparisons(run: ExploredRun, pick: Pick) -> list[dict[str, Any]]:
             title = f"all SUTs under {shown(setting)}"
             charts.append(_comparison(title, suts_panel(drawn, words, ""), legend))
     return charts
+
+
+def _both(run: ExploredRun, pick: Pick, pair: Sequence[str]) -> dict[str, Any]:
+    """Return the Robustness ROC of two settings; words alone where they left out different frames."""
+    if len({run.left_out.get((pick.sut, name)) for name in pair}) > 1:
+        return {"title": _uneven_words(run, pick, pair), "svg": "", "legend": []}
+    curves = run.curves(pick.sut, pick.level)
+    first, second = (curves[name] for name in pair)
+    worst = robust_curve(first, second).area()
+    title = f"{shown(pick.sut)}: the worse of both at every threshold, area {worst:.3f}"
+    legend = [(pair[0], *BASELINE_STYLE[:2]), (pair[1], *MUTATED_STYLE[:2]), ROBUST_LEGEND]
+    return _comparison(title, robust_panel(first, second, run.words_of(pick.level), ""), legend)
+
+
+def _uneven_words(run: ExploredRun, pick: Pick, pair: Sequence[str]) -> str:
+    """Say that two settings left out different frames, and what the results have of those used in both."""
+    text = f"{shown(pick.sut)}: not drawn, as not the same frames could be used under both"
+    if pair[0] != run.baseline:
+        return text
+    area = run.rows_of(pick.level, pick.sut)[pair[1]]["robust_area"]
+    worse = "undefined" if area is None else f"{area:.3f}"
+    return f"{text}; on those that could, the worse of both has area {worse}"
 
 
 def _comparison(title: str, panel: Panel, legend: list[tuple[str, str, str]]) -> dict[str, Any]:

@@ -58,6 +58,8 @@ ROWS = """SELECT f.setting, f.frame, f.status, f.false_positives, f.surest_false
         FROM objects o {members} GROUP BY o.setting, o.frame
     ) p ON p.setting = f.setting AND p.frame = f.frame
     WHERE {mutation}"""
+OF_SLICE = "(objects > 0 OR (status = 'quarantined' AND frame IN (SELECT frame FROM members)))"
+"""A frame that was left out counts nobody, but somebody of the slice is there."""
 MEMBERS = "SEMI JOIN members m ON m.frame = o.frame AND m.object = o.object"
 
 
@@ -153,7 +155,7 @@ class Selections:
         rows = ROWS.format(
             lowest=LOWEST.get(selection.show, "TRUE"), members="" if whole else MEMBERS, mutation=mutation
         )
-        wanted = f"{SHOWS[selection.show]} AND {'TRUE' if whole else 'objects > 0'}"
+        wanted = f"{SHOWS[selection.show]} AND {'TRUE' if whole else OF_SLICE}"
         sql = f"SELECT * FROM ({rows}) WHERE {wanted} ORDER BY {SORTS[selection.sort]}, frame, setting"  # noqa: S608
         with self._open(selection.sut) as connection:
             if not whole:

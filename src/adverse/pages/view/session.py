@@ -19,7 +19,7 @@ from adverse.analysis.detections import SharedSensitivity, shared_sensitivity
 from adverse.analysis.failures import places_in_logs
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
-from adverse.analysis.tradeoffs import POINT, TradeOff
+from adverse.analysis.tradeoffs import POINT, TradeOff, left_out_frames
 from adverse.errors import StoreError
 from adverse.levels.context import Context, PlacedDetections, run_context
 from adverse.levels.match import MatchedDetections, match_detections
@@ -114,6 +114,11 @@ class ExploredRun:
         return {
             (row["sut"], row["setting"], row["frame"]): (row["status"], row["reason"] or "") for row in rows
         }
+
+    @cached_property
+    def left_out(self) -> dict[tuple[str, str], frozenset[str]]:
+        """The test frames that could not be used, by SUT and setting."""
+        return left_out_frames(self.store)
 
     def rows_of(self, level: str, sut: str) -> dict[str, dict[str, Any]]:
         """Return the figures of the results, by setting, of one SUT at one level."""
