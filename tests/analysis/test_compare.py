@@ -381,3 +381,21 @@ def _found_by_log(run: Path, setting: str) -> dict[str, int]:
         if row["setting"] == setting and log in found:
             found[log] += any(value >= (-np.inf if score is None else score) for value in row["scores"])
     return found
+
+
+def test_another_operating_point_is_named_and_its_loss_counts(made: Runner) -> None:
+    """The same SUT, whose recall falls to nothing in every log by another threshold alone."""
+    more = {"mutations": [*MUTATIONS, {"brightness": {"scale": 1.0}, "group": "mild"}]}
+    first = made("at 0.3", operating_point={"score": 0.3}, **more)
+    second = made("at 0.99", operating_point={"score": 0.99}, **more)
+    found = compare(first, second)
+    recalls = {one.setting: one for one in found.changes if one.figure == "recall"}
+    assert recalls["identity"].outcome == "regression"
+    assert (recalls["identity"].before, recalls["identity"].after) == (1.0, 0.0)
+    same = recalls["brightness(scale=1)"]
+    assert (same.repeats, same.outcome) == (True, "regression")
+    (note,) = (note for note in found.notes if "operating point" in note)
+    assert "keen changed, score 0.3 -> score 0.99" in note
+    faults = next(one for one in found.changes if one.figure == "fault_rate")
+    assert (faults.before, faults.after, faults.outcome) == (0.0, 0.0, "unchanged")
+    assert not any("among 0" in one.why for one in found.changes)

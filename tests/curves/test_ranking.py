@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from adverse.curves import Area, Sample, changes, draw, estimate, rank
+from adverse.curves import Area, Difference, Sample, changes, draw, estimate, intervals, rank
 from adverse.curves.ranking import Place, Ranking
+from adverse.curves.studentized import Spread, most_ahead, spread
 from curves.simulated import NAMES, outcomes
 
 
@@ -31,6 +32,33 @@ def test_probabilities_are_shares_of_resamples() -> None:
     )
     assert found.probability == 1 / 4  # the first alone: a tie confirms no order
     assert found.why == ""
+
+
+def test_no_probability_is_above_what_the_paired_interval_allows() -> None:
+    """Few logs whose resamples all agree: the interval of the difference holds 0, so nothing is sure."""
+    claims = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        areas = {name: Area((outcomes(rng, skill=skill),)) for name, skill in (("a", 0.0), ("b", -0.15))}
+        draws = draw(NAMES[:11], [0] * 6 + [1] * 5, seed=seed)
+        samples = estimate(areas, draws)
+        spreads = {name: spread(one) for name, one in samples.items()}
+
+        def most(one: str, other: str, of: dict[str, Spread] = spreads) -> float:
+            return most_ahead(of[one], of[other])
+
+        found = rank(samples, most=most)
+        first, second = found.places
+        away = intervals({"away": Difference(areas[first.sut], areas[second.sut])}, draws)["away"]
+        assert away.low is not None
+        assert first.best is not None
+        assert (first.best >= 0.975) <= (away.low > -0.02)  # but for how errors correlate in resamples
+        assert (found.probability, first.ahead) == (first.best, first.best)
+        assert first.best + (second.best or 0.0) == pytest.approx(1)
+        plain = rank(samples).places[0].best or 0.0
+        assert first.best <= plain
+        claims.append((plain > 0.99, first.best > 0.99))
+    assert any(plain and not capped for plain, capped in claims), "a share of resamples alone is too sure"
 
 
 ZEROS = [0.0] * 4
@@ -103,7 +131,7 @@ def test_where_the_choice_changes_in_words() -> None:
     (found,) = changes(rankings, ("image", "path", "loop"), ("baseline", "Any"))
     assert (found.best_before, found.best_after) == ("A", "B")
     assert str(found) == (
-        "at level image under baseline A is best (probability 93%), at level image under Any B (93%)."
+        "at level image under baseline A leads (probability 93%), at level image under Any B (93%)."
     )
     rankings["path", "baseline"] = best("B", "A")
     across = changes(rankings, ("image", "path"), ("baseline", "Any"))[1]

@@ -8,7 +8,7 @@ import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
-from adverse.report.first_screen import _cautions, _clean_words, _cost_banner, _limits, _rule_words
+from adverse.report.first_screen import Chip, _cautions, _clean_words, _cost_banner, _limits, _rule_words
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
 
@@ -23,31 +23,51 @@ def head(**conditions: dict[str, Survival]) -> Headline:
     return Headline("image/ROC_B", {"a": 0.9, "b": 0.8}, tuple(made), ())
 
 
-def test_the_most_certain_cost_comes_first_and_what_is_unknown_is_left_out() -> None:
+def test_the_worst_are_all_named_and_of_them_the_certain_ones_come_first() -> None:
     found = _cost_banner(
         head(
             fog={"a": kept(0.0, 0.0, 1.0), "b": kept(0.5, 0.4, 0.6)},
-            mud={"a": kept(0.3, 0.2, 0.4), "b": kept(0.2, 0.0, 0.7)},
+            mud={"a": kept(0.3, 0.2, 0.4), "b": kept(0.4, 0.0, 0.7)},
             rain={"a": kept(0.1, 0.0, 0.95), "b": kept(0.2, None, None)},
+            haze={"a": kept(1.0, 0.5, 1.0), "b": kept(0.998, 0.9, 1.0)},
+            dusk={"a": kept(0.2, 0.1, 0.3)._replace(status="incomplete")},
+            dirt={"a": kept(0.9, 0.8, 0.95)},
         ),
         40,
     )
-    assert [(chip.words, chip.detail) for chip in found.chips] == [
-        ("mud", "a keeps 30% (20 to 40)"),
-        ("fog", "b keeps 50% (40 to 60)"),
+    assert [(chip.mark, chip.words, chip.detail) for chip in found.chips] == [
+        ("", "dusk", "a keeps 20%? (10 to 30)"),
+        ("", "mud", "a keeps 30% (20 to 40)"),
+        ("?", "fog", "a keeps 0% (0 to 100)"),
+        ("?", "rain", "a keeps 10% (0 to 95)"),
     ]
+    few = _cost_banner(head(mud={"a": kept(0.3, 0.2, 0.4)}, haze={"a": kept(1.0, 0.5, 1.0)}), 40)
+    assert [chip.words for chip in few.chips] == ["mud"], "what loses nothing is not listed"
+
+
+def test_a_certain_cost_is_named_however_many_cannot_be_told() -> None:
+    untold = {name: {"a": kept(0.0, 0.0, 1.0)} for name in ("fog", "mud", "rain", "snow", "dusk")}
+    found = _cost_banner(head(**untold, dirt={"a": kept(0.5, 0.4, 0.6)}), 40)
+    assert [chip.words for chip in found.chips] == ["dirt", "fog", "mud", "rain"]
 
 
 def test_too_few_logs_are_said_to_tell_nothing() -> None:
     nothing = {"a": kept(0.0, 0.0, 1.0), "b": kept(0.1, 0.0, 0.9)}
-    (chip,) = _cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
+    chip, *others = _cost_banner(head(fog=nothing, mud=nothing, rain=nothing), 4).chips
     assert chip.words == "Too few logs to tell: 4 logs"
-    assert chip.detail == "fog: b keeps 10% (0 to 90), which says nothing; add logs"
+    assert chip.detail == "fog: a keeps 0% (0 to 100), which says nothing; add logs"
+    assert [other.words for other in others] == ["mud", "rain"]
     assert _cost_banner(head(), 4).chips == ()
     harmless = {"a": kept(1.0, 0.51, 1.0)}
     chips = _cost_banner(head(fog=nothing, haze=harmless), 4).chips
-    assert [chip.mark for chip in chips] == ["?", ""], "what is harmless is not what breaks it"
-    assert chips[1].words == "haze"
+    assert [chip.mark for chip in chips] == ["?"], "what is harmless is not what breaks it"
+
+
+def test_where_the_clean_area_is_0_recall_tells_what_is_lost() -> None:
+    none = Survival(0.0, None, None, "ok", None)
+    blind = replace(head(fog={"a": none}), clean={"a": 0.0})
+    lost = Chip("", "fog", "a: clean area is 0, recall falls from 1.00 to 0.46", "")
+    assert _cost_banner(blind, 40, [lost]).chips == (lost,)
 
 
 def test_what_figures_do_not_show_stands_beside_them() -> None:

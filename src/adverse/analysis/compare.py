@@ -65,18 +65,33 @@ def compare(
     else:
         found += score_changes(pairing)
     benchmark, notes = benchmark_changes(pairing)
-    changes = _decided([*found, *benchmark], correction)
+    changes = _decided([*found, *benchmark], correction, next(iter(pairing.settings)))
     changes.sort(key=lambda change: (ORDER.index(change.outcome), change.size))
     return Comparison(pairing, tuple(changes), correction, (*pairing.notes, *notes))
 
 
-def _decided(changes: Sequence[Change], correction: Correction) -> list[Change]:
-    """Say of each change what it is; only comparisons that could have come out either way count."""
-    tested = [number for number, one in enumerate(changes) if one.p is not None and not one.same_sut]
+def _decided(changes: Sequence[Change], correction: Correction, baseline: str) -> list[Change]:
+    """Say of each change what it is; only comparisons that could have come out either way count.
+
+    What is identical could not, and what repeats the comparison of clean frames comes out as that does.
+    """
+    tested = [
+        number
+        for number, one in enumerate(changes)
+        if one.p is not None and not one.identical and not one.repeats
+    ]
     values = [float(changes[number].p or 0.0) for number in tested]
     named = holm(values) if correction == "holm" else [value < 0.05 for value in values]
     sure = {number for number, one in zip(tested, named, strict=True) if one}
-    return [one.decided(sure=number in sure, among=len(tested)) for number, one in enumerate(changes)]
+    clean = {_whose(changes[number]) for number in sure if changes[number].setting == baseline}
+    return [
+        one.decided(sure=number in sure or (one.repeats and _whose(one) in clean), among=max(len(tested), 1))
+        for number, one in enumerate(changes)
+    ]
+
+
+def _whose(change: Change) -> tuple[str, str, str, str]:
+    return change.before_sut, change.after_sut, change.level, change.figure
 
 
 def _resamples(pairing: Pairing) -> Resamples:
@@ -99,8 +114,29 @@ def _sut_changes(pairing: Pairing, before: str, after: str, resamples: Resamples
             covered |= {name: (baseline, *mine)} if mine else {}
         sides = [{s: one[level, s].ratios for s in settings} for one in (old, new)]
         same = {s: _same(old[level, s], new[level, s]) for s in settings}
-        heads = Change(before, after, level, "", "robust_area", same_sut=pairing.same_sut(before, after))
-        yield from _level_changes(heads, sides, covered, same, baseline, resamples)
+        for change in _level_changes(
+            Change(before, after, level, "", "robust_area"), sides, covered, same, baseline, resamples
+        ):
+            settings_of = covered[change.setting]
+            yield replace(
+                change,
+                identical=change.identical or any(_nothing_found(sides, s) for s in (baseline, *settings_of)),
+                repeats=change.setting != baseline
+                and all(_alike(side[s], side[baseline]) for s in settings_of for side in sides),
+            )
+
+
+def _nothing_found(sides: Sequence[Mapping[str, Ratios]], setting: str) -> bool:
+    """Tell whether under a setting no log of either run has a hit at any threshold: both areas are 0."""
+    people, others = (side[setting].den_s for side in sides)
+    return np.array_equal(people, others) and not any(side[setting].num_s.any() for side in sides)
+
+
+def _alike(one: Ratios, other: Ratios) -> bool:
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("num_s", "den_s", "num_e", "den_e")
+    )
 
 
 def _level_changes(

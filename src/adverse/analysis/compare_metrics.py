@@ -7,7 +7,7 @@ same groups of logs in turn; logs that say nothing about a metric in either run 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ LEAST_P, PRECISION = 1e-9, 0.01
 def metric_changes(pairing: Pairing, before: str, after: str) -> Iterator[Change]:
     """Yield the changes of the plain metrics of one SUT under all settings that are in both runs."""
     sides = [_by_log(store, sut, pairing) for store, sut in _sides(pairing, before, after)]
+    baseline = next(iter(pairing.settings))
     for name, setting in [key for key in sides[0] if key in sides[1]]:
         parts = [side[name, setting] for side in sides]
         there = (parts[0][1] > 0) | (parts[1][1] > 0)
@@ -56,9 +57,15 @@ def metric_changes(pairing: Pairing, before: str, after: str) -> Iterator[Change
             found,
             None if found.low is None else paired.p_value(),
             identical=paired.identical,
-            same_sut=pairing.same_sut(before, after),
+            repeats=setting != baseline and all(_repeated(side, name, setting, baseline) for side in sides),
             lower_is_better=name in LOWER_IS_BETTER,
         )
+
+
+def _repeated(side: Mapping[tuple[str, str], Parts], name: str, setting: str, baseline: str) -> bool:
+    """Tell whether a metric is in every log what it is on clean frames."""
+    clean = side.get((name, baseline))
+    return clean is not None and all(map(np.array_equal, clean, side[name, setting]))
 
 
 class PairedRatios:
@@ -76,7 +83,12 @@ class PairedRatios:
         self.logs = groups.logs
         self.values = [float(_ratio(one, np.ones((1, len(logs))))[0]) for one in parts]
         self.difference = self.values[1] - self.values[0]
-        self.identical = all(np.array_equal(one, other) for one, other in zip(*parts, strict=True))
+        (before, of_before), (after, of_after) = parts
+        by_log = self.difference == 0 and bool(
+            np.array_equal(of_before > 0, of_after > 0)
+            and np.array_equal(_by_one(*parts[0]), _by_one(*parts[1]))
+        )
+        self.identical = by_log or bool(np.array_equal(before, after) and np.array_equal(of_before, of_after))
         self._without = without[1] - without[0]
         defined = len(self._without) >= FEWEST and bool(np.isfinite(self._without).all())
         self._error = standard_error(self._without) if defined else math.nan

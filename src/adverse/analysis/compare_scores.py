@@ -49,7 +49,7 @@ def score_changes(pairing: Pairing) -> Iterator[Change]:
                 for one, group in zip(found, groups, strict=True)
             ]
             without = [one.scores(group.weights) for one, group in zip(found, groups, strict=True)]
-            yield _change(pairing, suts, name, setting, (values, without), groups[0].logs)
+            yield _change(suts, name, setting, (values, without), groups[0].logs)
 
 
 def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
@@ -78,12 +78,11 @@ def benchmark_changes(pairing: Pairing) -> tuple[list[Change], list[str]]:
             without = [getattr(row.without, part) for row in (first, second) if row.without is not None]
             logs = first.without.logs if first.without else 0
             level = f"{name} by {tables[0].metric.short}"
-            found.append(_change(pairing, suts, level, "coco-c", (values, without), logs, figure=name))
+            found.append(_change(suts, level, "coco-c", (values, without), logs, figure=name))
     return found, notes
 
 
 def _change(
-    pairing: Pairing,
     suts: tuple[str, str],
     level: str,
     setting: str,
@@ -107,7 +106,6 @@ def _change(
         found,
         None if found.low is None else p_value(difference, away),
         identical=difference == 0 and len(without) == 2 and bool(np.array_equal(without[0], without[1])),
-        same_sut=pairing.same_sut(*suts),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from adverse.curves.bootstrap import Resamples, Sample, draw, estimate
 from adverse.curves.interval import Interval
 from adverse.curves.quantities import Area, Array, Difference, Expected, Mean, Quantity, Ratios, Share
-from adverse.curves.studentized import interval, intervals
+from adverse.curves.studentized import Spread, interval, intervals, spread
 from adverse.levels.outcomes import Outcomes
 from adverse.store.read import Store
 
@@ -27,6 +27,8 @@ class Draws(NamedTuple):
     value: float
     values: Array
     doubt: str
+    spread: Spread | None = None
+    """None where the value is not defined, or must claim nothing."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ def confidence(
                 areas[level, name] = robust_areas[level, name]
             shares[level, name] = interval(found[f"share {name}"])
             doubt = areas[level, name].why if areas[level, name].status == "refused" else ""
-            draws[level, name] = Draws(sample.value, sample.values, doubt)
+            known = None if doubt else spread(sample)
+            draws[level, name] = Draws(sample.value, sample.values, doubt, known)
         shares.pop((level, baseline), None)  # its share of itself is 1 by definition
         for name, told in (("area", "area"), ("share", "robustness")):
             if f"mean {name}" in found:

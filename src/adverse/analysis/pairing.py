@@ -9,7 +9,7 @@ One figure before and after a change, and what may be said about it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from adverse.errors import DataError, StudyError, suggestion
 from adverse.levels.outcomes import positive_logs
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.store.run import Run
 
 MUST_AGREE = {
     "targets": "the classes that count",
@@ -58,10 +59,6 @@ class Pairing:
         """What the SUTs of both runs do."""
         return self.first.task
 
-    def same_sut(self, before: str, after: str) -> bool:
-        """Tell whether the SUT did not change: it can differ in nothing then."""
-        return self.first.run.sut(before).fingerprint == self.second.run.sut(after).fingerprint
-
 
 def pair(first: Path, second: Path, suts: Mapping[str, str]) -> Pairing:
     """Open two finished runs and find what is common; `suts` pairs SUTs with different names."""
@@ -81,7 +78,7 @@ def pair(first: Path, second: Path, suts: Mapping[str, str]) -> Pairing:
         tuple(positive[log] for log in logs),
         not left_out,
         (*only, *_only_settings(before, after), *left_out),
-        tuple(_notes(before, after, settings)),
+        tuple(_notes(before, after, settings, pairs)),
     )
 
 
@@ -218,12 +215,15 @@ def _contents(store: Store) -> dict[str, str]:
     return {log: digest(*sorted(set(rows))) for log, rows in parts.items()}
 
 
-def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> list[str]:
+def _notes(
+    first: Store, second: Store, settings: Mapping[str, str | None], suts: Sequence[tuple[str, str]]
+) -> list[str]:
     words = [
         change
         for change in second.changes_since(first)
         if not change.endswith((" is new", " is gone")) and change != "the statistics settings changed"
     ]
+    words += _evaluated_otherwise(first.run, second.run, suts)
     read = {store.run.localizer for store in (first, second)} - {None}
     if len(read) > 1:
         words.append(f"the depth of boxes was read in different ways: {' and '.join(sorted(map(str, read)))}")
@@ -240,6 +240,20 @@ def _notes(first: Store, second: Store, settings: Mapping[str, str | None]) -> l
     return words
 
 
+def _evaluated_otherwise(first: Run, second: Run, suts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield where the same answers are evaluated differently: then not only the SUT changed."""
+    for before, after in suts:
+        points = first.operating_points.get(before), second.operating_points.get(after)
+        if points[0] and points[1] and points[0] != points[1]:
+            yield (
+                f"the operating point of {after} changed, {points[0]} -> {points[1]}: its recall, precision "
+                "and false positives are of other thresholds"
+            )
+    if first.quarantine_budget != second.quarantine_budget:
+        budgets = f"{first.quarantine_budget:g} -> {second.quarantine_budget:g}"
+        yield f"the share of frames that may be lost (quarantine_budget) changed, {budgets}"
+
+
 Said = Literal["regression", "not told", "improvement", "unchanged"]
 MATTERS = 0.05
 """A loss of more than this is not passed over in silence because it cannot be told from chance."""
@@ -250,7 +264,8 @@ CHANCE = "alone it would count as {}, but among {} comparisons some do by chance
 class Change:
     """A figure of one SUT before and after; `difference` is after less before, over the same logs.
 
-    `p` is None where there is no interval. `identical`: every log came to the same in both runs.
+    `p` is None where there is no interval. `identical`: every log came to the same in both runs. `repeats`:
+    in either run every log came to what it is on clean frames, so it is the comparison of those once more.
     """
 
     before_sut: str
@@ -264,7 +279,7 @@ class Change:
     difference: Interval | None = None
     p: float | None = None
     identical: bool = False
-    same_sut: bool = False
+    repeats: bool = False
     robustness_before: float | None = None
     robustness_after: float | None = None
     robustness: Interval | None = None

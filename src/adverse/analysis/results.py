@@ -28,6 +28,7 @@ from adverse.analysis.tasks import METRICS, score_task, task_family_rows
 from adverse.curves.bootstrap import Resamples
 from adverse.curves.predict import ScoreTable
 from adverse.curves.ranking import Ranking, changes, rank
+from adverse.curves.studentized import Spread, most_ahead
 from adverse.errors import DataError, PluginError, StoreError, StudyError
 from adverse.levels.context import run_context
 from adverse.levels.outcomes import positive_logs
@@ -335,7 +336,12 @@ def _ranked(done: Sequence[SutResults], baseline: str) -> Ranked:
             drawn = {sut: one.draws.get((level, condition), UNDEFINED) for sut, one in sure.items()}
             if any(one is not UNDEFINED for one in drawn.values()):
                 doubts = {sut: lost.get((sut, level, condition), one.doubt) for sut, one in drawn.items()}
-                ranked[level, condition] = rank(drawn, doubts)
+                known = {sut: one.spread for sut, one in drawn.items() if one.spread is not None}
+
+                def most(first: str, second: str, known: Mapping[str, Spread] = known) -> float:
+                    return most_ahead(known[first], known[second])
+
+                ranked[level, condition] = rank(drawn, doubts, most)
     return ranked
 
 

@@ -1,14 +1,15 @@
 """Which SUT is best, how sure that is, and where the choice changes.
 
 All SUTs are resampled together (bootstrap.py): in each resample of the logs they are ranked anew, and the
-probability of an order is the share of resamples that agree with it.
+probability of an order is the share of resamples that agree with it. A plain share is too sure of few logs:
+none is above what the paired interval of the difference allows.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LIKELY = 0.8
-"""A SUT is called the best where the probability of that is no lower."""
+"""A change of the SUT that leads is told where the probabilities are no lower."""
 ROUNDING = 1e-12
 """Values that differ by no more are equal."""
 
@@ -62,7 +63,7 @@ class Change:
     def __str__(self) -> str:
         """Say it in plain words."""
         first, second = (percent(chance) for chance in (self.probability_before, self.probability_after))
-        before = f"{_place(self.before)} {self.best_before} is best (probability {first})"
+        before = f"{_place(self.before)} {self.best_before} leads (probability {first})"
         return f"{before}, {_place(self.after)} {self.best_after} ({second})."
 
 
@@ -89,13 +90,22 @@ class Resampled(Protocol):
         """Of the resamples (B,)."""
 
 
-def rank(samples: Mapping[str, Resampled], doubts: Mapping[str, str] | None = None) -> Ranking:
+def _no_limit(first: str, second: str) -> float:  # noqa: ARG001
+    return 1.0
+
+
+def rank(
+    samples: Mapping[str, Resampled],
+    doubts: Mapping[str, str] | None = None,
+    most: Callable[[str, str], float] = _no_limit,
+) -> Ranking:
     """Rank SUTs by their value, highest first, with probabilities from their common resamples.
 
     `doubts` says of SUTs why their value must not decide anything, such as too few logs: then there is an
     order by value, but no probability. Equal values are no order. In a resample, equals share the first
     place, are ahead of each other by half, and do not confirm an order. Resamples in which any of them is
-    undefined are left out.
+    undefined are left out. `most` is the highest probability that may be claimed for one SUT to be ahead of
+    another with a lower value.
     """
     defined = {sut: one for sut, one in samples.items() if not math.isnan(one.value)}
     undefined = tuple(sorted(set(samples) - set(defined)))
@@ -115,9 +125,12 @@ def rank(samples: Mapping[str, Resampled], doubts: Mapping[str, str] | None = No
         return Ranking(places, None, undefined, why)
     first = values >= values.max(axis=0) - ROUNDING
     best = np.mean(first / first.sum(axis=0), axis=1)
+    best = _at_most(best, min(most(order[0], other) for other in order[1:]))
     lead = values[:-1] - values[1:]
     wins = lead > ROUNDING
-    ahead = [*np.mean(wins + 0.5 * (np.abs(lead) <= ROUNDING), axis=1).tolist(), None]
+    shares = np.mean(wins + 0.5 * (np.abs(lead) <= ROUNDING), axis=1).tolist()
+    limits = [1.0 if tie else most(*pair) for tie, pair in zip(ties, itertools.pairwise(order), strict=True)]
+    ahead = [*map(min, shares, limits), None]
     places = tuple(
         Place(place.sut, place.value, float(share), next_one)
         for place, share, next_one in zip(places, best, ahead, strict=True)
@@ -126,7 +139,21 @@ def rank(samples: Mapping[str, Resampled], doubts: Mapping[str, str] | None = No
         behind = next(index for index, tie in enumerate(ties) if tie)
         tied = [p.sut for p in places if equal(p.value, places[behind].value)]
         return Ranking(places, None, undefined, f"{_listed(tied)} are equal")
-    return Ranking(places, float(wins.all(axis=0).mean()), undefined)
+    return Ranking(places, min(float(wins.all(axis=0).mean()), *limits, float(best[0])), undefined)
+
+
+def _at_most(best: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
+    """Return probabilities of being best (S,), the first no higher than a limit; the others share the rest.
+
+    >>> _at_most(np.array([0.9, 0.1, 0.0]), 0.8).round(3).tolist()
+    [0.8, 0.2, 0.0]
+    """
+    if best[0] <= limit:
+        return best
+    others = (
+        best[1:] if best[1:].sum() > 0 else np.eye(len(best) - 1)[0]
+    )  # the second, if none was ever ahead
+    return np.array([limit, *((1 - limit) * others / others.sum())])
 
 
 def _no_claim(order: Sequence[str], undefined: Sequence[str], doubts: Mapping[str, str]) -> str:

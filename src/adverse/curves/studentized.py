@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -184,17 +185,83 @@ def interval(sample: Sample, *, confidence: float = 0.95) -> Interval:
         method = AT_THE_END
     else:
         low, high = _studentized(sample, tail, logs)
-        rules = [(tail, NOTHING)]
-        if any(few := thin(sample)):
-            shared = 1 if isinstance(sample.quantity, Recall) else 2  # by safety and efficiency
-            rules.append((shared * ONE_TRIAL, few))
-        for chance, what in rules:
-            least, most = ends(sample.quantity, chance, what)
-            low, high = low - max(sample.value - least, 0.0), high + max(most - sample.value, 0.0)
+        fall, rise = _unseen(sample, tail)
+        low, high = low - fall, high + rise
         method = METHOD
     least, most = _range(sample.quantity)
     return given(
         sample.value, max(low, least), min(high, most), confidence=confidence, method=method, logs=logs
+    )
+
+
+def _unseen(sample: Sample, tail: float) -> tuple[float, float]:
+    """Return how far down and up a value may be for what the logs do not show."""
+    rules = [(tail, NOTHING)]
+    if sample.error < NO_SPREAD:
+        rules = [(tail, EVERYTHING)]
+    elif any(few := thin(sample)):
+        shared = 1 if isinstance(sample.quantity, Recall) else 2  # by safety and efficiency
+        rules.append((shared * ONE_TRIAL, few))
+    fall = rise = 0.0
+    for chance, what in rules:
+        least, most = ends(sample.quantity, chance, what)
+        fall, rise = fall + max(sample.value - least, 0.0), rise + max(most - sample.value, 0.0)
+    return fall, rise
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How uncertain a value is, without the curves behind it: as `Sample`, and what its logs do not show."""
+
+    value: float
+    error: float
+    influence: Array
+    stratum: NDArray[np.int64]
+    values: Array
+    errors: Array
+    fall: float
+    rise: float
+    logs: int
+
+
+def spread(sample: Sample) -> Spread:
+    """Return the spread of a value; what is unseen is that of an interval at 95 %."""
+    known = not math.isnan(sample.value)
+    fall, rise = _unseen(sample, 0.025) if known else (math.nan, math.nan)
+    parts = (sample.error, sample.influence, sample.stratum, sample.values, sample.errors)
+    return Spread(sample.value, *parts, fall, rise, least_logs(sample.quantity))
+
+
+def most_ahead(first: Spread, second: Spread) -> float:
+    """Return the most that the paired interval of a difference lets one say for the first being ahead.
+
+    Where the interval at 95 % begins at 0 that is 0.975, and elsewhere as for a normal distribution with such
+    an interval. The errors of the difference in resamples are those of both, correlated as the influences of
+    the logs are.
+    """
+    away, tail = _less(first, second), 0.025
+    least = away.value if away.error < NO_SPREAD else _studentized(away, tail, away.logs)[0]
+    reach = away.value - least + away.fall
+    return float(special.ndtr(special.ndtri(1 - tail) * away.value / reach)) if reach > 0 else 1.0
+
+
+def _less(first: Spread, second: Spread) -> Spread:
+    size = float(np.linalg.norm(first.influence) * np.linalg.norm(second.influence))
+    alike = float(first.influence @ second.influence) / size if size > NO_SPREAD else 0.0
+    error, errors = (
+        np.sqrt(np.maximum(one**2 + other**2 - 2 * alike * one * other, 0.0))
+        for one, other in ((first.error, second.error), (first.errors, second.errors))
+    )
+    return Spread(
+        first.value - second.value,
+        float(error),
+        first.influence - second.influence,
+        first.stratum,
+        first.values - second.values,
+        np.asarray(errors),
+        max(first.fall, second.rise),
+        max(first.rise, second.fall),
+        min(first.logs, second.logs),
     )
 
 
@@ -272,7 +339,7 @@ def one_more_log(influence: Array, stratum: NDArray[np.int64]) -> tuple[float, f
     return fall, rise
 
 
-def _studentized(sample: Sample, tail: float, logs: int) -> tuple[float, float]:
+def _studentized(sample: Sample | Spread, tail: float, logs: int) -> tuple[float, float]:
     freedom = max(1.0, min(effective_logs(sample.influence), logs) - 2)
     least = float(special.stdtrit(freedom, 1 - tail))
     fall, rise = one_more_log(sample.influence, sample.stratum)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from adverse.analysis.choices import Best, best_sut
+from adverse.analysis.headline import headline_levels
 from adverse.analysis.results import Summary
 from adverse.analysis.score import ANY
-from adverse.curves.ranking import LIKELY, percent
+from adverse.curves.ranking import percent
 from adverse.report.intervals import summary_interval
 from adverse.report.run_tables import CONDITIONS, NO_ORDER
 from adverse.report.stops import tolerance_words
@@ -17,11 +18,13 @@ from adverse.store.run import Run
 from adverse.text import SCORE_WORDS, shown
 
 CONTEXTUAL = ("haze", "defocus")
-SURE = 0.95
-"""The probability of being best from which a choice is called the best; below, probably the best."""
+SURE = 0.975
+"""The probability of being best above which a choice is called the best.
+
+The paired interval of the difference, at 95 %, leaves out 0 then; below, it cannot be told."""
 CLOSE = 0.05
-"""Where no level can tell who is best, areas at the level with most context that differ by no more than this
-are told as close together."""
+"""Where no level can tell who is best, areas at the level of the table that differ by no more than this are
+told as close together."""
 
 
 def answers(summary: Summary) -> list[str]:
@@ -33,13 +36,13 @@ def answers(summary: Summary) -> list[str]:
 
 
 def choices(summary: Summary, run: Run) -> list[str]:
-    """Return who is best on clean frames and who when it matters, each at the level with most context.
+    """Return who is best on clean frames and who when it matters, at the level that the table shows.
 
     What matters is the worst case of all mutations; of the mild ones, where all of them leave no SUT of use.
-    A level that cannot tell with 95 % probability gives way to the last one before it that can, and the line
-    says so. Where none can and all are close, the line says that, and who leads where that is most probable.
+    Another level stands second: the one with most context at which it can be told, if that says more.
+    Where no level can tell and all are close, the line says that, and who leads where that is most probable.
     """
-    levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows if "level" in row))
+    levels = headline_levels(summary)
     if not levels or len(run.suts) < 2:
         return []
     lines = [_choice("best on clean frames", "area", summary, levels, run.baseline.id)]
@@ -55,25 +58,33 @@ def choices(summary: Summary, run: Run) -> list[str]:
 
 
 def _choice(label: str, figure: str, summary: Summary, levels: Sequence[str], condition: str) -> str:
-    known = [(level, best) for level in reversed(levels) if (best := best_sut(summary, level, condition))]
+    known = [(level, best) for level in levels if (best := best_sut(summary, level, condition))]
     if not known:
         return ""
+    (level, first), others = known[0], known[1:]
+    told = next(((level, best) for level, best in reversed(others) if _told(best)), None)
     unequal = [one for one in known if len(one[1].equals) == 1]
-    told = next((one for one in unequal if (one[1].chance or 0.0) >= SURE), None)
-    areas = [area for level, _, area in _areas(summary, condition) if level == known[0][0]]
-    if told is None and unequal and max(areas) - min(areas) <= CLOSE:
-        return f"{label}: {_close(unequal, areas, known[0][0])}"
-    level, best = told or next(iter(unequal), known[0])
-    line = f"{label}: {_who(best, figure, _area(summary, level, best.sut, condition), level)}"
-    top, first = known[0]
-    if level == top or told is None:
+    areas = [area for known_at, _, area in _areas(summary, condition) if known_at == level]
+    if told is None and not _told(first) and unequal and max(areas) - min(areas) <= CLOSE:
+        return f"{label}: {_close(unequal, areas, level)}"
+    line = f"{label}: {_who(first, figure, _area(summary, level, first.sut, condition), level)}"
+    if told is None or (_told(first) and first.sut == told[1].sut):
         return line
-    return f"{line}; at {top} {_undecided(first)}"
+    return f"{line}; at {told[0]} {shown(told[1].sut)}, probability {_chance(told[1])}"
+
+
+def _told(best: Best) -> bool:
+    """Tell whether a SUT may be called the best."""
+    return len(best.equals) == 1 and (best.chance or 0.0) > SURE and best.apart
+
+
+def _chance(best: Best) -> str:
+    return f"{percent(best.chance or 0.0)}{best.few}"
 
 
 def _close(known: Sequence[tuple[str, Best]], areas: Sequence[float], top: str) -> str:
     """Say that all are close together at a level, and who leads where that is most probable."""
-    level, best = max(known, key=lambda one: one[1].chance or 0.0)  # of equals the one with most context
+    level, best = max(known, key=lambda one: one[1].chance or 0.0)
     least = math.floor(min(areas) * 1000) / 1000
     words = f"no great difference: all {len(areas)} have areas of {least:.3f} or more at {top}"
     if best.chance is None:
@@ -101,19 +112,9 @@ def _who(best: Best, figure: str, area: float, level: str) -> str:
         return f"{NO_ORDER}, {' and '.join(map(shown, best.equals))} are equal ({measured})"
     if best.chance is None:
         return f"{sut} ({measured}; {NO_ORDER})"
-    chance = f"probability {percent(best.chance)}{best.few}"
-    if best.chance < SURE:
-        return f"cannot be told; {sut} leads, {chance} ({measured})"
-    return f"{sut}, {chance} ({measured})"
-
-
-def _undecided(best: Best) -> str:
-    """Say why a level was passed over."""
-    if len(best.equals) > 1:
-        return f"{' and '.join(map(shown, best.equals))} are equal"
-    if best.chance is None:
-        return NO_ORDER
-    return f"it cannot be told ({shown(best.sut)} leads, {percent(best.chance)})"
+    if not _told(best):
+        return f"cannot be told; {sut} leads, probability {_chance(best)} ({measured})"
+    return f"{sut}, probability {_chance(best)} ({measured})"
 
 
 def untested(summary: Summary, run: Run) -> list[str]:
@@ -181,22 +182,17 @@ def _verdict(best: Best, value: str) -> str:
     largest = f"{sut} has the largest area, {value}, but"
     if best.chance is None:
         return f"{largest} {NO_ORDER} ({shown(best.why, longest=400)})"
-    chance = f"{percent(best.chance)}{best.few}"
-    if best.chance >= SURE and best.apart:
-        return f"{sut} is the best choice (probability {chance}): area {value}"
-    if best.chance >= LIKELY:
-        return f"{sut} is probably the best choice ({chance}): area {value}"
-    return f"{largest} these logs cannot tell which SUT is best ({chance})"
+    if _told(best):
+        return f"{sut} is the best choice (probability {_chance(best)}): area {value}"
+    return f"{largest} these logs cannot tell which SUT is best ({_chance(best)})"
 
 
 def _then(best: Best) -> str:
     """Say that another SUT is ahead under a condition, as surely as that is known."""
     sut = shown(best.sut)
-    if best.chance is None or best.chance < LIKELY:
+    if not _told(best):
         return f"{sut} then has the largest area, but these logs cannot tell which SUT is best"
-    sure = best.chance >= SURE and not best.few
-    chance = f"{percent(best.chance)}{best.few}"
-    return f"{sut} is then {'' if sure else 'probably '}the best choice ({chance})"
+    return f"{sut} is then the best choice ({_chance(best)})"
 
 
 def _of_task(summary: Summary) -> Iterator[str]:

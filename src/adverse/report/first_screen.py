@@ -17,6 +17,7 @@ from adverse.analysis.headline import (
     Survival,
     headline,
     headline_levels,
+    setting_names,
     stopping,
 )
 from adverse.analysis.results import Summary
@@ -50,6 +51,9 @@ SHARES, MOST_LIMITS = ("robustness", "share"), 2
 RIGHTMOST = 0.7
 """A limit up to which its words fit right of its line."""
 LONGEST_RULE = 120
+NAMED_CLASSES = 3
+LOSES_NOTHING = 0.995
+"""A share from here on is shown as 100 %."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,12 @@ def first_screen(
     """Return the first screen of a run; `rules` are those that the verdicts are about."""
     levels = headline_levels(summary) or [""]
     heads = [headline(summary, run, level) for level in levels]
-    stops = stopping(summary, run)
+    stops, logs = stopping(summary, run), _test_logs(summary, run)
     judged = [verdict for group in verdicts.values() for verdict in group]
     return FirstScreen(
         _question(summary, run, driven=stops is not None),
-        _tested(run),
-        _verdict_banner(judged) if judged else _cost_banner(heads[0], run.data.logs),
+        _tested(run, logs),
+        _verdict_banner(judged) if judged else _cost_banner(heads[0], logs, _recall_falls(summary, run)),
         tuple(
             survival_figure(head, summary, _limits(rules, head.level)) for head in heads if head.conditions
         ),
@@ -149,11 +153,21 @@ def _question(summary: Summary, run: Run, *, driven: bool) -> str:
     return f"{name}: which {noun} may drive?" if driven else f"{name}: which {noun} holds up?"
 
 
-def _tested(run: Run) -> str:
+def _test_logs(summary: Summary, run: Run) -> int:
+    """Return how many logs the figures rest on: those of the test split, not all of the data."""
+    known = [int(row["logs"]) for row in summary.rows if row["group"] == "baseline" and row.get("logs")]
+    return max(known, default=run.data.logs)
+
+
+def _tested(run: Run, logs: int) -> str:
+    judged = [shown(name) for name in run.targets]
+    more = f" and {len(judged) - NAMED_CLASSES} more" if len(judged) > NAMED_CLASSES else ""
+    kind = "class" if len(judged) == 1 else "classes"
     parts = (
         counted(len(run.suts), "system"),
+        *([f"{kind} {', '.join(judged[:NAMED_CLASSES])}{more}"] if run.task == "detection" else []),
         counted(len(run.mutations), "condition"),
-        counted(run.data.logs, "log"),
+        counted(logs, "test log"),
         f"{run.data.frames.get('test', 0):,} test frames",
     )
     return ", ".join(parts)
@@ -188,41 +202,77 @@ def _measured(verdict: Verdict) -> str:
     return text if verdict.required is None else f"{text}, rule {verdict.required:.3g}"
 
 
-def _cost_banner(head: Headline, logs: int) -> Banner:
-    """Return what costs most for certain: of each condition, the SUT whose interval ends lowest.
+Cost = tuple[Condition, str, Survival]
 
-    Where nothing does, a condition that cannot be told comes before those that are known to cost little.
+
+def _cost_banner(head: Headline, logs: int, falls: Sequence[Chip] = ()) -> Banner:
+    """Return the conditions that cost most, with the SUT that each leaves least; none that costs nothing.
+
+    Of those the certain ones come first, the others are marked. `falls` are told in place of shares where no
+    SUT has any, as the clean figures are 0.
     """
-    known = [
-        (condition, min(mine, key=lambda pair: (pair[1].most, pair[1].share)))
+    costs: list[Cost] = [
+        (condition, *min(mine, key=lambda pair: (pair[1].share, pair[1].most)))
         for condition in head.conditions
         if (mine := [(sut, one) for sut, one in condition.by_sut.items() if one.share is not None])
     ]
-    telling = sorted(
-        ((condition, sut, one) for condition, (sut, one) in known if one.tells),
-        key=lambda cost: (cost[2].most, cost[2].share),
+    if not costs and head.conditions and not any(head.clean.values()):
+        return Banner(UNCHECKED, "", tuple(falls)[:CHIPS], 0)
+    costs = sorted(
+        (cost for cost in costs if (cost[2].share or 0.0) < LOSES_NOTHING),
+        key=lambda cost: (cost[2].share, cost[2].most),
     )
-    chips = [
-        Chip("", condition.words, f"{shown(sut)} keeps {_kept(one)}", "")
-        for condition, sut, one in telling[:CHIPS]
-    ]
-    untold = [(condition, sut, one) for condition, (sut, one) in known if not one.tells]
-    if untold and not any(one.most < 1.0 for _, _, one in telling):
-        condition, sut, one = untold[0]  # the most harmful first
-        words = f"Too few logs to tell: {counted(logs, 'log')}"
+    chosen = costs[:CHIPS]
+    certain = [cost for cost in costs if cost[2].tells and cost[2].most < LOSES_NOTHING]
+    if certain and not any(cost in chosen for cost in certain):
+        chosen = [*chosen[:-1], certain[0]]
+    chosen.sort(key=lambda cost: not cost[2].tells)
+    chips = [_cost_chip(*cost) for cost in chosen]
+    if costs and not certain and not costs[0][2].tells:
+        condition, sut, one = costs[0]
         example = f"{condition.words}: {shown(sut)} keeps {_kept(one)}"
-        doubt = Chip("?", words, f"{example}, which says nothing; add logs", "doubt")
-        chips = [doubt, *chips[: CHIPS - 1]]
+        doubt = Chip(
+            "?",
+            f"Too few logs to tell: {counted(logs, 'log')}",
+            f"{example}, which says nothing; add logs",
+            "doubt",
+        )
+        chips = [doubt, *(_cost_chip(*cost) for cost in costs[1:CHIPS])]
     return Banner(UNCHECKED, "", tuple(chips), 0)
 
 
+def _cost_chip(condition: Condition, sut: str, one: Survival) -> Chip:
+    mark, tone = ("", "") if one.tells else ("?", "doubt")
+    return Chip(mark, condition.words, f"{shown(sut)} keeps {_kept(one)}", tone)
+
+
+def _recall_falls(summary: Summary, run: Run) -> list[Chip]:
+    """Return how far recall falls under each setting, the furthest first; where it never does, that."""
+    names, rows = setting_names(run), summary.data.get("plain_metrics", ())
+    recalls = {(str(row["sut"]), str(row["setting"])): row.get("recall") for row in rows}
+    falls = []
+    for (sut, setting), after in recalls.items():
+        before = recalls.get((sut, run.baseline.id))
+        if setting in names and before is not None and after is not None and after < before:
+            words = f"{shown(sut)}: clean area is 0, recall falls from {before:.2f} to {after:.2f}"
+            falls.append((before - after, Chip("", names[setting], words, "")))
+    falls.sort(key=lambda fall: -fall[0])
+    nothing = Chip("?", "The clean figure is 0", "what survives of nothing cannot be told", "doubt")
+    return [chip for _, chip in falls] or [nothing]
+
+
 def _kept(one: Survival) -> str:
-    text = f"{one.share:.0%}"
+    text = f"{one.share:.0%}{_doubt(one)}"
     if one.interval is None:
         return text
     if one.interval["low"] is None:
         return f"{text} (no interval: {shown(one.interval['why'], longest=60)})"
     return f"{text} ({100 * one.interval['low']:.0f} to {100 * one.interval['high']:.0f})"
+
+
+def _doubt(one: Survival) -> str:
+    """Return the mark of a figure that rests on less than was planned."""
+    return "?" if one.status == "incomplete" else ""
 
 
 def _limits(rules: Sequence[Rule], level: str) -> list[float]:
@@ -345,7 +395,11 @@ def _numbers(head: Headline, suts: Sequence[str]) -> Table:
                 continue
             cells.append(
                 Cell(
-                    one.share, f"{one.share:.0%}", details=(_percent_interval(one.interval),), share=one.share
+                    one.share,
+                    f"{one.share:.0%}",
+                    details=(_percent_interval(one.interval),),
+                    share=one.share,
+                    marks=_doubt(one),
                 )
             )
             records.append(

@@ -46,6 +46,12 @@ class OperatingPoint:
     sensitivity: float | None
     score: float | None
 
+    def __str__(self) -> str:
+        """Say it as a study file does."""
+        if self.sensitivity is None:
+            return f"score {self.score:g}"
+        return f"sensitivity {self.sensitivity:g}"
+
 
 @dataclass(frozen=True)
 class RunData:
