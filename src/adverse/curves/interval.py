@@ -91,6 +91,15 @@ class Interval:
             return self
         return replace(self, low=min([self.low, *(one.low for one in parts if one.low is not None)]))
 
+    @property
+    def percent(self) -> str:
+        """The confidence with all of its digits: 0.999999 is not 100%.
+
+        >>> [given(0.5, 0, 1, confidence=c, method="", logs=30).percent for c in (0.9, 0.999999)]
+        ['90%', '99.9999%']
+        """
+        return f"{100 * self.confidence:.10g}%"
+
     def text(self, form: str = ".4g", between: str = " to ") -> str:
         """Return both ends in few characters; empty where the interval was refused.
 

@@ -285,6 +285,8 @@ class AnswerCounts:
     """The rate to compare with where it comes from outside; then nothing on the base was counted."""
     guessing: float = 0.5
     """How often who cannot see anything is right: one of the categories that are in the answers."""
+    names: tuple[str, ...] = ()
+    """Of the participants, in the order of the rows."""
 
     @property
     def participants(self) -> int:
@@ -384,4 +386,5 @@ def _counted(
         by_person(np.ones(len(base), np.bool_)),
         by_person(base_success),
         base_apart=base_apart,
+        names=tuple(people.tolist()),
     )

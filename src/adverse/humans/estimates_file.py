@@ -1,9 +1,9 @@
 """The estimates file: the thresholds of a human study, as requirements read them and people can check them.
 
 It also says whether other images would give the same thresholds: two random parts, 60% of the images each,
-are compared. Where the 83% bands of their splines overlap, they do not differ at about the 5% level (Hu et
-al. 2022, RQ1). The parts share images, so this can show that thresholds depend on the choice of images, but
-never that they do not.
+are compared: whether the 83% bands of their splines overlap (Hu et al. 2022, RQ1), and how far their
+thresholds lie apart. Where they do not agree, answers dealt out at random say whether that is more than
+chance; only then do images matter. The parts share images, so agreement is no proof that they do not.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from adverse.humans.answers import Judgments
 from adverse.humans.estimate import Estimate, EstimateOptions, estimate_one
+from adverse.humans.parts_test import chance_of_parts
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, INSUFFICIENT, KINDS, SYMBOLS, Kind
 from adverse.seeds import generator
 from adverse.text import counted
@@ -27,6 +28,8 @@ ALIKE = 0.95
 """Share of the common bins in which the bands must overlap; 5% are allowed to differ by chance."""
 SAME_THRESHOLD = 0.05
 """Visual change by which the thresholds of two parts that agree may lie apart."""
+LEVEL = 0.05
+"""How often parts may be said to differ where images do not matter."""
 SCRIPT = ("alpha", "weight", "base_rate")
 """Options that the published script has, too."""
 
@@ -35,7 +38,8 @@ SCRIPT = ("alpha", "weight", "base_rate")
 class Reuse:
     """How far two random parts of the images agree; `overlap` is None where that cannot be told.
 
-    `thresholds` are None where no drop was found; then `tolerated` holds how far there is none.
+    `thresholds` are None where no drop was found; then `tolerated` holds how far there is none. `chance` is p
+    of parts that do not agree differing as much though images do not matter (`parts_test`).
     """
 
     transformation: str
@@ -45,6 +49,12 @@ class Reuse:
     thresholds: tuple[float | None, float | None]
     why: str = ""
     tolerated: tuple[float, float] = (0.0, 0.0)
+    chance: float | None = None
+
+    @property
+    def differ(self) -> bool:
+        """Whether the parts differ by more than chance, so that the threshold depends on the images."""
+        return not self.agree and self.chance is not None and self.chance < LEVEL
 
     @property
     def apart(self) -> float:
@@ -68,13 +78,14 @@ class Reuse:
         )
         if self.agree:
             verdict = "agree"
-        elif self.overlap < ALIKE:
-            verdict = "differ: the threshold depends on which images are shown"
         else:
-            verdict = (
-                f"do not agree: their thresholds are more than {SAME_THRESHOLD:g} apart; answers are too "
-            )
-            verdict += "few, or the threshold depends on which images are shown"
+            verdict = "do not agree"
+            if self.apart > SAME_THRESHOLD + 1e-9:
+                verdict += f": their thresholds are more than {SAME_THRESHOLD:g} apart"
+            if self.differ:
+                verdict += ". By chance that is rare: the threshold depends on which images are shown"
+            elif self.chance is not None:
+                verdict += ". So do parts drawn by chance: answers are too few to tell whether images matter"
         return (
             f"{head} two random parts of the images {verdict} (bands overlap in {self.overlap:.0%} of "
             f"{self.bins} bins; thresholds {first} and {second})"
@@ -82,7 +93,7 @@ class Reuse:
 
     def plain(self) -> dict[str, Any]:
         """Return the finding as plain data."""
-        return asdict(self) | {"agree": self.agree}
+        return asdict(self) | {"agree": self.agree, "differ": self.differ}
 
 
 def reuse(judgments: Judgments, options: EstimateOptions | None = None) -> list[Reuse]:
@@ -97,11 +108,12 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) 
     images = np.unique(judgments.image)
     rng = generator(options.seed, "reuse", name, kind)
     size = round(PART * len(images))
+    parts = rng.permutation(images)[:size], rng.permutation(images)[:size]
     first, second = (
         estimate_one(
             judgments.where(np.isin(judgments.image, part)), name, kind, options, with_interval=False
         )
-        for part in (rng.permutation(images)[:size], rng.permutation(images)[:size])
+        for part in parts
     )
     thresholds = (first.value, second.value)
     for part in (first, second):
@@ -115,7 +127,10 @@ def _one(judgments: Judgments, name: str, kind: Kind, options: EstimateOptions) 
         for (low, high), (other_low, other_high) in ((_bands(first)[b], _bands(second)[b]) for b in shared)
     ]
     ends = (first.tolerated_to or 0.0, second.tolerated_to or 0.0)
-    return Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds, tolerated=ends)
+    found = Reuse(name, kind, float(np.mean(overlapping)), len(shared), thresholds, tolerated=ends)
+    if found.agree:
+        return found
+    return replace(found, chance=chance_of_parts(judgments, kind, parts, options, name, kind))
 
 
 def _bands(estimate: Estimate) -> dict[float, tuple[float, float]]:

@@ -131,7 +131,7 @@ class Threshold:
             words += f"; no interval: {self.interval.why}"
         else:
             high = "beyond the data" if math.isinf(self.interval.high) else f"{self.interval.high:g}"
-            words += f"; {self.interval.confidence:.0%} interval of where people begin to fail: "
+            words += f"; {self.interval.percent} interval of where people begin to fail: "
             words += f"{self.interval.low:g} to {high}, from {self.interval.logs} participants"
         return f"{words}; {self.note}" if self.note else words
 

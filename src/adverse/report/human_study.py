@@ -66,7 +66,7 @@ def in_words(estimate: Estimate) -> str:
         sure = f"No interval: {interval.why}." if interval else ""
     else:
         end = "beyond the data" if math.isinf(interval.high) else f"{interval.high:g}"
-        sure = f"{interval.confidence:.0%} interval of where the drop begins: {interval.low:g} to {end}."
+        sure = f"{interval.percent} interval of where the drop begins: {interval.low:g} to {end}."
     sure += f" Note: {estimate.why}." if estimate.why else ""
     return (
         f"{head} = {estimate.value:g} by {estimate.backend}: from that visual change on people are "
@@ -208,7 +208,7 @@ def _dots(estimate: Estimate, name: str, chosen: NDArray[np.intp], colour: str) 
 def _bands(estimate: Estimate) -> Iterator[Band]:
     interval = estimate.interval
     if interval is not None and interval.low is not None and interval.high is not None:
-        name = f"where the drop begins ({interval.confidence:.0%})"
+        name = f"where the drop begins ({interval.percent})"
         yield Band(name, [interval.low, min(interval.high, 1.0)], [0.0, 0.0], [1.0, 1.0], DROP)
     bands = [((b.low + b.high) / 2, *map(_shown_rate, b.band)) for b in estimate.bins if b.band is not None]
     if bands:
