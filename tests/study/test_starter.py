@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cv2
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 from adverse.cli import main
 from adverse.cli.app import app
 from adverse.data.images import write_image
+from adverse.study.starter import _also_known
 from stereo_scenes import orchard
 
 SHARED = Path(__file__).parents[3] / "shared"
@@ -71,6 +73,13 @@ def test_a_coco_file_and_a_model_become_a_finished_run(tmp_path: Path, name: str
     summary = json.loads((tmp_path / "run" / "results" / "summary.json").read_text())
     assert {row["sut"] for row in summary["rows"]} == {"model"}
     assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_classes_that_are_left_out_are_named() -> None:
+    data: Any = SimpleNamespace(categories=("person", "car", "kite"))
+    model: Any = SimpleNamespace(classes=("person", "automobile", "dog"))
+    assert _also_known(data, model, {"class_map": {"automobile": "car"}}, "person") == ["car"]
+    assert _also_known(data, None, {}, "person") == []
 
 
 def test_a_study_is_never_written_over(tmp_path: Path) -> None:

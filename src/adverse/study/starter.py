@@ -34,6 +34,7 @@ TRUTH_COLOUR, FOUND_COLOUR = (255, 255, 255), (255, 176, 0)
 ONNX = ".onnx"
 SPARSE = 0.5
 """Depth at a smaller share of the pixels is that of laser returns."""
+NAMED_CLASSES = 6
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,13 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
     if task != "detection":
         study["task"] = task
     else:
-        study["targets"] = [_target(dataset, assumed)]
+        target = _target(dataset, assumed)
+        study["targets"] = [target]
+        if left := _also_known(dataset, system, sut, target):
+            assumed.append(
+                f"only {target} is judged (targets); data and model also share {_few(left)}: "
+                "add them to targets if they count"
+            )
         study["levels"] = [able.name for able in checked.levels if able.able and not able.reason] or ["image"]
         reasons: dict[str, list[str]] = {}
         for able in checked.levels:
@@ -200,6 +207,18 @@ def _target(dataset: Dataset, assumed: list[str]) -> str:
     name = counts.most_common(1)[0][0] if counts else next(iter(dataset.categories), "person")
     assumed.append(f"there are no people in the data: what counts is {name}")
     return name
+
+
+def _also_known(dataset: Dataset, system: Any, sut: Mapping[str, Any], target: str) -> list[str]:
+    """Return the classes that both the data and the model have, but for the one that counts."""
+    renamed = sut.get("class_map", {})
+    found = {renamed.get(name, name) for name in getattr(system, "classes", ())}
+    return [name for name in dataset.categories if name in found and name != target]
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED_CLASSES} more" if len(names) > NAMED_CLASSES else ""
+    return ", ".join(names[:NAMED_CLASSES]) + more
 
 
 def _text(study: Mapping[str, Any], assumed: Sequence[str], tried: Sequence[str], checked: DataCheck) -> str:

@@ -1,4 +1,4 @@
-"""How long a study would take: a few images are timed, after a first one that loads everything."""
+"""How long a study would take: a few images are timed, after one of each kind that loads everything."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from adverse.study.worker import StudyWork
 
 SETTINGS_TRIED = 12
 """Settings of the sample, evenly spaced among those that are left to do; each is shown to every SUT."""
+FRAMES_TRIED = 4
+"""Up to so many frames of each are timed together, as a run does with all frames of a log."""
 LONGEST_S = 30.0
 """What of a sample is not done by then does not count."""
 HEARS_EVERY_S = 0.2
@@ -43,23 +45,30 @@ def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) ->
         return None
     sample = _sample(max(left, key=lambda unit: len(unit.cells)))
     ends = _ends(plan, sample, stop)
-    images = sum(len(unit.cells) for unit in sample[1 : len(ends)])
+    warm = len(sample) // 2 if len(ends) > len(sample) // 2 else 1
+    images = sum(len(unit.cells) * len(unit.frames) for unit in sample[warm : len(ends)])
     if not images:
         return None
-    per_image = (ends[-1] - ends[0]) / images
+    per_image = (ends[-1] - ends[warm - 1]) / images
     return TimeEstimate(per_image * plan.pictures(left) / workers, workers, images)
 
 
 def _sample(unit: WorkUnit) -> list[WorkUnit]:
-    """Return one frame under each of some settings, for every SUT; the first twice, to warm up."""
+    """Return a frame under each of some settings for every SUT, to warm up, then some frames under each.
+
+    What a mutation or a SUT does once is no part of what an image takes. Where not even the warming up ends
+    in time, all of it but its first unit counts.
+    """
     settings = sorted({cell.setting for cell in unit.cells})
     step = max(len(settings) / SETTINGS_TRIED, 1.0)
     chosen = [settings[int(number * step)] for number in range(min(SETTINGS_TRIED, len(settings)))]
     sample = []
-    for number, setting in enumerate([chosen[0], *chosen]):
-        cells = tuple(cell for cell in unit.cells if cell.setting == setting)
-        frame = unit.frames[number * len(unit.frames) // (len(chosen) + 1)]
-        sample.append(replace(unit, frames=(frame,), cells=cells, twice=frozenset()))
+    for frames in (1, FRAMES_TRIED):
+        for number, setting in enumerate(chosen):
+            cells = tuple(cell for cell in unit.cells if cell.setting == setting)
+            first = number * len(unit.frames) // len(chosen)
+            shown = unit.frames[first : first + frames]
+            sample.append(replace(unit, frames=shown, cells=cells, twice=frozenset()))
     return sample
 
 
