@@ -15,11 +15,11 @@ import pytest
 
 from adverse.benchmarks.matching import DetectedObjects, TrueObjects
 from adverse.benchmarks.metrics import metric_of
-from adverse.benchmarks.mpc import CORRUPTIONS, under_corruption
+from adverse.benchmarks.mpc import CORRUPTIONS, comparable, under_corruption
 from adverse.benchmarks.table import BenchTable, SutRobustness, as_csv, as_data, bench_table
 from adverse.data.images import write_image
 from adverse.errors import IncompleteError, StudyError
-from adverse.report.benchmark import TRAINED, benchmark_remarks, benchmark_tables
+from adverse.report.benchmark import TRAINED, benchmark_remarks, benchmark_tables, published_remarks
 from adverse.requirements.gate import RunFigures
 from adverse.requirements.rules import Rule
 from adverse.study.engines import Stop
@@ -309,11 +309,24 @@ def test_json_csv_and_files_in_the_run(whole: Path, tmp_path: Path) -> None:
     assert len(data["suts"][0]["cells"]) == 75
     assert data["published"]["rows"][0]["clean"] == 50.6
     rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    (mpc,) = [row for row in rows if (row["sut"], row["class"], row["quantity"]) == ("shy", "", "mPC")]
+    (mpc,) = [row for row in rows if (row["sut"], row["class"], row["quantity"]) == ("shy", "all", "mPC")]
     assert float(mpc["value"]) == data["suts"][1]["mPC"]
     adverse_here("bench-table", whole, "--save").expect(0, "benchmark.json", "benchmark.csv")
     assert json.loads((whole / "results" / "benchmark.json").read_text())["suts"] == data["suts"]
     adverse_here("verify", whole).expect(0)
+
+
+def test_published_rows_of_other_images_or_classes_are_said_not_to_compare() -> None:
+    def of(images: int, classes: int) -> list[str]:
+        names = tuple(f"class {number}" for number in range(classes))
+        table = BenchTable("made up", metric_of("ap"), (), names, images, 0, "ok", ())
+        return published_remarks(table, [row for row in comparable("ap") if row.dataset == "coco"])
+
+    assert of(5000, 80) == []
+    (line,) = of(60, 1)
+    assert line.startswith("- NOT COMPARABLE with the published rows of coco: those are of 5000 images")
+    assert line.endswith("this table of 60 images and 1 class")
+    assert len(of(5000, 1)) == len(of(4999, 80)) == 1
 
 
 def test_a_saved_table_does_not_outlive_the_run_it_is_about(some: Path) -> None:

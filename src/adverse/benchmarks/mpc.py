@@ -175,6 +175,8 @@ def _mean(values: Sequence[float]) -> float:
 
 SOURCE = "Robust Detection Benchmark 2019, as published by its authors"
 FILE = "robust_detection_2019.csv"
+PUBLISHED_ON = {"coco": (5000, 80), "pascal_voc": (4952, 20), "cityscapes": (500, 8)}
+"""Images and classes behind the published rows: COCO val2017, VOC2007 test, Cityscapes val."""
 
 
 @dataclass(frozen=True)

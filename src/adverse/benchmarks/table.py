@@ -364,6 +364,8 @@ def _refused(store: Store, settings: Sequence[str]) -> NDArray[np.bool_]:
     return np.array([frame in bad for frame in store.frames.ids], np.bool_)
 
 
+ALL_CLASSES = "all"
+"""What stands for a class in lines about all of them together."""
 COLUMNS = ("sut", "metric", "class", "quantity", "corruption", "severity", "value")
 
 
@@ -407,12 +409,15 @@ def as_data(
 
 
 def as_csv(table: BenchTable, pixel_change: Mapping[str, Any] | None = None) -> str:
-    """Return the table as CSV, one number in each line; severity 0 and no corruption is clean data."""
+    """Return the table as CSV, one number in each line; severity 0 and no corruption is clean data.
+
+    The class is "all" in lines about all classes together.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in table.rows:
-        for name, robustness in (("", row.whole), *row.classes.items()):
+        for name, robustness in ((ALL_CLASSES, row.whole), *row.classes.items()):
             for quantity, corruption, severity, value in _lines(robustness):
                 writer.writerow((row.sut, table.metric.name, name, quantity, corruption, severity, value))
     for cell in (pixel_change or {}).get("cells", ()):

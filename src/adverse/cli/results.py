@@ -267,6 +267,7 @@ def bench_table(
         benchmark_remarks,
         corruption_error_lines,
         in_terminal,
+        published_remarks,
         published_tables,
     )
     from adverse.report.benchmark_figures import NOTHING, measured, write_figures
@@ -284,9 +285,17 @@ def bench_table(
         others = comparable(table.metric.name)
     drawn = NOTHING if figures is None else measured(store, table, before, partial=partial)
     if as_json:
-        typer.echo(json.dumps(as_data(table, others, drawn.change), indent=1))
+        data = as_data(table, others, drawn.change)
+        if others is not None:
+            data["published"]["remarks"] = [line[2:] for line in published_remarks(table, others)]
+        typer.echo(json.dumps(data, indent=1))
     else:
-        lines = (*benchmark_remarks(table), *drawn.remarks, *corruption_error_lines(table, reference))
+        lines = (
+            *published_remarks(table, others or ()),
+            *benchmark_remarks(table),
+            *drawn.remarks,
+            *corruption_error_lines(table, reference),
+        )
         _print_tables(
             (*in_terminal(as_data(table), by_class=per_class), *published_tables(others or ())), lines
         )

@@ -90,14 +90,10 @@ class Resampled(Protocol):
         """Of the resamples (B,)."""
 
 
-def _no_limit(first: str, second: str) -> float:  # noqa: ARG001
-    return 1.0
-
-
 def rank(
     samples: Mapping[str, Resampled],
     doubts: Mapping[str, str] | None = None,
-    most: Callable[[str, str], float] = _no_limit,
+    most: Callable[[str, str], float] | None = None,
 ) -> Ranking:
     """Rank SUTs by their value, highest first, with probabilities from their common resamples.
 
@@ -125,11 +121,15 @@ def rank(
         return Ranking(places, None, undefined, why)
     first = values >= values.max(axis=0) - ROUNDING
     best = np.mean(first / first.sum(axis=0), axis=1)
-    best = _at_most(best, min(most(order[0], other) for other in order[1:]))
+    limit = min(most(order[0], other) for other in order[1:]) if most else 1.0
+    best = _at_most(best, limit)
     lead = values[:-1] - values[1:]
     wins = lead > ROUNDING
     shares = np.mean(wins + 0.5 * (np.abs(lead) <= ROUNDING), axis=1).tolist()
-    limits = [1.0 if tie else most(*pair) for tie, pair in zip(ties, itertools.pairwise(order), strict=True)]
+    limits = [
+        1.0 if tie or most is None else most(*pair)
+        for tie, pair in zip(ties, itertools.pairwise(order), strict=True)
+    ]
     ahead = [*map(min, shares, limits), None]
     places = tuple(
         Place(place.sut, place.value, float(share), next_one)

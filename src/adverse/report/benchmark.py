@@ -10,7 +10,7 @@ from typing import Any
 
 from adverse.analysis.results import Summary
 from adverse.benchmarks.classification import corruption_errors, mean_corruption_error, read_reference
-from adverse.benchmarks.mpc import SOURCE, PublishedRow
+from adverse.benchmarks.mpc import PUBLISHED_ON, SOURCE, PublishedRow
 from adverse.benchmarks.table import BenchTable
 from adverse.curves.interval import FEW_LOGS
 from adverse.errors import StudyError
@@ -18,7 +18,7 @@ from adverse.report.intervals import interval_text
 from adverse.report.table import Cell, Column, Row, Table, columns
 from adverse.store.folder import BENCHMARK
 from adverse.store.read import Store
-from adverse.text import shown
+from adverse.text import counted, shown
 
 PARTS = ("clean", "corrupted", "relative")
 WHOLE, PARTIAL = ("P", "mPC", "rPC"), ("P", "partial_mean", "partial_relative")
@@ -106,6 +106,24 @@ def published_tables(rows: Sequence[PublishedRow]) -> Iterator[Table]:
             tuple(tuple(map(Cell, (row.model, row.backbone, *_published(row)))) for row in mine),
             caption=SOURCE,
         )
+
+
+def published_remarks(table: BenchTable, rows: Sequence[PublishedRow]) -> list[str]:
+    """Say of each data set of published rows that this table is of other images or classes, where it is."""
+    here = (table.images, len(table.classes))
+    lines = []
+    for dataset in dict.fromkeys(row.dataset for row in rows):
+        images, classes = PUBLISHED_ON[dataset]
+        if here != (images, classes):
+            lines.append(
+                f"- NOT COMPARABLE with the published rows of {dataset}: those are of {images} images and "
+                f"{classes} classes, this table of {counted(here[0], 'image')} and {_classes(here[1])}"
+            )
+    return lines
+
+
+def _classes(count: int) -> str:
+    return "1 class" if count == 1 else f"{count} classes"
 
 
 def benchmark_remarks(table: BenchTable) -> list[str]:
