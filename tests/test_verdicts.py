@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from adverse.curves.interval import Interval
 from adverse.errors import StoreError
-from adverse.report.requirements import to_markdown
+from adverse.report.verdicts import to_markdown
 from adverse.requirements.verdicts import (
     Outcome,
     Verdict,

@@ -160,7 +160,11 @@ def test_no_worst_case_is_surer_than_what_it_covers() -> None:
         settings = {name: by_strength(rng, shift) for name, shift in SHIFTS.items()}
         draws = draw([f"log{number:02}" for number in range(16)], ["x"] * 8 + ["y"] * 8, seed=seed, count=100)
         cases: dict[str, tuple[str, ...]] = {name: (name,) for name in settings}
-        cases |= {"AnyMild": ("identity", "fog", "rain"), "Any": tuple(settings), "Any fog": ("identity", "fog")}
+        cases |= {
+            "AnyMild": ("identity", "fog", "rain"),
+            "Any": tuple(settings),
+            "Any fog": ("identity", "fog"),
+        }
         compared = {
             ("image", name): tuple(settings[one] for one in dict.fromkeys(("identity", *covered)))
             for name, covered in cases.items()

@@ -27,8 +27,8 @@ from adverse.errors import AdverseError
 from adverse.report.comparison import comparison_lines, comparison_table, comparison_tables, render_comparison
 from adverse.report.page import page_tables, render
 from adverse.report.pictures import Looker
-from adverse.report.requirements import to_markdown, verdict_answers, verdict_table, verdict_tables
 from adverse.report.run_tables import level_tables
+from adverse.report.verdicts import to_markdown, verdict_answers, verdict_table, verdict_tables
 from adverse.requirements.verdicts import Outcome, Verdict, to_junit
 from adverse.store.finished_run import finished
 from adverse.text import HIDDEN

@@ -19,7 +19,7 @@ from adverse.analysis.plain_metrics import PLAIN_METRICS
 from adverse.analysis.results import Summary
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
-from adverse.report.requirements import verdict_lines
+from adverse.report.verdicts import verdict_lines
 from adverse.requirements.gate import RunFigure, RunFigures, check_rules, check_run, outcome_of
 from adverse.requirements.rules import PLAIN, Rule
 from adverse.requirements.verdicts import (

@@ -48,7 +48,7 @@ def check(
     For requirements based on what people tolerate, see adverse requirements check.
     Exit codes: 0 all pass, 1 something fails, 3 nothing fails but something is inconclusive.
     """
-    from adverse.report.requirements import briefly, to_markdown, verdict_lines, verdict_table
+    from adverse.report.verdicts import briefly, to_markdown, verdict_lines, verdict_table
     from adverse.requirements.gate import RULES, check_rules, save_verdicts
     from adverse.requirements.verdicts import exit_code, to_json, to_junit
     from adverse.store.durable import write_file

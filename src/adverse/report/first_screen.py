@@ -25,9 +25,9 @@ from adverse.mutations.hazards import HazardCoverage
 from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Mark, Panel, PanelSize
 from adverse.report.galleries import Failure
 from adverse.report.intervals import interval_or_reason, interval_text
-from adverse.report.requirements import MARKS, TONES, worst_first
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table
+from adverse.report.verdicts import MARKS, TONES, worst_first
 from adverse.requirements.gate import BOUNDS
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Verdict

@@ -33,7 +33,6 @@ from adverse.report.pictures import Looker
 from adverse.report.plain_tables import operating_words, plain_answer, plain_tables
 from adverse.report.prediction_figures import prediction_figures
 from adverse.report.remarks import quality
-from adverse.report.requirements import verdict_answers, verdict_tables
 from adverse.report.run_tables import (
     adr_table,
     hazard_table,
@@ -49,6 +48,7 @@ from adverse.report.stops import stop_figures, stop_tables
 from adverse.report.strength_figures import strength_figures, strength_metrics
 from adverse.report.table import Table
 from adverse.report.tradeoffs import figures, level_words
+from adverse.report.verdicts import verdict_answers, verdict_tables
 from adverse.requirements.gate import saved_rules, saved_verdicts
 from adverse.requirements.verdicts import Verdict
 from adverse.store.finished_run import finished

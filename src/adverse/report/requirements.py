@@ -1,4 +1,4 @@
-"""Verdicts on a run: as tables, in sentences, for pull requests; and the page of a requirements check."""
+"""The page of a requirements check: its verdicts, charts and pictures of what failed."""
 
 from __future__ import annotations
 
@@ -13,134 +13,13 @@ from adverse.errors import AdverseError
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Mark, Panel, PanelSize, interval_bar
 from adverse.report.layout import rendered
 from adverse.report.pictures import Looker, Picture, picture
-from adverse.report.table import Cell, Column, Row, Table, Tone, columns, markdown_text
+from adverse.report.table import Cell, Column, Row, Table, columns
+from adverse.report.verdicts import TONES
 from adverse.requirements.results import NAME, rechecked
-from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.text import shown
-
-MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.INCONCLUSIVE: "?"}
-"""Shapes besides words, for those who see no colours."""
-TONES: dict[str, Tone] = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.INCONCLUSIVE: "doubt"}
-NAMED = 4
-"""Verdicts that a sentence names; the rest are counted."""
-ALONE = (
-    "Each rule stands alone, at 95 % where it is judged by an interval. The gate passes only if all do, "
-    "so more rules never make passing easier; but of many true rules one may fail by chance."
-)
-
-
-def verdict_table(source: str, verdicts: Sequence[Verdict]) -> Table:
-    """Return the verdicts as a table, in the order given."""
-    rows = tuple(
-        (
-            Cell(
-                str(verdict.outcome),
-                f"{MARKS[verdict.outcome]} {verdict.outcome}",
-                tone=TONES[verdict.outcome],
-            ),
-            Cell(
-                verdict.name,
-                shown(verdict.name, longest=300),
-                details=(
-                    "" if verdict.requirement == verdict.name else shown(verdict.requirement, longest=400),
-                ),
-            ),
-            Cell(verdict.required),
-            Cell(verdict.measured, details=(_interval(verdict),)),
-            Cell(verdict.reason, shown(verdict.reason, longest=400)),
-        )
-        for verdict in verdicts
-    )
-    records = tuple(
-        {
-            "outcome": str(verdict.outcome),
-            "name": verdict.name,
-            "requirement": verdict.requirement,
-            "required": verdict.required,
-            "measured": verdict.measured,
-            **interval_cells("measured", verdict.interval.plain() if verdict.interval else None),
-            "reason": verdict.reason,
-            "remarks": "; ".join(verdict.remarks),
-        }
-        for verdict in verdicts
-    )
-    columns = (
-        Column("verdict", align="left", no_wrap=True),
-        Column(source.removesuffix("s"), align="left"),
-        Column("required", ".4g"),
-        Column("measured", ".4g"),
-        Column("why", align="left"),
-    )
-    return Table(f"verdicts {source}", shown(source).capitalize(), columns, rows, records)
-
-
-def verdict_tables(verdicts: Mapping[str, Sequence[Verdict]]) -> list[Table]:
-    """Return what each command said of a run as a table, the worst first."""
-    return [verdict_table(source, worst_first(judged)) for source, judged in verdicts.items() if judged]
-
-
-def worst_first(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts, failures before those that are open before those that pass."""
-    return sorted(verdicts, key=lambda verdict: WORST_FIRST.index(verdict.outcome))
-
-
-def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what came out of all rules, what to know of SUTs and run, and how to read it."""
-    return [f"{outcome_counts(verdicts)}.", *(f"- {line}" for line in remarks_of(verdicts)), ALONE]
-
-
-def remarks_of(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what the reader of some verdicts must know of SUTs and run, each once."""
-    return list(dict.fromkeys(shown(line, longest=400) for verdict in verdicts for line in verdict.remarks))
-
-
-def briefly(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[str]]:
-    """Return the verdicts in fewer words, and what was left out of all of them once."""
-    brief, few = [], 0
-    for verdict in verdicts:
-        reasons = [part for part in verdict.reason.split("; ") if not part.startswith("rests on fewer than")]
-        few += "rests on fewer than" in verdict.reason
-        words = verdict.requirement.removeprefix("the lower bound of ").removeprefix("the upper bound of ")
-        name = words if verdict.name == verdict.requirement else verdict.name
-        brief.append(replace(verdict, name=name, requirement=words, reason="; ".join(reasons)))
-    lines = ["Judged by the bound of the interval, unless the rule says bound: point."]
-    return brief, lines + (
-        [f"{few} of {len(verdicts)} rest on fewer than 20 logs: read with care."] if few else []
-    )
-
-
-def verdict_answers(verdicts: Mapping[str, Sequence[Verdict]]) -> list[str]:
-    """Return one sentence for each command that judged the run, naming what does not pass."""
-    lines = []
-    for source, judged in verdicts.items():
-        not_passed = [verdict for verdict in worst_first(judged) if verdict.outcome is not Outcome.PASS]
-        named = "; ".join(f"{verdict.outcome}: {shown(verdict.name)}" for verdict in not_passed[:NAMED])
-        more = f"; and {len(not_passed) - NAMED} more" if len(not_passed) > NAMED else ""
-        rest = f" {named}{more}." if named else ""
-        lines.append(f"{shown(source).capitalize()}: {outcome_counts(judged) or 'none'}.{rest}")
-    return lines
-
-
-def to_markdown(verdicts: Sequence[Verdict], *, title: str) -> str:
-    """Return a Markdown summary, worst first, as a pull request shows it."""
-    head = f"## {markdown_text(title)}\n\n{outcome_counts(verdicts) or 'No rule was checked.'}\n"
-    table = verdict_table("rules", worst_first(verdicts))
-    notes = "".join(f"- {markdown_text(line)}\n" for line in remarks_of(verdicts))
-    return "\n".join([head, table.markdown(), *([notes] if notes else [])]) if verdicts else head
-
-
-def _interval(verdict: Verdict) -> str:
-    return verdict.interval.text() if verdict.interval else ""
-
-
-def outcome_counts(verdicts: Sequence[Verdict]) -> str:
-    """Say how many rules came out how."""
-    count = Counter(verdict.outcome for verdict in verdicts)
-    return ", ".join(f"{count[outcome]} {outcome}" for outcome in WORST_FIRST if count[outcome])
-
 
 ORDER = ("FAIL", "INCONCLUSIVE", "PASS")
 CHANCE = (
