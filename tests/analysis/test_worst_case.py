@@ -159,8 +159,8 @@ def test_no_worst_case_is_surer_than_what_it_covers() -> None:
         rng = np.random.default_rng(seed)
         settings = {name: by_strength(rng, shift) for name, shift in SHIFTS.items()}
         draws = draw([f"log{number:02}" for number in range(16)], ["x"] * 8 + ["y"] * 8, seed=seed, count=100)
-        cases = {name: (name,) for name in settings} | {"AnyMild": ("identity", "fog", "rain")}
-        cases |= {"Any": tuple(settings), "Any fog": ("identity", "fog")}
+        cases: dict[str, tuple[str, ...]] = {name: (name,) for name in settings}
+        cases |= {"AnyMild": ("identity", "fog", "rain"), "Any": (*settings,), "Any fog": ("identity", "fog")}
         compared = {
             ("image", name): tuple(settings[one] for one in dict.fromkeys(("identity", *covered)))
             for name, covered in cases.items()
