@@ -134,11 +134,10 @@ def reader(way: str):
 PROGRAM = """#!/bin/sh
 echo '@adverse {"protocol": 1, "classes": ["person"], "ready": true}'
 score=$(cat "$1")
-count=0
 while read -r line; do
-    count=$((count + 1))
+    id=${line#*: }
     head -c 9216 > /dev/null
-    echo "@adverse {\\"id\\": $count, \\"detections\\":" \\
+    echo "@adverse {\\"id\\": ${id%%,*}, \\"detections\\":" \\
         "[{\\"boxes\\": [[20, 10, 32, 40]], \\"scores\\": [$score], \\"labels\\": [0]}]}"
 done
 """
