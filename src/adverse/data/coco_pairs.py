@@ -1,7 +1,8 @@
 """Which folder holds the images of a COCO file, where several hold files of the same names.
 
-Splits often number their images alike. A folder with the file's own word, `val` of `instances_val.json`, goes
-first; then what fits: every listed image, of the listed size, and no other. What fits equally is not chosen.
+Splits often number their images alike. A folder that is named as another file goes last, one with the file's
+own word, `val` of `instances_val.json`, first; then what fits: every listed image, of the listed size, and no
+other. What fits equally is not chosen.
 """
 
 from __future__ import annotations
@@ -66,7 +67,13 @@ def _fitting(folders: Sequence[Path], root: Path, file: Path) -> list[Path]:
     def parts(folder: Path) -> list[str]:
         return [part.lower() for part in folder.relative_to(root).parts]
 
+    def of_another(folder: Path) -> bool:
+        """A folder belongs to the JSON file of its name, as the masks of a panoptic one do."""
+        own = folder.with_name(folder.name + ".json")
+        return own.is_file() and own.resolve() != file.resolve()
+
     tests: list[Callable[[Path], bool]] = [
+        lambda folder: not of_another(folder),
         lambda folder: bool(written & set(parts(folder))),
         lambda folder: bool(meant & {_word(part) for part in parts(folder)}),
         lambda folder: all((folder / name).is_file() for name in names),
