@@ -60,6 +60,7 @@ def test_a_sut_that_leaves_nothing_as_it_was(
 ) -> None:
     """Relative paths, as a user types them: the folder is another one after the first answer."""
     (coco.folder / "meddler.py").write_text(MEDDLER)
+    monkeypatch.setenv("TZ", "UTC")  # so that the next test gets back what it was
     coco.study["plugins"] = ["probe.py", "meddler.py"]
     coco.study["mutations"] = ["salt_pepper(fraction=0.02)"]
     found = []
