@@ -1,0 +1,85 @@
+"""Do the random corruptions change an image as much as those of imagecorruptions? RMSE, ours over theirs.
+
+Each is drawn by both until the ratio's standard error is at most half a per cent, or --draws are spent. The
+ratio is of the means over images and draws, for each severity.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equivalence import RANDOM, photographs
+from peers import Peer
+
+WITHIN = 0.02
+SURE = 0.005
+BATCH = 20
+
+
+class Ratio(NamedTuple):
+    """Ours over theirs, its standard error, and how many draws of each image it rests on."""
+
+    value: float
+    error: float
+    draws: int
+
+
+def rmse(peer: Peer, path: Path, clean: NDArray[np.uint8], name: str, severity: int, seed: int) -> float:
+    made = peer.output(path, name, severity, seed=seed).astype(np.float64)
+    return float(np.sqrt(np.mean((made - clean) ** 2)))
+
+
+def ratio(
+    peers: tuple[Peer, Peer], paths: dict[Path, NDArray[np.uint8]], name: str, severity: int, most: int
+) -> Ratio:
+    """Draw until the ratio is known well enough; the images are the strata of both means."""
+    values: list[list[list[float]]] = [[[] for _ in paths] for _ in peers]
+    while True:
+        first = len(values[0][0])
+        for side, peer in zip(values, peers, strict=True):
+            for kept, (path, clean) in zip(side, paths.items(), strict=True):
+                kept += [
+                    rmse(peer, path, clean, name, severity, seed) for seed in range(first, first + BATCH)
+                ]
+        stack = np.array(values)
+        means = stack.mean(axis=(1, 2))
+        errors = np.sqrt(stack.var(axis=2, ddof=1).sum(axis=1) / stack.shape[2]) / stack.shape[1]
+        found = float(means[0] / means[1])
+        error = found * math.hypot(*(errors / means))
+        if error <= SURE or stack.shape[2] >= most:
+            return Ratio(found, error, stack.shape[2])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=2000, help="at most so many of each image")
+    parser.add_argument("--photos", type=Path, help="a folder of JPEGs to use besides the drawn image")
+    parser.add_argument("--only", nargs="*", default=RANDOM)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, Peer("adverse") as ours, Peer("imagecorruptions") as theirs:
+        paths = {Path(folder) / f"{n}.npy": image for n, image in enumerate(photographs(options.photos))}
+        for path, image in paths.items():
+            np.save(path, image)
+        print("corruption: ratio of RMSE at severity 1 to 5, largest standard error, draws, within 2 %")
+        for name in options.only:
+            found = [ratio((ours, theirs), paths, name, severity, options.draws) for severity in range(1, 6)]
+            near = all(abs(one.value - 1) <= WITHIN for one in found)
+            print(
+                f"c.{name}:",
+                *(f"{one.value:.3f}" for one in found),
+                f"{max(one.error for one in found):.3f}",
+                max(one.draws for one in found),
+                "yes" if near else "NO",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
