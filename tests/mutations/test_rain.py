@@ -61,7 +61,7 @@ def draw(
         np.full(4096, 6.0, np.float32),
         np.full(4097, distance**3, np.float32),
         normal_quantiles(),
-        np.array([*camera, wind, depth.min()], np.float32),
+        np.array([*camera, wind, depth.min(), 0.0], np.float32),
         depth,
         clear,
     )
