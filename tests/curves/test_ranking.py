@@ -14,7 +14,7 @@ from curves.simulated import NAMES, outcomes
 def sample(value: float, values: list[float]) -> Sample:
     curve = outcomes(np.random.default_rng(0))
     no = np.zeros(1, np.int64)
-    return Sample(Area((curve,)), value, 0.1, np.zeros(1), no, np.array(values), np.ones(len(values)))
+    return Sample(value, 0.1, np.zeros(1), no, np.array(values), np.ones(len(values)), Area((curve,)))
 
 
 def test_probabilities_are_shares_of_resamples() -> None:

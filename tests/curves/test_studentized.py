@@ -197,7 +197,7 @@ def test_equals_the_steps_by_hand(bias: float, stretch: float) -> None:
     value = area(*curve.observed)
     values = value + bias + 0.02 * stretch * rng.standard_normal(400)
     influence, errors = 0.003 * rng.standard_normal(55), rng.uniform(0.015, 0.025, 400)
-    sample = Sample(Area((curve,)), value, 0.02, influence, np.repeat([0, 1], [30, 25]), values, errors)
+    sample = Sample(value, 0.02, influence, np.repeat([0, 1], [30, 25]), values, errors, Area((curve,)))
     found = interval(sample)
     assert (found.low, found.high) == pytest.approx(by_hand(sample, 25))
 

@@ -72,14 +72,12 @@ MEMORY_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """What the logs as they are say about a quantity, and what B resamples of them say.
+class Drawn:
+    """A value on the logs as they are, and on B resamples of them.
 
     `influence` (L,) is centred within strata (`stratum` (L,) numbers them), both in the order of the curves'
     logs; `error` is the standard error from it. NaN where undefined.
     """
-
-    quantity: Quantity
 
     value: float
     error: float
@@ -87,6 +85,13 @@ class Sample:
     stratum: NDArray[np.int64]
     values: Array
     errors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Sample(Drawn):
+    """What logs and resamples say about a quantity."""
+
+    quantity: Quantity
 
 
 def estimate(quantities: Mapping[str, Quantity], resamples: Resamples) -> dict[str, Sample]:
@@ -110,13 +115,13 @@ def estimate(quantities: Mapping[str, Quantity], resamples: Resamples) -> dict[s
     places = np.argsort(resamples.order)
     for name, found in observed.items():
         samples[name] = Sample(
-            quantities[name],
             float(found.value[0]),
             float(plain.standard_errors(found.influence, resamples.stratum)[0]),
             _centred(found.influence[0], resamples.stratum)[places],
             resamples.stratum[places],
             values[name],
             errors[name],
+            quantities[name],
         )
     return samples
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from adverse.curves.bootstrap import Resamples, Sample, estimate
+from adverse.curves.bootstrap import Drawn, Resamples, Sample, estimate
 from adverse.curves.curve import areas
 from adverse.curves.interval import Interval, given, none_seen, refused
 from adverse.curves.quantities import (
@@ -210,15 +210,9 @@ def _unseen(sample: Sample, tail: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """How uncertain a value is, without the curves behind it: as `Sample`, and what its logs do not show."""
+class Spread(Drawn):
+    """How uncertain a value is, without the curves behind it: what its logs show, and what they do not."""
 
-    value: float
-    error: float
-    influence: Array
-    stratum: NDArray[np.int64]
-    values: Array
-    errors: Array
     fall: float
     rise: float
     logs: int
@@ -339,7 +333,7 @@ def one_more_log(influence: Array, stratum: NDArray[np.int64]) -> tuple[float, f
     return fall, rise
 
 
-def _studentized(sample: Sample | Spread, tail: float, logs: int) -> tuple[float, float]:
+def _studentized(sample: Drawn, tail: float, logs: int) -> tuple[float, float]:
     freedom = max(1.0, min(effective_logs(sample.influence), logs) - 2)
     least = float(special.stdtrit(freedom, 1 - tail))
     fall, rise = one_more_log(sample.influence, sample.stratum)
