@@ -12,17 +12,10 @@ import pytest
 from adverse.suts.predictions import predictions
 from adverse.suts.recorded_rows import Needed
 from adverse.types import Frame, Truth
+from suts.no_image import NoImage
 
 IMAGES = 40
 Json = dict[str, Any]
-
-
-class NoImage:
-    path = Path("none.png")
-    recipe = "none"
-
-    def __call__(self) -> Any:
-        raise NotImplementedError
 
 
 def clean() -> list[Json]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -16,20 +15,11 @@ from adverse.suts.recorded_check import DeclaredFormat, review_files
 from adverse.suts.recorded_rows import Needed, RecordedRows
 from adverse.suts.recorded_shift import shifted
 from adverse.types import Frame, Truth
+from suts.no_image import NoImage
 
 CONSECUTIVE = tuple(range(1, 41))
 SIZE = np.array([40, 30])
 SPARSE = tuple(int(n) for n in np.cumsum(np.random.default_rng(3).integers(7, 50, 40)))
-
-
-class NoImage:
-    recipe = "none"
-
-    def __init__(self, name: str) -> None:
-        self.path = Path(name)
-
-    def __call__(self) -> Any:
-        raise NotImplementedError
 
 
 def frames_of(ids: tuple[int, ...], *, speed: float = 400) -> list[Frame]:
