@@ -170,7 +170,7 @@ def test_the_level_of_the_table_comes_first_and_one_that_can_tell_second(run: Pa
     assert told == f"best on clean frames: {suts[0]}, probability 98% (area 0.900 at {shown_first})"
     spread = 0.0499 / (len(suts) - 1)
     close = (
-        f"no great difference: all {len(suts)} have areas of 0.850 or more at {shown_first}; {suts[0]} leads"
+        f"no great difference (all {len(suts)} have areas of 0.850 or more at {shown_first}); {suts[0]} leads"
     )
     assert ranked({**unsure, other: 0.94}, spread).endswith(f"{close} at {other}, probability 94%")
     assert "no great difference" not in ranked({**unsure, other: 0.98}, spread)

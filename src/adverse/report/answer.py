@@ -86,7 +86,7 @@ def _close(known: Sequence[tuple[str, Best]], areas: Sequence[float], top: str) 
     """Say that all are close together at a level, and who leads where that is most probable."""
     level, best = max(known, key=lambda one: one[1].chance or 0.0)
     least = math.floor(min(areas) * 1000) / 1000
-    words = f"no great difference: all {len(areas)} have areas of {least:.3f} or more at {top}"
+    words = f"no great difference (all {len(areas)} have areas of {least:.3f} or more at {top})"
     if best.chance is None:
         return words
     return f"{words}; {shown(best.sut)} leads at {level}, probability {percent(best.chance)}{best.few}"
