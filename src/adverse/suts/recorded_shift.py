@@ -79,7 +79,7 @@ def shifted_truth(found: Mapping[str, Floats], frames: Sequence[Frame]) -> str |
     truth: dict[ImageId, Floats] = {
         frame.id: np.asarray(frame.truth.boxes[~frame.truth.ignore], np.float64) for frame in frames
     }
-    better = _better_reading({**found}, truth, named)
+    better = _better_reading(dict(found.items()), truth, named)
     return None if better is None else f"{better.got} if each is compared with the truth of {better.words}"
 
 
