@@ -18,7 +18,7 @@ IMAGE = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2))
 """Answered and failed attempts, and outages, that began with one image."""
 
 
-def store_of(logs: list[list[tuple[int, int, int]]]) -> Any:
+def store_of(logs: list[list[tuple[int, int, int]]], kills: int = 0) -> Any:
     """Return the part of a run that the rates are worked out from, its images in no order of logs."""
     images = [(f"{log}/{at}", log, *one) for log, some in enumerate(logs) for at, one in enumerate(some)]
     frames = SimpleNamespace(
@@ -36,7 +36,8 @@ def store_of(logs: list[list[tuple[int, int, int]]]) -> Any:
         }
         for name, _, good, bad, lost in reversed(images)
     ]
-    return SimpleNamespace(frames=frames, attempts=lambda _sut: pa.Table.from_pylist(rows))
+    run = SimpleNamespace(kills={"x": kills})
+    return SimpleNamespace(frames=frames, attempts=lambda _sut: pa.Table.from_pylist(rows), run=run)
 
 
 def slowly(trials: list[list[int]]) -> tuple[float, float] | None:
@@ -59,10 +60,13 @@ def slowly(trials: list[list[int]]) -> tuple[float, float] | None:
     return min(low, rate), max(high, rate)
 
 
-@given(st.lists(st.lists(IMAGE, min_size=1, max_size=4), min_size=1, max_size=6))
-def test_rates_are_those_of_the_requests_one_by_one(logs: list[list[tuple[int, int, int]]]) -> None:
-    store = store_of(logs)
+@given(st.lists(st.lists(IMAGE, min_size=1, max_size=4), min_size=1, max_size=6), st.integers(0, 3))
+def test_rates_are_those_of_the_requests_one_by_one(
+    logs: list[list[tuple[int, int, int]]], kills: int
+) -> None:
+    store = store_of(logs, kills)
     faults = [[kind for g, b, _ in log for kind in [0] * g + [1] * b] for log in logs]
+    faults[0] += [1] * kills  # whoever did it
     lost = [[kind for g, b, o in log for kind in [0] * (g + b) + [1] * o] for log in logs]
     for rate, trials in ((fault_rate(store, "x"), faults), (outage_rate(store, "x"), lost)):
         every = [trial for log in trials for trial in log]

@@ -147,11 +147,11 @@ def test_what_the_machine_lacks_is_not_kept_as_an_answer(
 
 
 @pytest.mark.fault(35)
-def test_a_system_that_is_killed_from_outside_has_not_failed(coco: GoodStudy) -> None:
-    """As the system kills what takes the last memory: its worker first, then the process of its own."""
+@pytest.mark.skipif(free_memory.memory_is_short(), reason="a kill may be the machine's where memory is short")
+def test_a_system_that_is_killed_while_memory_is_free_has_failed(coco: GoodStudy) -> None:
+    """Its worker first, which tells nothing, then the process of its own."""
     coco.sut(mood="killed", at=2)
-    words = ("SUT 'probe' could not be reached; 8 of 16 images are left to ask", "SIGKILL", "fewer --workers")
-    coco.adverse(workers=1).expect(INCOMPLETE, *words)
+    coco.adverse(workers=1).expect(PASS, "probe: failed on 2 of 16 images", "SIGKILL")
 
 
 @pytest.mark.parametrize("more", [{}, {"memory_limit_mb": 4000}])

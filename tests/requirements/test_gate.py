@@ -20,7 +20,7 @@ from adverse.analysis.results import Summary
 from adverse.cli.app import app
 from adverse.curves.interval import Interval
 from adverse.report.verdicts import verdict_lines
-from adverse.requirements.gate import RunFigure, RunFigures, check_rules, check_run, outcome_of
+from adverse.requirements.gate import SHIFTED, RunFigure, RunFigures, check_rules, check_run, outcome_of
 from adverse.requirements.rules import PLAIN, Rule
 from adverse.requirements.verdicts import (
     Outcome,
@@ -300,9 +300,10 @@ def test_scores_of_a_segmenter(tmp_path: Path) -> None:
 
 def test_every_verdict_says_that_results_come_from_different_machines() -> None:
     mixed = "mixed environments: results of this run come from 2; they differ in numpy (2.0; 2.1)"
-    store = SimpleNamespace(run=SimpleNamespace(warnings=("something else", mixed)))
+    warnings = ("something else", mixed, f"{SHIFTED}: why")
+    store = SimpleNamespace(run=SimpleNamespace(warnings=warnings, kills={"other": 2}))
     figures: Any = SimpleNamespace(store=store, summary=Summary({"counts": {}}))
-    assert RunFigures.remarks(figures, "") == (mixed,)
+    assert RunFigures.remarks(figures, "") == (mixed, f"{SHIFTED}: why")
     verdict = Verdict("a", "b", 1, 0.3, None, Outcome.PASS, remarks=(mixed,))
     assert from_json(to_json([verdict]), where="here") == [verdict]
     assert mixed in to_junit([verdict], suite="s")

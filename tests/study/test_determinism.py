@@ -11,6 +11,8 @@ import pytest
 
 from adverse.analysis.results import analyze
 from adverse.errors import StoreError
+from adverse.store.journal import RunJournal
+from adverse.store.run import kill_remarks
 from adverse.study.engines import Engine, Result, Stop, U, Watcher, Work
 from adverse.study.engines.local import InlineEngine, LocalEngine
 from adverse.study.run import KILLED, StudyRun, run_study
@@ -137,6 +139,14 @@ def test_a_finished_run_does_nothing_again(study: Path, straight: str, tmp_path:
     again.folder.write_manifest({**again.folder.read_manifest(), "status": "running"})
     run(study, out, InlineEngine(), watch)  # as after kill -9
     assert watch.notes == [KILLED]
+    journal = RunJournal(again.folder.journal)
+    journal.replace(journal.entries[:-1])  # and with a unit under way
+    journal.mend()
+    again.folder.write_manifest({**again.folder.read_manifest(), "status": "running"})
+    run(study, out, InlineEngine(), watch)
+    kills = again.folder.read_manifest()["kills"]
+    assert set(kills.values()) == {1}
+    assert watch.notes[1:] == [KILLED, *(f"warning: {line}" for line in kill_remarks(kills))]
     assert finished_hash(out) == straight
 
 

@@ -6,9 +6,10 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from adverse.errors import SutError
+from adverse.errors import BadAnswerError, SutError
 from adverse.suts.ask import as_detections, ask
 from adverse.suts.python_callable import PythonCallable
+from adverse.suts.shared_answers import refuse_shared
 from adverse.types import Detections, Image
 
 BOX = [[0.0, 0.0, 4.0, 4.0]]
@@ -85,7 +86,7 @@ def test_a_callable_is_a_detector(picture: Image) -> None:
 
     def find(images: Any) -> Any:
         seen.append(len(images))
-        return ((BOX, [0.25]) for _ in images)
+        return (([*BOX], [0.25]) for _ in images)
 
     detector = PythonCallable(find, ["person"])
     answers = ask(detector, [picture, picture], name="f")
@@ -96,3 +97,75 @@ def test_a_callable_is_a_detector(picture: Image) -> None:
 
 def test_nothing_found_has_the_shape_of_detections() -> None:
     assert as_detections(([], [], [])).boxes.shape == (0, 4)
+
+
+class Overwrites:
+    """A detector that returns for every image the one place it writes its answers to."""
+
+    classes = ("person", "car")
+    shapes = (
+        "tuple of arrays",
+        "whole list",
+        "mapping",
+        "views of one array",
+        "generator",
+        "function",
+        "rows",
+    )
+
+    def __init__(self, shape: str) -> None:
+        self._shape = shape
+        self._boxes = np.zeros((1, 4), np.float32)
+        self._rows: list[list[float]] = []
+        self._whole: dict[str, Any] = {}
+
+    def _one(self, image: Image) -> Any:
+        self._boxes[:] = [0, 0, 1 + image[0, 0, 0], 9]
+        self._rows[:] = self._boxes.tolist()
+        self._whole.update(boxes=self._boxes.copy(), scores=[0.5])
+        answers = {
+            "whole list": (self._rows, [0.5]),
+            "mapping": self._whole,
+            "views of one array": (self._boxes[:, :], np.ones(1)),
+            "rows": ([self._boxes[0]], [0.5]),
+        }
+        return answers.get(self._shape, (self._boxes, np.ones(1)))
+
+    def detect(self, images: Any) -> Any:
+        if self._shape == "generator":
+            return (self._one(image) for image in images)
+        return [self._one(image) for image in images]
+
+
+@pytest.mark.parametrize("shape", Overwrites.shapes)
+def test_a_system_that_overwrites_its_answers_is_refused_in_a_batch_and_right_alone(shape: str) -> None:
+    pictures = [np.full((10, 10, 3), value, np.uint8) for value in (1, 2, 3)]
+    system: Any = Overwrites(shape)
+    if shape == "function":
+        system = PythonCallable(system.detect, system.classes)
+    with pytest.raises(BadAnswerError, match=r"frames of a batch share one .*Copy it for each image"):
+        ask(system, pictures, name="mine")
+    alone = [ask(system, [picture], name="mine")[0] for picture in pictures]
+    assert [answer.boxes[0, 2] for answer in alone] == [2, 3, 4]
+
+
+def test_answers_that_cannot_be_overwritten_or_lie_side_by_side_may_come_from_one_place(
+    picture: Image,
+) -> None:
+    constant = Detections(BOX, [0.5], [1])
+    frozen = np.array(BOX)
+    frozen.flags.writeable = False
+    maps = np.arange(8 * 8 * 2).reshape(8, 8, 2)  # interleaved in memory, with no value in common
+    empty = np.zeros((0, 4))
+    assert len(ask(Says([constant] * 2), [picture] * 2, name="mine")) == 2
+    assert len(ask(Says([(frozen, (0.5,))] * 2), [picture] * 2, name="mine")) == 2
+    assert len(ask(Says([(empty, np.zeros(0))] * 2), [picture] * 2, name="mine")) == 2
+    refuse_shared([maps[..., 0], maps[..., 1]])
+    with pytest.raises(BadAnswerError, match="images 0 and 1"):
+        refuse_shared([maps[:5, :, 0], maps[4:, :, 0]])
+
+
+def test_a_system_that_never_stops_answering_is_stopped(picture: Image) -> None:
+    endless = Says((BOX, [0.5], [0]) for _ in iter(int, 1))
+    with pytest.raises(BadAnswerError, match="more than 1 answers"):
+        ask(endless, [picture], name="mine")

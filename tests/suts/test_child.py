@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import numpy as np
 import psutil
 import pytest
 
-from adverse.errors import CrashError, InfrastructureError, SutError
-from adverse.suts import wire
+from adverse.errors import CrashError, OutOfMemoryError, SutError
+from adverse.suts import child_process, wire
 from adverse.suts.child import Child
 from adverse.types import Image
 
@@ -145,14 +146,21 @@ def test_an_answer_that_crosses_its_request_is_not_taken_for_it(on_request: Scri
         assert "another request" in failure(child, picture)
 
 
-def test_a_program_that_is_killed_again_and_again_has_failed(on_request: Script, picture: Image) -> None:
+@pytest.mark.parametrize("evidence", ["none", "little is free", "the system counts a kill"])
+def test_a_kill_is_the_machine_s_where_memory_is_short_and_not_again_and_again(
+    on_request: Script, picture: Image, evidence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = itertools.count() if evidence == "the system counts a kill" else itertools.repeat(0)
+    monkeypatch.setattr(child_process, "oom_kills", lambda: next(counts))
+    monkeypatch.setattr(child_process, "memory_is_short", lambda: evidence == "little is free")
     with Child(on_request("os.kill(os.getpid(), signal.SIGKILL)"), name="mine") as child:
         kinds = []
         for _ in range(4):
             with pytest.raises(SutError, match="SIGKILL") as caught:
                 child.detect([picture])
             kinds.append(type(caught.value))
-    assert kinds == [InfrastructureError, InfrastructureError, CrashError, CrashError]
+    first = CrashError if evidence == "none" else OutOfMemoryError
+    assert kinds == [first, first, CrashError, CrashError]
 
 
 def test_the_end_of_stderr_and_stdout_is_told(on_request: Script, picture: Image) -> None:

@@ -49,7 +49,7 @@ class Odd:
         if value == 4:
             return [([[0, 0, 1, 1]], [float("nan")])]
         boxes = np.sort(self.rng.uniform(0, 640, (200, 4)).astype(np.float32), axis=1)[:, [0, 1, 2, 3]]
-        return [(boxes, self.rng.uniform(-1, 1, 200).astype(np.float32)) for _ in images]
+        return [(boxes.copy(), self.rng.uniform(-1, 1, 200).astype(np.float32)) for _ in images]
 
 @sut
 def odd(weights: Path, *, seed: int = 0, shape: tuple[int, int] = (1, 2),

@@ -39,8 +39,14 @@ def requests_by_log(
 
 
 def fault_rate(store: Store, sut: str) -> Interval:
-    """Return the share of attempts that failed, those answered on a retry too, with its interval."""
+    """Return the share of attempts that failed, those answered on a retry too, with its interval.
+
+    Each time that the whole run was killed counts as a failed attempt, in the first log: which one it was is
+    not known, nor whether the SUT did it, but a SUT that takes everything down must not look faultless.
+    """
     counts = requests_by_log(store, sut)
+    for name in ("attempts", "failed_attempts"):
+        counts[name][:1] += store.run.kills.get(sut, 0)
     return korn_graubard(counts["failed_attempts"], counts["attempts"])
 
 

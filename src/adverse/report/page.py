@@ -54,6 +54,7 @@ from adverse.requirements.verdicts import Verdict
 from adverse.store.finished_run import finished
 from adverse.store.folder import BENCHMARK, sut_log
 from adverse.store.read import Store
+from adverse.store.run import kill_remarks
 from adverse.store.seal_list import read_seals
 from adverse.store.seals import broken_seal, drop_derived, made_by
 from adverse.text import shown
@@ -224,7 +225,11 @@ def render(looker: Looker, summary: Summary, tables: PageTables, film: Film | No
         no_benchmark=_could_be_benchmarked(store),
         classes=tables.classes,
         class_suts=store.suts,
-        remarks=[*(line.removeprefix("- ") for line in quality(summary)), *_not_pictured(looker)],
+        remarks=[
+            *kill_remarks(store.run.kills),
+            *(line.removeprefix("- ") for line in quality(summary)),
+            *_not_pictured(looker),
+        ],
         fault_logs=[
             (sut, quote(f"{store.folder.logs.name}/{sut_log(sut)}"))
             for sut, counts in summary.data["counts"].items()

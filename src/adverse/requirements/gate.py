@@ -34,6 +34,7 @@ from adverse.requirements.rules import (
 from adverse.requirements.verdicts import WORST_FIRST, Outcome, Verdict, numbers, read_verdicts, same, to_json
 from adverse.store.finished_run import finished
 from adverse.store.read import Store
+from adverse.store.run import kill_remarks
 from adverse.store.seals import made_by
 
 BASELINE = "baseline"
@@ -48,6 +49,7 @@ TABLES = {
 TOO_FEW = "more frames could not be used than quarantine_budget allows"
 WITHHELD = "the level is of a plug-in that was not run; give --trust if you trust it"
 MIXED = "mixed environments"
+SHIFTED = "truth and images may be shifted against each other"
 """How a warning of a run begins that every verdict on it carries."""
 PARTS = {"P": "clean", "mPC": "corrupted", "rPC": "relative"}
 
@@ -106,8 +108,9 @@ class RunFigures:
     def remarks(self, sut: str) -> tuple[str, ...]:
         """Return what a reader of any verdict about a SUT must know, and about the run."""
         counts = self.summary.data["counts"].get(sut)
-        mixed = [line for line in self.store.run.warnings if line.startswith(MIXED)]
-        return (*(fault_remarks(sut, counts) if counts else ()), *mixed)
+        doubts = [line for line in self.store.run.warnings if line.startswith((MIXED, SHIFTED))]
+        killed = kill_remarks({name: n for name, n in self.store.run.kills.items() if name == sut})
+        return (*(fault_remarks(sut, counts) if counts else ()), *killed, *doubts)
 
     def _of_sut(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if rule.measure in (*COUNTS, *RATES):
@@ -170,8 +173,9 @@ class RunFigures:
         if rule.measure == "faults":
             return RunFigure(sut, float(counts["fault"]))
         if rule.measure == "fault_rate":
-            interval, part, whole = fault_rate(self.store, sut), counts["failed_attempts"], counts["attempts"]
-            words = f"{part} of {whole} attempts failed"
+            kills = self.store.run.kills.get(sut, 0)
+            part, whole = counts["failed_attempts"] + kills, counts["attempts"] + kills
+            interval, words = fault_rate(self.store, sut), f"{part} of {whole} attempts failed"
         else:
             interval, part = outage_rate(self.store, sut), counts["outages"]
             whole = counts["attempts"] + part

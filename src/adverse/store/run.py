@@ -7,7 +7,7 @@ takes this value, which is made and checked here, once, or asks what changed bet
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,6 +119,8 @@ class Run:
     warnings: tuple[str, ...]
     data: RunData
     provenance: Provenance
+    kills: Mapping[str, int] = field(default_factory=dict)
+    """How often the whole run was killed while a SUT had work left, by SUT."""
 
     @property
     def baseline(self) -> Setting:
@@ -212,7 +214,21 @@ def _run(manifest: Mapping[str, Any]) -> Run:
             notes=dict(data["notes"]),
         ),
         provenance=_provenance(manifest),
+        kills={str(sut): int(count) for sut, count in manifest.get("kills", {}).items()},
     )
+
+
+def kill_remarks(kills: Mapping[str, int]) -> list[str]:
+    """Say what it means that a run was killed: no more is known than that a SUT may have done it.
+
+    >>> kill_remarks({"a": 1})
+    ['the whole run was killed once while a had work left: counted in its fault_rate as a failed attempt']
+    """
+    return [
+        f"the whole run was killed {'once' if count == 1 else f'{count} times'} while {sut} had work left: "
+        f"counted in its fault_rate as {'a failed attempt' if count == 1 else f'{count} failed attempts'}"
+        for sut, count in kills.items()
+    ]
 
 
 def _setting(name: str, entry: Mapping[str, Any]) -> Setting:

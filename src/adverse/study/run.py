@@ -22,10 +22,7 @@ from adverse.store.earlier_attempts import Key, added, attempts_in, with_earlier
 from adverse.store.folder import RunFolder, sut_log
 from adverse.store.journal import RunEntry, RunJournal
 from adverse.store.records import keys_in
-from adverse.store.run import (
-    differences,
-    input_differences,
-)
+from adverse.store.run import differences, input_differences, kill_remarks
 from adverse.store.seal_list import SIGNATURE
 from adverse.store.seals import drop_of_other_states, mark_pages, state_of, sweep
 from adverse.study.basis import (
@@ -41,9 +38,11 @@ from adverse.study.environment import environment, environment_id, mixture
 from adverse.study.job import SutFault, UnitRecords, WorkUnit
 from adverse.study.plan import StudyPlan, frames_of, make_plan
 from adverse.study.provenance import cells_table, describe, frames_table, inputs_table, truth_table
+from adverse.study.shifted_truth import shift_warnings
 from adverse.study.spec import StudyFile, to_yaml
 from adverse.study.time_estimate import WORTH_TIMING, TimeEstimate, estimate_time
 from adverse.study.worker import StudyWork
+from adverse.suts.build import is_recorded
 
 SUT_LOG_BYTES = 1 << 20
 """From this length on the log of a SUT takes no more faults."""
@@ -130,11 +129,11 @@ def run_study(
             environments = environments_in_use(journal, files, basis)
             files_read = Basis.of(journal.entries, {}).as_left()
             written = written_warnings(files_read)
-            for line in written:
-                watch.note(f"warning: {line}")
+            doubts = [*written, *_shift_warnings(folder, plan, files)]
+            _warn(watch, doubts)
             facts = {
                 "status": status,
-                "warnings": [*plan.warnings, *mixture(environments), *written],
+                "warnings": [*plan.warnings, *mixture(environments), *doubts],
                 "environments": environments,
                 "files_read": files_read,
                 "changed": {str(path): sha256 for path, sha256 in sorted(changed.items())},
@@ -151,6 +150,12 @@ def run_study(
     if problem is None and status == "incomplete":
         problem = outages.error(plan, folder)
     return StudyRun(folder, plan, status, finished, problem)
+
+
+def _shift_warnings(folder: RunFolder, plan: StudyPlan, files: Mapping[str, str]) -> list[str]:
+    with contextlib.suppress(OSError, ValueError):  # a file was damaged meanwhile: `verify` says which
+        return shift_warnings(folder, plan, files)
+    return []
 
 
 def _tidy(folder: RunFolder, watch: RunWatcher) -> None:
@@ -257,15 +262,16 @@ def _prepare(
     plan = make_plan(file, journal.settled(mutation_timeout_s=limit_s, retry_faults=retry_faults))
     if plan.blocked:
         raise plan.blocked[0]
-    for warning in plan.warnings:
-        watch.note(f"warning: {warning}")
+    _warn(watch, plan.warnings)
     manifest = describe(plan, engine=engine.name, workers=engine.workers)
     basis = Basis.of(journal.entries, {environment_id(environment()): environment()})
     if folder.manifest.exists():
         before = folder.read_manifest()
         basis.environments |= before.get("environments", {})
+        kills = manifest["kills"] = _kills(before, plan)
         if before["status"] == "running":
             watch.note(KILLED)
+            _warn(watch, kill_remarks(kills))
         for difference in _differences_since(folder, plan, manifest):
             watch.note(f"since the last run in this folder: {difference}")
     journal.mend()
@@ -276,9 +282,30 @@ def _prepare(
     write_file(folder.inputs, inputs_table(plan.inputs))
     folder.write_manifest(_running(manifest, basis))
     used = environments_in_use(journal, plan.keys, basis)
-    for line in mixture({**used, environment_id(environment()): environment()} if plan.to_do else used):
-        watch.note(f"warning: {line}")
+    _warn(watch, mixture({**used, environment_id(environment()): environment()} if plan.to_do else used))
     return plan, journal, manifest, basis
+
+
+def _warn(watch: RunWatcher, lines: Iterable[str]) -> None:
+    for line in lines:
+        watch.note(f"warning: {line}")
+
+
+def _kills(before: Mapping[str, Any], plan: StudyPlan) -> dict[str, int]:
+    """Return how often a run was killed while each live SUT had work left; it may have been the SUT's doing.
+
+    Of a SUT that is another one now, what was before does not count.
+    """
+    had_work = {cell.sut for unit in plan.to_do for cell in unit.cells}
+    kills: dict[str, int] = {}
+    for index, task in enumerate(plan.job.suts):
+        same = before["suts"].get(task.name, {}).get("fingerprint") == task.fingerprint
+        live = not is_recorded(plan.registry.get("sut", task.adapter))
+        count = before.get("kills", {}).get(task.name, 0) if same else 0
+        count += before["status"] == "running" and same and live and index in had_work
+        if count:
+            kills[task.name] = count
+    return kills
 
 
 def _running(manifest: Mapping[str, object], basis: Basis) -> dict[str, object]:

@@ -13,13 +13,14 @@ import re
 import signal
 import socket
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from adverse.errors import BadAnswerError, InfrastructureError, OutOfMemoryError, SutError, one_line
 from adverse.processes import one_process
 from adverse.suts.free_memory import memory_is_short
+from adverse.suts.shared_answers import refuse_shared
 from adverse.types import (
     Answer,
     Classifier,
@@ -32,6 +33,7 @@ from adverse.types import (
     Task,
 )
 
+A = TypeVar("A")
 ANSWER_FIELDS = frozenset({"boxes", "scores", "labels", "positions_m", "masks"})
 METHODS: Mapping[Task, str] = {
     "detection": "detect",
@@ -79,28 +81,52 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     task = task_of(system) or "detection"
     try:
         with _staying_here():
-            answers = list(getattr(system, METHODS[task])(images))
+            answers = read_answers(getattr(system, METHODS[task])(images), READERS[task], len(images))
     except SutError as error:
         raise named(error, name) from error
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and callable(signal.getsignal(signal.SIGINT)):
             raise  # Ctrl-C; in workers nothing handles that signal, so there it is the SUT's own
         raise _failed(error, name) from error
-    if len(answers) != len(images):
-        raise BadAnswerError(
-            "the system under test did not answer every image once",
-            where=name,
-            got=f"{len(answers)} answers",
-            wanted=f"{len(images)}, one for each image, in order",
-            fix="Return a list as long as the images; an image without detections has an empty answer.",
-        )
     try:
-        checked = [READERS[task](answer) for answer in answers]
-        for answer, image in zip(checked, images, strict=True):
+        for answer, image in zip(answers, images, strict=True):
             check_answer(answer, image, system.classes)
     except SutError as error:
         raise as_bad_answer(named(error, name)) from error
-    return checked
+    return answers
+
+
+def read_answers(given: Iterable[Any], read: Callable[[Any], A], images: int) -> list[A]:
+    """Return the answers of a system to so many images, each read before the next one is taken.
+
+    They are kept as copies: what a system does to its arrays afterwards changes no answer. Raises
+    BadAnswerError where there is not one for each image, or one array for two of them.
+    """
+    if isinstance(given, Sized) and len(given) != images:
+        raise _not_every_image(f"{len(given)} answers", images)
+    raw: list[Any] = []
+    answers: list[A] = []
+    for answer in given:
+        if len(raw) == images:
+            raise _not_every_image(f"more than {images} answers", images)
+        raw.append(answer)
+        try:
+            answers.append(read(answer))
+        except SutError as error:
+            raise as_bad_answer(error) from error
+    if len(raw) != images:
+        raise _not_every_image(f"{len(raw)} answers", images)
+    refuse_shared(raw)
+    return answers
+
+
+def _not_every_image(got: str, images: int) -> BadAnswerError:
+    return BadAnswerError(
+        "the system under test did not answer every image once",
+        got=got,
+        wanted=f"{images}, one for each image, in order",
+        fix="Return a list as long as the images; an image without detections has an empty answer.",
+    )
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from adverse.errors import BadAnswerError, CrashError, InfrastructureError, SutError
+from adverse.errors import BadAnswerError, CrashError, OutOfMemoryError, SutError
 from adverse.processes import not_outliving_us, our_environment, our_module, tied
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY, as_bad_answer, check_answer, named
@@ -24,10 +24,10 @@ from adverse.suts.child_process import EXIT_S, LostError, Running
 from adverse.types import Answer, Image, Task
 
 KILLS = 3
-"""So often killed from outside, a program is taken to bring it about: from then on it is its own fault."""
+"""So often killed for want of memory, a program is taken to bring it about: from then on it is at fault."""
 OWN_KILLS = (
-    f"Killed {KILLS} times or more, it counts as failing. Find out who sends SIGKILL (the program itself, "
-    "a watchdog, a limit on memory), and run again with --retry-faults."
+    f"There is no sign that memory ran out, or it did {KILLS} times, so it counts as failing. Find out who "
+    "sends SIGKILL (the program itself, a watchdog, a limit on memory), and run again with --retry-faults."
 )
 
 
@@ -180,25 +180,25 @@ class Child:
                 fix="Check argv and cwd; cwd: . runs it in the study's folder.",
             ) from error
 
-    def _end(self, *, grace_s: float) -> tuple[str, str, bool]:
+    def _end(self, *, grace_s: float) -> tuple[str, str]:
         """End this life of the program, unless it belongs to the process we were forked from.
 
-        Return how it ended, its last output, and whether it was killed from outside.
+        Return how it ended, and its last output.
         """
         running, self._running = self._running, None
         if running is None or self._owner != os.getpid():
-            return "", "", False
-        return running.end(grace_s=grace_s), running.last_words(), running.killed
+            return "", ""
+        return running.end(grace_s=grace_s), running.last_words()
 
     def _buried(self, lost: LostError) -> SutError:
         running = self._running
-        ending, words, killed = self._end(grace_s=EXIT_S if lost.dying else 0)
+        ending, words = self._end(grace_s=EXIT_S if lost.dying else 0)
         got = "; ".join(part for part in (lost.got, ending, words) if part)
         kind, fix = lost.kind, lost.fix
-        if killed:
-            self._kills += 1
-            outside = self._kills < KILLS
-            kind, fix = (InfrastructureError, MORE_MEMORY) if outside else (CrashError, OWN_KILLS)
+        if running is not None and running.killed:
+            self._kills += running.out_of_memory
+            outside = running.out_of_memory and self._kills < KILLS
+            kind, fix = (OutOfMemoryError, MORE_MEMORY) if outside else (CrashError, OWN_KILLS)
         error = kind(lost.what, where=self._name, got=got, wanted=lost.wanted, fix=fix)
         error.output = None if running is None else running.output()
         return error

@@ -22,6 +22,7 @@ from adverse.errors import BadAnswerError, CrashError, LateError, OutOfMemoryErr
 from adverse.processes import end_tied
 from adverse.suts import wire
 from adverse.suts.ask import MORE_MEMORY
+from adverse.suts.free_memory import memory_is_short, oom_kills
 from adverse.suts.wire import LineTooLongError, MarkedLines
 
 PIPE_BYTES = 1 << 20
@@ -44,7 +45,10 @@ MAX_PARTS = 64
 START_BY_HAND = (
     "Start the program by hand, with the same arguments in the same folder, and mend what it says."
 )
-ASK_ALONE = "Ask the system about this frame outside of a study, to see why it ends."
+ASK_ALONE = (
+    "Ask the system about this frame outside of a study, to see why it ends; mend it, and run again with "
+    "--retry-faults."
+)
 
 
 class LostError(Exception):
@@ -90,7 +94,10 @@ class Running:
         self.process = process
         self.requests = 0
         self.killed = False
-        """Whether somebody else killed it, such as a machine without memory; known once it has ended."""
+        """Whether it was ended by SIGKILL, not by us; known once it has ended."""
+        self.out_of_memory = False
+        """Whether there is a sign then that the machine did it, for want of memory."""
+        self._oom_kills = oom_kills()
         self._memory_limit_mb = share_mb if memory_limit_mb is None else memory_limit_mb
         self._of_machine = memory_limit_mb is None
         self._watched_at = 0.0
@@ -137,6 +144,7 @@ class Running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = self.process.wait(grace_s)
         self.killed = code == -signal.SIGKILL
+        self.out_of_memory = self.killed and (oom_kills() > self._oom_kills or memory_is_short())
         with contextlib.suppress(OSError):  # its group outlives it as long as something it started does
             os.killpg(self.process.pid, signal.SIGKILL)
         if self._environment is not None:
@@ -237,7 +245,7 @@ class Running:
                 "the program uses too much memory",
                 got=f"over {limit_mb} MB",  # not the figure itself: the same fault reads the same each time
                 wanted=f"at most {limit_mb} MB",
-                fix="Raise memory_limit_mb, or look for a leak.",
+                fix="Raise memory_limit_mb, or look for a leak, and run again with --retry-faults.",
                 kind=CrashError,
             )
 
@@ -253,7 +261,7 @@ class Running:
         return LostError(
             "the program hung",
             got=f"it has not {missing} after {timeout_s:g} s",
-            fix="Raise timeout_s if it is only slow.",
+            fix="Raise timeout_s if it is only slow, and run again with --retry-faults.",
             kind=LateError,
         )
 
@@ -284,4 +292,4 @@ def _ending(code: int) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"it was ended by {name}" + (" (often: out of memory)" if name == "SIGKILL" else "")
+    return f"it was ended by {name}"

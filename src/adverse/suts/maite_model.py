@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from adverse.errors import StudyError, SutError
 from adverse.plugins import Positive, sut
+from adverse.suts.ask import as_class_scores, read_answers
 from adverse.suts.classes import class_names
 from adverse.types import ClassScores, Detections, Image, System
 from adverse.user_files import load_python
@@ -79,7 +80,7 @@ class MaiteDetector(_Maite):
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
         """Return one answer for each image, in order."""
-        return [detections_of(target) for target in self._targets(images)]
+        return read_answers(map(_fields, self._targets(images)), _detections, len(images))
 
 
 class MaiteClassifier(_Maite):
@@ -87,19 +88,27 @@ class MaiteClassifier(_Maite):
 
     def classify(self, images: Sequence[Image]) -> list[ClassScores]:
         """Return one answer for each image, in order."""
-        return [ClassScores(np.asarray(target)) for target in self._targets(images)]
+        return read_answers(self._targets(images), as_class_scores, len(images))
 
 
 def detections_of(target: Any) -> Detections:
     """Return a MAITE target as Detections; of scores for each class, the best one counts."""
+    return _detections(_fields(target))
+
+
+def _fields(target: Any) -> tuple[Any, Any, Any]:
     try:
-        boxes, labels, scores = (np.asarray(getattr(target, name)) for name in ("boxes", "labels", "scores"))
+        return target.boxes, target.labels, target.scores
     except AttributeError as error:
         raise SutError(
             "an answer is not an object-detection target of MAITE",
             got=f"{type(target).__name__}: {error}",
             wanted="an object with boxes, labels and scores",
         ) from error
+
+
+def _detections(fields: tuple[Any, Any, Any]) -> Detections:
+    boxes, labels, scores = map(np.asarray, fields)
     if scores.ndim == 2 and scores.size:
         scores = scores.max(axis=1)
     return Detections(boxes, scores, labels)

@@ -10,7 +10,7 @@ from typing import Any
 from adverse.content import digest
 from adverse.errors import StudyError
 from adverse.plugins import sut
-from adverse.suts.ask import as_detections, task_of
+from adverse.suts.ask import as_detections, read_answers, task_of
 from adverse.types import Detections, Image, System
 
 
@@ -63,4 +63,4 @@ class PythonCallable:
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
         """Return one answer for each image, in order."""
-        return [as_detections(answer) for answer in self._function(images)]
+        return read_answers(self._function(images), as_detections, len(images))

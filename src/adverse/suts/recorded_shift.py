@@ -1,4 +1,4 @@
-"""Recorded boxes that belong to a neighbour's image: ids counted from 1 instead of 0, a line lost in a list.
+"""Boxes that belong to a neighbour's image: ids counted from 1 instead of 0, a line lost in a list.
 
 Such a file looks like a detector that finds nothing. Its boxes are compared with the truth of their own image
 and with that of the images a few ids, or a few places in the order of ids or file names, away. Where
@@ -8,6 +8,7 @@ neighbours are alike, as in video, the boxes fit both, and nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,14 @@ class Shift(NamedTuple):
     fix: str
 
 
+class _Better(NamedTuple):
+    """How much better another reading fits, and which."""
+
+    got: str
+    words: str
+    fix: str
+
+
 class _Reading(NamedTuple):
     """Whose truth the boxes of an image are compared with, if not its own."""
 
@@ -53,19 +62,40 @@ def shifted(rows: RecordedRows, wanted: Needed, boxes: Boxes) -> Shift | None:
         image: np.asarray(frame.truth.boxes[~frame.truth.ignore], np.float64)
         for image, frame in frames.items()
     }
-    found = _best_boxes(rows, boxes, frames)
+    better = _better_reading(_best_boxes(rows, boxes, frames), truth, list(frames.values()))
+    return (
+        None
+        if better is None
+        else Shift(f"{better.got} if each box is read as of {better.words}", better.fix)
+    )
+
+
+def shifted_truth(found: Mapping[str, Floats], frames: Sequence[Frame]) -> str | None:
+    """Return how the answers of a SUT, by frame, fit the truth of other frames far better than their own.
+
+    `found` holds the corners (N,4) of its surest boxes, for frames spread over the data.
+    """
+    named = [replace(frame, image_id=frame.id) for frame in frames]
+    truth: dict[ImageId, Floats] = {
+        frame.id: np.asarray(frame.truth.boxes[~frame.truth.ignore], np.float64) for frame in frames
+    }
+    better = _better_reading(dict(found.items()), truth, named)
+    return None if better is None else f"{better.got} if each is compared with the truth of {better.words}"
+
+
+def _better_reading(
+    found: Mapping[ImageId, Floats], truth: Mapping[ImageId, Floats], frames: Sequence[Frame]
+) -> _Better | None:
+    """Return the first reading of the ids by which boxes fit the truth far better than as written."""
     own, total = _hits(found, truth, {image: image for image in found})
     if own * 2 > total >= FEWEST:
         return None  # they fit as they are
-    for reading in _readings(list(frames.values())):
+    for reading in _readings(frames):
         other, objects = _hits(found, truth, reading.image_of)
         enough = other >= FEWEST or (other >= FEWEST_CLEAR and other >= CLEAR * objects)
         if enough and other >= TIMES * own:
-            got = (
-                f"{own} of {total} true objects are hit, and {other} of {objects} if each box is read as of "
-                f"{reading.words}"
-            )
-            return Shift(got, reading.fix)
+            got = f"{own} of {total} true objects are hit, and {other} of {objects}"
+            return _Better(got, reading.words, reading.fix)
     return None
 
 

@@ -1,0 +1,61 @@
+"""Answers on clean frames that fit the truth of neighbouring frames: annotations that are some frames off.
+
+Such data make a good SUT look like one that finds nothing, and every figure is wrong. It can be seen only
+when a SUT has been asked; of recorded predictions it is found before the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from adverse.mutations.settings import BASELINE
+from adverse.store.folder import RunFolder
+from adverse.study.plan import StudyPlan, frames_of
+from adverse.suts.build import is_recorded
+from adverse.suts.recorded_rows import Floats
+from adverse.suts.recorded_shift import BEST_BOXES, COMPARED, shifted_truth
+
+SHIFTED = "truth and images may be shifted against each other"
+FIX = "Check which annotation belongs to which image: a frame may be missing in one of the two"
+
+
+def shift_warnings(folder: RunFolder, plan: StudyPlan, files: Mapping[str, str]) -> list[str]:
+    """Return a warning for each live detector whose answers fit other frames; `files` by finished cell."""
+    if plan.job.task != "detection":
+        return []
+    lines = []
+    for index, task in enumerate(plan.job.suts):
+        if not is_recorded(plan.registry.get("sut", task.adapter)):
+            found = dict(_clean_boxes(folder, plan, files, index))
+            shift = shifted_truth(found, list(frames_of(plan.dataset)))
+            if shift is not None:
+                lines.append(f"{SHIFTED}: by the answers of SUT {task.name!r} to clean frames {shift}. {FIX}")
+    return lines
+
+
+def _clean_boxes(
+    folder: RunFolder, plan: StudyPlan, files: Mapping[str, str], sut: int
+) -> Iterator[tuple[str, Floats]]:
+    """Yield the surest boxes of a SUT for clean frames with true objects, spread over the finished ones."""
+    with_objects = {frame.id for frame in frames_of(plan.dataset) if len(frame.truth.boxes)}
+    file_of = {
+        frame.id: files[cell.key]
+        for unit in plan.units
+        for cell in unit.cells
+        if cell.sut == sut and plan.job.settings[cell.setting].id == BASELINE and cell.key in files
+        for frame in unit.frames
+        if frame.id in with_objects
+    }
+    frames = list(file_of)
+    spread = np.linspace(0, len(frames) - 1, min(COMPARED, len(frames)))
+    wanted = {frames[int(at)] for at in spread}
+    only = [("setting", "==", BASELINE), ("sut", "==", plan.job.suts[sut].name), ("status", "==", "ok")]
+    for name in dict.fromkeys(file_of[frame] for frame in frames if frame in wanted):
+        rows = pq.read_table(folder.detections / name, columns=["frame", "boxes", "scores"], filters=only)
+        for row in rows.to_pylist():
+            if row["frame"] in wanted:
+                best = np.argsort(-np.array(row["scores"]), kind="stable")[:BEST_BOXES]
+                yield row["frame"], np.array(row["boxes"], np.float64).reshape(-1, 4)[best]
