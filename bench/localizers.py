@@ -31,7 +31,7 @@ from adverse.types import Camera
 
 DOCS = Path(__file__).parents[1] / "docs" / "localizer.md"
 BEGIN, END = "<!-- localizers -->", "<!-- end of localizers -->"
-SEED, LOGS = 2, 30
+SEED, LOGS = 2, 60
 SIZES = {(160, 120): 3, (320, 240): 4, (640, 480): 8}
 """Width and height, and which frames are rendered: every third, and so on."""
 RANGES_M: Mapping[World, float] = {"orchard": 10.0, "street": 20.0}
