@@ -15,7 +15,7 @@ from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
 from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
-from adverse.depth.stereo import match
+from adverse.depth.stereo import check_pair, match
 from adverse.errors import DataError
 from stereo_scenes import haze_error, orchard
 
@@ -119,6 +119,12 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
     }
 
 
+NO_PAIR = {
+    *("other size", "no baseline", "millimetres", "absurd", "NaN", "calibrated elsewhere"),
+    *("swapped", "copies", "other moment", "a row lower", "rows higher", "rolled"),
+}
+
+
 @pytest.mark.parametrize("case", bad_inputs())
 def test_bad_input_is_one_clear_error(case: str) -> None:
     given, what = bad_inputs()[case]
@@ -126,6 +132,23 @@ def test_bad_input_is_one_clear_error(case: str) -> None:
         depth.from_stereo(**given, where="frame 'row3/000123'")
     assert caught.value.where == "frame 'row3/000123'"
     assert caught.value.fix
+    if case in NO_PAIR:  # the quick check says the same
+        with pytest.raises(DataError) as quick:
+            check_pair(given["left"], given["right"], given["camera"], where="frame 'row3/000123'")
+        assert (quick.value.what, quick.value.fix) == (caught.value.what, caught.value.fix)
+
+
+def test_the_quick_check_asks_for_a_pair_and_nothing_else() -> None:
+    """A good pair, and one of which little matches: on a person it may match all the same."""
+    pair = orchard()
+    check_pair(pair.left, pair.right, pair.camera, where="")
+    noise = np.random.default_rng(0).normal(0, 40, (2, *pair.left.shape))
+    left, right = (
+        np.clip(one + more, 0, 255).astype(np.uint8) for one, more in zip(pair[:2], noise, strict=True)
+    )
+    with pytest.raises(DataError, match="do not match"):
+        depth.from_stereo(left, right, pair.camera)
+    check_pair(left, right, pair.camera, where="")
 
 
 @pytest.mark.parametrize("rows", [-11, -3, -1, 0, 1, 4])

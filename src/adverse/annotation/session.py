@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adverse.annotation.changes import Annotation, Edit, LogState
+from adverse.annotation.changes import Annotation, Edit, LogState, State
 from adverse.annotation.geometry import in_camera_m, in_world_m, seen_at, stereo_depth_m
 from adverse.annotation.matching import gray
 from adverse.annotation.tracking import FRAME_S, Located, View, carry, locate, motion_limit_m, score
-from adverse.depth.calibration import check_baseline, check_camera
+from adverse.depth.calibration import check_camera
+from adverse.depth.stereo import check_pair
 from adverse.errors import AdverseError, DataError
-from adverse.types import Image, Log
+from adverse.types import Dataset, Image, Log
 
 VIEWS = 24
 """Decoded frames that are kept."""
@@ -44,6 +45,8 @@ class AnnotatedLog:
         self.frames = log.frames
         self._lock = threading.Lock()
         self._view = functools.lru_cache(VIEWS)(self._read_view)
+        self._paired: set[int] = set()
+        """Frames whose two images are known to be a rectified pair."""
 
     def image(self, at: int, side: str) -> Image:
         """Return the left or the right image of a frame."""
@@ -231,21 +234,14 @@ class AnnotatedLog:
         frame = self.frames[at]
         left = self.image(at, "left")
         where = f"frame {frame.id!r}"
-        size = left.shape[1], left.shape[0]
         right = None
-        if frame.camera is not None:
-            check_camera(frame.camera, size, where)
         if frame.right is not None and frame.camera is not None and frame.camera.baseline_m is not None:
-            check_baseline(frame.camera, where)
             right = self.image(at, "right")
-            if right.shape != left.shape:
-                raise DataError(
-                    "left and right image differ in size",
-                    where=where,
-                    got=f"{size[0]}x{size[1]} and {right.shape[1]}x{right.shape[0]}",
-                    wanted="two images of one size, rectified",
-                    fix="Give the images of one camera pair.",
-                )
+            if at not in self._paired:
+                check_pair(left, right, frame.camera, where=where)
+                self._paired.add(at)
+        elif frame.camera is not None:
+            check_camera(frame.camera, (left.shape[1], left.shape[0]), where)
         depth = None
         if right is None and frame.depth_m is not None:
             depth = np.asarray(frame.depth_m(), np.float32)
@@ -257,6 +253,20 @@ class AnnotatedLog:
             frame.world_from_camera,
             frame.time_s,
         )
+
+
+def first_pair_problem(dataset: Dataset, state: State) -> str:
+    """Say why the first stereo pair of a data set gives no depth; empty where it does, or there is none."""
+    for log in dataset.logs:
+        for at, frame in enumerate(log.frames):
+            if frame.right is None or frame.camera is None or frame.camera.baseline_m is None:
+                continue
+            try:
+                AnnotatedLog(log, state.logs[log.id]).view(at)
+            except AdverseError as error:
+                return str(error)
+            return ""
+    return ""
 
 
 def carried_box(

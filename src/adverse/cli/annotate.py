@@ -93,6 +93,7 @@ def page(
     import webbrowser
 
     from adverse.annotation.folder import KIND, AnnotatedData, all_categories, fingerprint, open_state
+    from adverse.annotation.session import first_pair_problem
     from adverse.pages.annotate import routes_of
     from adverse.serving import open_door, serve
     from adverse.store.owned_folder import claim, locked
@@ -111,8 +112,9 @@ def page(
     with locked(out):
         state, categories = open_state(out, data, dataset)
         door, bound = open_door(port=port)
-        for words in _lacking(dataset):
-            say(f"note: {words}", err=True)
+        for words in (*_lacking(dataset), first_pair_problem(dataset, state)):
+            if words:
+                say(f"note: {words}", err=True)
         say(f"{len(dataset.logs)} logs, {state.version} changes so far, kept in {out}")
         say(f"annotate: {door.address}\nCtrl-C ends it")
         if browse:

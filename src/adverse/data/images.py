@@ -176,11 +176,12 @@ def _check_orientation(header: Header, policy: ImagePolicy, where: str) -> None:
 def _check_size(got: Size, wanted: Size | None, where: str) -> None:
     if wanted is not None and got != wanted:
         raise DataError(
-            "the image size differs from the annotations",
+            "the image size differs from the annotations or the calibration",
             where=where,
             got=f"{got[0]}x{got[1]} pixels",
             wanted=f"{wanted[0]}x{wanted[1]}",
-            fix="Use the image that was annotated, or correct width and height (swapped: see exif).",
+            fix="Use the image that was annotated and calibrated, left and right of one size, or correct width "
+            "and height in the annotations or camera.json (swapped: see exif).",
         )
 
 

@@ -269,6 +269,11 @@ def test_bad_data_get_one_clear_message(tmp_path: Path) -> None:
     sizes = stereo_data(tmp_path / "d")
     write_image(sizes / "log" / "right" / "0.png", patterned((80, 60)))
     assert "size" in asked(guest_of(sizes, tmp_path / "o4"))["why"]
+    lower = stereo_data(tmp_path / "h")
+    write_image(lower / "log" / "right" / "0.png", patterned((160, 120), (-8.0, 2.0)))
+    off = asked(guest_of(lower, tmp_path / "o8"))
+    assert "do not correspond (the right image is 2.0 rows lower). Rectify both" in off["why"]
+    assert not off["usable"]
     flat = stereo_data(tmp_path / "e")
     write_image(flat / "log" / "images" / "0.png", np.full((120, 160, 3), 99, np.uint8))
     assert "too little texture" in asked(guest_of(flat, tmp_path / "o5"))["why"]

@@ -139,7 +139,8 @@ class _Annotating:
                 return json_answer({"score": log.score(at, point, _float(request, "right_x"), height)})
             found = log.locate(at, point, height)
         except AdverseError as error:
-            return json_answer({"why": error.what, "usable": False})
+            got, fix = f" ({error.got})" if error.got else "", f". {error.fix}" if error.fix else ""
+            return json_answer({"why": f"{error.what}{got}{fix}".removesuffix("."), "usable": False})
         usable = found.depth_m > 0
         return json_answer(
             {
