@@ -244,7 +244,9 @@ class Blind(Colours):
         return [np.roll(image.mean(axis=(0, 1)), 1) for image in images]
 
 
-def test_a_classifier_that_is_always_wrong_after_a_change_is_a_regression(tmp_path: Path) -> None:
+def test_a_classifier_that_is_always_right_has_an_interval_and_always_wrong_is_a_regression(
+    tmp_path: Path,
+) -> None:
     """From all right to none: no image differs from another, which is no reason to say nothing."""
     for name, channel in (("red", 0), ("green", 1)):
         for number in range(6):
@@ -260,8 +262,12 @@ def test_a_classifier_that_is_always_wrong_after_a_change_is_a_regression(tmp_pa
     }
     for name, sut in (("right", Colours()), ("wrong", Blind())):
         adverse.run(study, tmp_path / name, detectors={"colours": sut})
+    (row,) = adverse.open_run(tmp_path / "right").rows
+    unseen = 1 - 0.025 ** (1 / 12)  # the rule of three for 12 images, each a log of its own
+    assert (row["top1_interval"]["low"], row["top1_interval"]["high"]) == (pytest.approx(1 - unseen), 1.0)
     (change,) = compare(tmp_path / "right", tmp_path / "wrong").changes
     assert (change.before, change.after, change.outcome) == (1.0, 0.0, "regression")
     assert change.difference is not None
     assert change.difference.low == -1.0
-    assert change.p == pytest.approx(stats.binomtest(0, 12).pvalue / 0.9, rel=1e-3)
+    assert change.p is not None
+    assert change.p <= stats.binomtest(0, 12).pvalue / 0.9  # the exact paired test, and surer by the interval
