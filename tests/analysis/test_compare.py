@@ -17,12 +17,13 @@ from typer.testing import CliRunner
 
 import adverse
 from adverse.analysis.compare import compare
-from adverse.analysis.compare_metrics import PairedRatios
+from adverse.analysis.compare_metrics import PairedRatios, paired_change
 from adverse.analysis.pairing import Change
 from adverse.cli.app import app
 from adverse.curves.bootstrap import draw, estimate
 from adverse.curves.interval import holm
 from adverse.curves.quantities import Area, Difference, Ratios
+from adverse.curves.sign_flip import sign_flip_p
 from adverse.curves.studentized import interval, p_value
 from adverse.data.images import write_image
 from adverse.errors import AdverseError, DataError, StudyError
@@ -368,6 +369,62 @@ def test_an_interval_of_a_difference_covers(logs: int, rate: float) -> None:
         assert found.high is not None
         missed += not found.low <= 0 <= found.high
     assert missed / 400 <= 0.065  # 5 % and three standard errors would be 8.3 %
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(12, 0), (14, 3), (40, 0)])
+def test_signs_of_yes_and_no_are_the_exact_test_of_mcnemar(lost: int, gained: int) -> None:
+    """Against SciPy's exact binomial test, for shares of logs and for the area of a curve."""
+    before, after = np.ones(60), np.ones(60)
+    after[:lost], before[lost : lost + gained] = 0.0, 0.0
+    logs = [f"{number:02}" for number in range(60)]
+    paired = PairedRatios(logs, [(before, np.ones(60)), (after, np.ones(60))], seed=0)
+    exact = stats.binomtest(gained, lost + gained).pvalue
+    assert sign_flip_p(paired.by_log) == pytest.approx(exact, abs=1e-12)
+    curves = [
+        Area((Ratios(np.outer(hits, [0.0, 1.0]), np.ones(60), np.zeros((60, 2)), np.ones(60)),))
+        for hits in (before, after)
+    ]
+    sample = estimate({"d": Difference(curves[1], curves[0])}, draw(logs, logs[:1] * 60, seed=1, count=100))[
+        "d"
+    ]
+    assert sign_flip_p(sample.influence + sample.value / 60) == pytest.approx(exact, abs=1e-12)
+
+
+def test_signs_of_any_parts_are_counted_as_by_enumeration() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        parts = rng.normal(0.4, 1.0, 11)
+        signs = 1 - 2 * (np.arange(2**11)[:, None] >> np.arange(11) & 1)
+        every = np.mean(np.abs(signs @ parts) >= abs(parts.sum()) - 1e-12)
+        found = sign_flip_p(parts)
+        assert found is not None
+        assert every <= found <= every + 0.03  # what the grid rounds away is doubt
+
+
+def test_a_clear_loss_among_many_comparisons_is_named_and_nothing_is_where_nothing_changed() -> None:
+    """40 of 40 to 28 of 40 among 32; and families of a SUT compared with itself: Holm may name 5 %."""
+    rng = np.random.default_rng(11)
+    logs = [f"{number:02}" for number in range(40)]
+
+    def p_of(before: Any, after: Any) -> tuple[Change, float]:
+        change = paired_change(
+            ("a", "b", "recall", "x", "recall"),
+            logs,
+            [(side, np.ones(40)) for side in (before, after)],
+            seed=0,
+        )
+        return change, change.p if change.p is not None and not change.identical else 1.0
+
+    lost, p = p_of(np.ones(40), (np.arange(40) >= 12).astype(float))
+    assert holm([p, *[0.5] * 31])[0]
+    assert lost.difference is not None
+    assert (lost.difference.high or 0) < 0
+    alarms = 0
+    for _ in range(12):
+        chance = rng.beta(9, 1, 40)
+        family = [p_of(*(rng.random((2, 40)) < chance).astype(float))[1] for _ in range(12)]
+        alarms += any(holm(family))
+    assert alarms <= 3  # of 12 at 5 %, more are chance in 2 of 1000
 
 
 def _found_by_log(run: Path, setting: str) -> dict[str, int]:

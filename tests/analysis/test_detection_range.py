@@ -59,6 +59,10 @@ def test_an_interval_falls_with_logs_that_alone_hold_a_step_and_is_refused_witho
     people[:, 1] = 1
     sure = _range(people, people, steps_of([25, 25, 0, 0, 0]), resamples)
     assert (sure.low, sure.value, sure.high, sure.status) == (None, 4.1, None, "refused")
+    many = 3 * people  # who finds everybody, of enough people, has a range and so a speed: at least this
+    perfect = _range(many, many, steps_of([75, 75, 0, 0, 0]), resamples)
+    assert 1 - 0.025 ** (1 / 75) < 0.05  # the rule of three, were they as 75 or more on their own
+    assert (perfect.low, perfect.value, perfect.high, perfect.status) == (4.1, 4.1, 4.1, "ok")
     assert _range(people * 0, people * 0, steps_of([0, 0, 0, 0, 0]), resamples).value is None
 
 

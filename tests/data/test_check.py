@@ -14,6 +14,7 @@ from adverse.data.check_text import COLUMNS, words
 from adverse.data.cityscapes import cityscapes
 from adverse.data.class_folders import class_folders
 from adverse.data.coco import coco
+from adverse.data.folder import folder
 from adverse.data.kitti import kitti
 from adverse.data.voc import voc
 from adverse.types import Dataset, Frame, Log, Truth
@@ -130,6 +131,12 @@ def test_data_for_classifiers_and_segmenters_need_no_boxes(tmp_path: Path) -> No
     assert found.usable
     assert found.pictured == 2
     assert "all frames tell their class, for classifiers" in said(found)
+    assert found.pictured_classes == {"cat": 1, "dog": 1}
+    assert "classification: top-1 and top-5" in said(found)
+    assert "no test frame has a box" not in said(found)
+    assert any(
+        "--format class-folders" in problem.fix for problem in check(folder(tmp_path / "classes")).problems
+    )
     assert "19 classes, for segmenters" in said(check(cityscapes(write_cityscapes(tmp_path / "city"))))
 
 

@@ -8,7 +8,16 @@ import pytest
 
 from adverse.analysis.headline import Condition, Headline, Survival
 from adverse.analysis.results import Summary
-from adverse.report.first_screen import Chip, _cautions, _clean_words, _cost_banner, _limits, _rule_words
+from adverse.report.first_screen import (
+    Chip,
+    Limit,
+    _cautions,
+    _clean_words,
+    _cost_banner,
+    _limits,
+    _parts,
+    _rule_words,
+)
 from adverse.requirements.rules import Rule
 from adverse.requirements.verdicts import Outcome, Verdict
 
@@ -82,18 +91,40 @@ def test_what_figures_do_not_show_stands_beside_them() -> None:
     lost = replace(head(), incomplete=frozenset("a"))
     assert _clean_words(lost, "a", well) == "0.90?, incomplete: frames could not be used"
     assert _clean_words(lost, "b", well) == "0.80"
+    sure = replace(head(), clean_intervals={"b": {"low": 0.7, "high": 0.9, "status": "ok", "why": ""}})
+    assert _clean_words(sure, "b", well) == "0.80 (0.70 to 0.90)"
 
 
 @pytest.mark.parametrize(
-    ("level", "lines"), [("image/ROC_B", [0.5, 0.8]), ("loop/annotated", [0.5]), ("", [0.5])]
+    ("level", "lines"),
+    [
+        ("image/ROC_B", [(0.4, {"fog"}), (0.5, {"fog", "rain"})]),
+        ("image/ROC_A", [(0.4, {"fog"}), (0.5, {"fog", "rain"})]),
+        ("loop/annotated", [(0.5, {"fog", "rain"})]),
+        ("", [(0.5, {"fog", "rain"})]),
+    ],
 )
-def test_a_chart_has_the_limits_of_rules_about_its_shares(level: str, lines: list[float]) -> None:
+def test_a_chart_has_the_limits_of_rules_where_they_apply(
+    level: str, lines: list[tuple[float, set[str]]]
+) -> None:
+    """`level: image` is of all its rows; one about fog is drawn beside fog alone, of mild ones there."""
     rules = [
-        Rule(measure="robustness", level="image/ROC_B", setting="Any", at_least=0.8),
+        Rule(measure="robustness", level="image", setting="fog", at_least=0.4),
+        Rule(measure="robustness", level="image/ROC_B", setting="AnyMild", at_least=0.8),
         Rule(measure="robust_area", level="image/ROC_B", setting="Any", at_least=0.7),
         Rule(measure="share", setting="Any", at_least=0.5),
     ]
-    assert _limits(rules, level) == lines
+    one = Survival(0.5, 0.6, None, "ok", None)
+    conditions = tuple(
+        Condition(name, name, 1, {"a": one._replace(worst_setting=name)}) for name in ("fog", "rain")
+    )
+    found = Headline(level, {"a": 0.9}, conditions, ())
+    assert _limits(rules, found, frozenset()) == [(share, frozenset(where)) for share, where in lines]
+    if level == "image/ROC_B":
+        (*_, mild) = _limits(rules[1:2], found, frozenset({"rain"}))
+        assert mild == (0.8, frozenset({"rain"}))
+        assert _parts(mild, conditions, [1.0, 0.0]) == ((-0.5, 0.5),)
+        assert _parts(Limit(0.5, frozenset({"fog", "rain"})), conditions, [1.0, 0.0]) == ()
 
 
 def test_a_rule_without_a_name_is_called_what_it_is_about() -> None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import junitparser
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -308,3 +309,25 @@ def test_every_verdict_says_that_results_come_from_different_machines() -> None:
     assert from_json(to_json([verdict]), where="here") == [verdict]
     assert mixed in to_junit([verdict], suite="s")
     assert verdict_lines([verdict, verdict]).count(f"- {mixed}") == 1
+
+
+def test_data_without_people_is_the_reason_that_a_verdict_gives() -> None:
+    """And not too little data: nobody is annotated on the test images, those of validation do not count."""
+    row = {"sut": "a", "level": "image/ROC_A", "setting": "Any", "robustness": None, "status": "insufficient"}
+    for ignored, words in (
+        (True, "no person or dog is annotated on the test images"),
+        (False, "too little data"),
+    ):
+        store: Any = SimpleNamespace(
+            truth=SimpleNamespace(frame=np.array([0, 1]), ignore=np.array([False, ignored])),
+            frames=SimpleNamespace(test=np.array([False, True])),
+            targets=("person", "dog"),
+            suts=("a",),
+            groups={"identity": "baseline", "fog": "mild"},
+            run=SimpleNamespace(levels=(), baseline=SimpleNamespace(id="identity")),
+        )
+        summary = Summary({"rows": [row], "task": "detection", "failed_everywhere": {}})
+        figures = RunFigures(store, summary=summary)
+        (figure,) = figures._levels(Rule(measure="robustness", level="image", setting="Any"), "a")
+        assert figure.doubt.startswith("insufficient: ")
+        assert words in figure.doubt

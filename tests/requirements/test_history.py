@@ -77,6 +77,24 @@ def test_what_cannot_be_shown_says_why(runs: list[Path], options: dict[str, str]
     assert words in str(caught.value)
 
 
+def test_without_anything_left_in_the_worst_case_the_clean_figure_is_followed(
+    runs: list[Path], tmp_path: Path
+) -> None:
+    """Such as of runs without mutations, which are also reported again."""
+    data = runs[0].parent / "data10"
+    study = {"name": "lamp", "data": {"format": "folder", "root": str(data)}, "fpr_max": 5.0}
+    study |= {"robustness": {"bootstrap": 50}}
+    adverse.run(study, tmp_path / "run", detectors={"keen": Spots(70, "keen")})
+    found = history([tmp_path / "run"])
+    assert found.rule.setting == "baseline"
+    (point,) = found.points
+    assert (point.value or 0) > 0.5
+    (tmp_path / "run" / "report.html").unlink(missing_ok=True)
+    again = CliRunner().invoke(app, ["report", str(tmp_path / "run"), "--quiet"])
+    assert again.exit_code == 0, again.output
+    assert "not shown" not in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_a_sut_that_a_run_lacks_is_insufficient(runs: list[Path]) -> None:
     points = history(runs, suts=["nobody"]).points
     assert {point.value for point in points} == {None}

@@ -13,8 +13,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 import adverse
+from adverse.analysis.compare import compare
 from adverse.data.images import write_image
 from adverse.errors import StudyError
 from adverse.report.remarks import remarks
@@ -233,3 +235,39 @@ def test_a_classifier_is_scored_by_its_best_answers(tmp_path: Path) -> None:
     assert rows["identity"]["per_class"] == {"blue": 0, "green": 0.75, "red": 0.75}
     assert rows["channel_dropout(channel=R)"]["per_class"]["red"] == 0
     assert level_tables(summary)[0].title.startswith("top-1")
+
+
+class Blind(Colours):
+    fingerprint = "blind"
+
+    def classify(self, images: Sequence[Image]) -> list[Any]:
+        return [np.roll(image.mean(axis=(0, 1)), 1) for image in images]
+
+
+def test_a_classifier_that_is_always_right_has_an_interval_and_always_wrong_is_a_regression(
+    tmp_path: Path,
+) -> None:
+    """From all right to none: no image differs from another, which is no reason to say nothing."""
+    for name, channel in (("red", 0), ("green", 1)):
+        for number in range(6):
+            image = np.full((6, 6, 3), number, np.uint8)
+            image[..., channel] = 250
+            path = tmp_path / "data" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_image(path, image)
+    study = {
+        "name": "colours",
+        "task": "classification",
+        "data": {"format": "class-folders", "root": str(tmp_path / "data")},
+    }
+    for name, sut in (("right", Colours()), ("wrong", Blind())):
+        adverse.run(study, tmp_path / name, detectors={"colours": sut})
+    (row,) = adverse.open_run(tmp_path / "right").rows
+    unseen = 1 - 0.025 ** (1 / 12)  # the rule of three for 12 images, each a log of its own
+    assert (row["top1_interval"]["low"], row["top1_interval"]["high"]) == (pytest.approx(1 - unseen), 1.0)
+    (change,) = compare(tmp_path / "right", tmp_path / "wrong").changes
+    assert (change.before, change.after, change.outcome) == (1.0, 0.0, "regression")
+    assert change.difference is not None
+    assert change.difference.low == -1.0
+    assert change.p is not None
+    assert change.p <= stats.binomtest(0, 12).pvalue / 0.9  # the exact paired test, and surer by the interval

@@ -1,4 +1,4 @@
-"""The time of a study is estimated from images that pay nothing for what is done once."""
+"""The time of a study is estimated from images that pay nothing for what is done once, and from that."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FIRST_S, IMAGE_S = 3.0, 0.01
 
 
 @pytest.mark.parametrize("in_time", [10, 3])
-def test_what_is_done_once_is_no_part_of_the_estimate(monkeypatch: pytest.MonkeyPatch, in_time: int) -> None:
-    """Every setting takes long once; only where even that does not end in time it counts."""
+def test_what_is_done_once_counts_once(monkeypatch: pytest.MonkeyPatch, in_time: int) -> None:
+    """Every setting takes long once; only where even that does not end in time each image is said to."""
     cells: Any = [SimpleNamespace(setting=f"s{number}", sut="a") for number in range(SETTINGS)]
     frames: Any = tuple(range(FRAMES))
     unit = WorkUnit("0", frames, tuple(cells), frozenset(), {})
@@ -35,5 +35,7 @@ def test_what_is_done_once_is_no_part_of_the_estimate(monkeypatch: pytest.Monkey
     found = time_estimate.estimate_time(plan, workers=2)
     assert found is not None
     per_image = IMAGE_S if in_time == 10 else FIRST_S + IMAGE_S
-    assert found.seconds == pytest.approx(per_image * SETTINGS * FRAMES / 2)
+    once = FIRST_S * SETTINGS if in_time == 10 else 0.0
+    assert found.seconds == pytest.approx(once + per_image * SETTINGS * FRAMES / 2)
+    assert found.longest_s > found.seconds
     assert found.images == (SETTINGS * 4 if in_time == 10 else 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,10 @@ from adverse.analysis.pairing import Change, Pairing, pair
 from adverse.analysis.results import no_results, read_summary
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.analysis.thresholds import SLACK
-from adverse.curves.bootstrap import COUNT, Resamples, draw, estimate
+from adverse.curves.bootstrap import COUNT, Resamples, Sample, draw, estimate
 from adverse.curves.interval import Interval, holm
 from adverse.curves.quantities import Area, Difference, Quantity, Ratios, Share
+from adverse.curves.sign_flip import paired_p, without_0
 from adverse.curves.studentized import interval, p_value
 from adverse.store.read import Store
 
@@ -160,19 +161,29 @@ def _level_changes(
     for name, settings in covered.items():
         found = interval(samples[f"area {name}"])
         unresolved = found.value is not None and abs(found.value) <= 2 * SLACK
+        p = None if unresolved else _p_value(samples[f"area {name}"], sides[0][baseline].den_s)
         yield replace(
             heads,
             setting=name,
             before=_known(samples[f"before {name}"].value),
             after=_known(samples[f"after {name}"].value),
-            difference=found,
-            p=None if unresolved else p_value(samples[f"area {name}"]),
+            difference=without_0(found, p),
+            p=p,
             identical=unresolved and all(same[setting] for setting in (baseline, *settings)),
             why=f"less than the {2 * SLACK:g} that curves resolve" if unresolved else "",
             robustness_before=_known(samples[f"share before {name}"].value),
             robustness_after=_known(samples[f"share after {name}"].value),
             robustness=None if name == baseline else _defined(interval(samples[f"share {name}"])),
         )
+
+
+def _p_value(sample: Sample, people: NDArray[Any]) -> float | None:
+    """Return the p-value of a difference of areas among others, by its interval and by the exact test.
+
+    The part of a log in the difference is what it does to it, and its share of the people (L,) in what all
+    have in common. Where only safety changed these parts are exactly what each log adds.
+    """
+    return paired_p(p_value(sample), sample.influence + people / max(people.sum(), 1) * sample.value)
 
 
 @dataclass(frozen=True, eq=False)

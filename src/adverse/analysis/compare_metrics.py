@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from adverse.analysis.pairing import Change, Pairing
 from adverse.analysis.plain_metrics import Parts, operating_threshold, ratio_parts
 from adverse.benchmarks.intervals import CONFIDENCE, FEWEST, METHOD, NO_SPREAD, LeftOut, standard_error
 from adverse.curves.interval import Interval, given, none_seen, refused
+from adverse.curves.sign_flip import paired_p, without_0
 from adverse.levels.image import ROC_A, image_outcomes
 from adverse.store.read import Store
 
@@ -37,29 +39,40 @@ def metric_changes(pairing: Pairing, before: str, after: str) -> Iterator[Change
     baseline = next(iter(pairing.settings))
     for name, setting in [key for key in sides[0] if key in sides[1]]:
         parts = [side[name, setting] for side in sides]
-        there = (parts[0][1] > 0) | (parts[1][1] > 0)
-        paired = PairedRatios(
-            [log for log, counts in zip(pairing.logs, there, strict=True) if counts],
-            [(part[there], whole[there]) for part, whole in parts],
+        change = paired_change(
+            (before, after, name, setting, name),
+            pairing.logs,
+            parts,
             seed=pairing.first.run.seed,
             most=math.inf if name == "false_positives_per_image" else 1.0,
         )
-        found = paired.interval()
-        first, second = (None if math.isnan(value) else value for value in paired.values)
-        yield Change(
-            before,
-            after,
-            name,
-            setting,
-            name,
-            first,
-            second,
-            found,
-            None if found.low is None else paired.p_value(),
-            identical=paired.identical,
+        yield replace(
+            change,
             repeats=setting != baseline and all(_repeated(side, name, setting, baseline) for side in sides),
             lower_is_better=name in LOWER_IS_BETTER,
         )
+
+
+def paired_change(
+    heads: tuple[str, str, str, str, str],
+    logs: Sequence[str],
+    parts: Sequence[Parts],
+    *,
+    seed: int,
+    most: float = 1.0,
+) -> Change:
+    """Return the change of a ratio of sums over logs; `heads` are both SUTs, level, setting and figure."""
+    there = (parts[0][1] > 0) | (parts[1][1] > 0)
+    paired = PairedRatios(
+        [log for log, counts in zip(logs, there, strict=True) if counts],
+        [(part[there], whole[there]) for part, whole in parts],
+        seed=seed,
+        most=most,
+    )
+    found = paired.interval()
+    p = None if found.low is None else paired_p(paired.p_value(), paired.by_log)
+    first, second = (None if math.isnan(value) else value for value in paired.values)
+    return Change(*heads, first, second, without_0(found, p), p, identical=paired.identical)
 
 
 def _repeated(side: Mapping[tuple[str, str], Parts], name: str, setting: str, baseline: str) -> bool:
@@ -89,6 +102,7 @@ class PairedRatios:
             and np.array_equal(_by_one(*parts[0]), _by_one(*parts[1]))
         )
         self.identical = by_log or bool(np.array_equal(before, after) and np.array_equal(of_before, of_after))
+        self.by_log = _parts_by_log(parts, self.values)
         self._without = without[1] - without[0]
         defined = len(self._without) >= FEWEST and bool(np.isfinite(self._without).all())
         self._error = standard_error(self._without) if defined else math.nan
@@ -121,6 +135,19 @@ class PairedRatios:
     def _reach(self, doubt: float) -> float:
         spread = float(special.stdtrit(len(self._without) - 1, 1 - doubt / 2)) * self._error
         return spread + max((none_seen(whole, tail=doubt / 2) for whole in self._still), default=0.0)
+
+
+def _parts_by_log(parts: Sequence[Parts], values: Sequence[float]) -> NDArray[np.float64]:
+    """Return what each log adds to the difference of two ratios; they sum up to it.
+
+    Where both have the same denominators, as recall has, that is exactly what changed in the log.
+    """
+    changes = []
+    for (part, whole), value in zip(parts, values, strict=True):
+        rest = (part - value * whole) / whole.sum() if whole.sum() > 0 else np.full(len(part), np.nan)
+        changes.append(rest)
+    weight = parts[0][1] + parts[1][1]
+    return np.asarray(changes[1] - changes[0] + weight / weight.sum() * (values[1] - values[0]))
 
 
 def _by_one(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:

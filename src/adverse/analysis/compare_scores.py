@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from adverse.analysis.compare_metrics import paired_change
 from adverse.analysis.pairing import Change, Pairing
+from adverse.analysis.plain_metrics import Parts
 from adverse.analysis.tasks import METRICS
 from adverse.benchmarks.intervals import LeftOut, interval, p_value
 from adverse.benchmarks.mpc import CORRUPTIONS, SEVERITIES
 from adverse.benchmarks.table import bench_table, cells_of
-from adverse.benchmarks.task_table import DEFAULTS, settings_scores, task_metric
+from adverse.benchmarks.task_table import DEFAULTS, ImageScores, settings_scores, task_metric
 from adverse.errors import AdverseError
 from adverse.store.read import Store
 
@@ -44,6 +46,13 @@ def score_changes(pairing: Pairing) -> Iterator[Change]:
         ]
         for setting in pairing.settings:
             found = [side[setting] for side in sides]
+            if task == "classification":
+                parts = [
+                    _right_by_log(one, store, mask, pairing.logs)
+                    for one, store, mask in zip(found, stores, masks, strict=True)
+                ]
+                yield paired_change((*suts, name, setting, name), pairing.logs, parts, seed=seed)
+                continue
             values = [
                 one.scores(np.ones((1, group.weights.shape[1])))[0]
                 for one, group in zip(found, groups, strict=True)
@@ -107,6 +116,17 @@ def _change(
         None if found.low is None else p_value(difference, away),
         identical=difference == 0 and len(without) == 2 and bool(np.array_equal(without[0], without[1])),
     )
+
+
+def _right_by_log(found: ImageScores, store: Store, counted: NDArray[np.bool_], logs: Sequence[str]) -> Parts:
+    """Return how many images of each log were classified rightly, and of how many."""
+    place = {log: number for number, log in enumerate(logs)}
+    of_image = np.array([place[store.frames.logs[log]] for log in store.frames.log[counted].tolist()])
+    mine = (of_image == np.arange(len(logs))[:, None]).astype(np.float64)
+    images = mine.sum(axis=1)
+    right = np.zeros(len(logs))
+    right[images > 0] = found.scores(mine[images > 0]) * images[images > 0]
+    return np.rint(right), images
 
 
 def _counted(store: Store, pairing: Pairing) -> NDArray[np.bool_]:

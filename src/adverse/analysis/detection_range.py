@@ -22,7 +22,7 @@ from adverse.analysis.detections import SutDetections
 from adverse.analysis.score import Status
 from adverse.analysis.slices import distances_m, found_people
 from adverse.curves.bootstrap import Resamples
-from adverse.curves.interval import Interval, given, refused
+from adverse.curves.interval import Interval, given, korn_graubard, refused
 from adverse.robot.profile import Robot
 from adverse.store.read import Store
 
@@ -129,7 +129,9 @@ def _ranges_m(found: Floats, people: Floats, steps: Steps) -> Floats:
 def _range(found: Floats, people: Floats, steps: Steps, resamples: Resamples | None) -> Interval:
     """Return the range, and where 95 % of the ranges of resampled logs lie.
 
-    Refused where they all agree: that nothing differs between these logs does not make it certain.
+    Where they all agree, that nothing differs between these logs does not make it certain: the range is then
+    at least the distance up to which the recall of all people together is sure to be what is wanted, refused
+    where it is sure for none.
     """
     logs = int(np.count_nonzero(people.sum(axis=1)))
     how: Any = {"confidence": 0.95, "method": "bootstrap", "logs": logs}
@@ -145,8 +147,21 @@ def _range(found: Floats, people: Floats, steps: Steps, resamples: Resamples | N
     low = float(np.quantile(drawn, 0.025, method="lower"))
     high = float(np.quantile(drawn, 0.975, method="higher"))
     if low == high == reach:
-        return refused(reach, "all resamples agree", **how)
+        if (least := _surely_m(found, people, steps, reach)) > 0:
+            return given(reach, least, reach, **{**how, "method": "Korn-Graubard"})
+        return refused(reach, f"all resamples agree, but {int(people.sum())} people are too few", **how)
     return given(reach, low, high, **how)
+
+
+def _surely_m(found: Floats, people: Floats, steps: Steps, reach_m: float) -> float:
+    """Return the largest range up to which all people (L, D) are surely found as wanted; 0: none."""
+    for step in reversed(steps.tested):
+        near = slice(None, step + 1)
+        if steps.furthest_m[step] <= reach_m:
+            low = korn_graubard(found[:, near].sum(axis=1), people[:, near].sum(axis=1)).low
+            if low is not None and low >= WANTED:
+                return float(steps.furthest_m[step])
+    return 0.0
 
 
 def _speeds(robot: Robot | None, gap_s: float | None, reach: Interval, status: Status) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from adverse.analysis.choices import best_sut
@@ -94,6 +94,8 @@ class Headline:
     worst: tuple[Condition, ...]
     """AnyMild and Any, where there are such."""
     incomplete: frozenset[str] = frozenset()
+    clean_intervals: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """Of the clean figures, by SUT."""
     """SUTs whose clean figure rests on too few of the frames."""
 
 
@@ -156,7 +158,9 @@ def headline(summary: Summary, run: Run, level: str = "") -> Headline:
     plain = [row for row in rows if row["group"] == "baseline"]
     incomplete = frozenset(str(row["sut"]) for row in plain if row["status"] == "incomplete")
     ordered = tuple(sorted(conditions, key=lambda one: one.mean))
-    return Headline(level, clean, ordered, tuple(worst), incomplete)
+    name = f"{'area' if detection else value}_interval"
+    intervals = {str(row["sut"]): row.get(name) for row in plain}
+    return Headline(level, clean, ordered, tuple(worst), incomplete, intervals)
 
 
 def _of(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[Mapping[str, Any]]:

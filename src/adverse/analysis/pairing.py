@@ -255,6 +255,8 @@ def _evaluated_otherwise(first: Run, second: Run, suts: Sequence[tuple[str, str]
 
 
 Said = Literal["regression", "not told", "improvement", "unchanged"]
+ALONE = 0.05
+"""A comparison alone counts from this p-value on."""
 MATTERS = 0.05
 """A loss of more than this is not passed over in silence because it cannot be told from chance."""
 CHANCE = "alone it would count as {}, but among {} comparisons some do by chance"
@@ -319,7 +321,7 @@ class Change:
         direction: Said = "regression" if self.size < 0 else "improvement"
         if sure:
             return replace(self, outcome=direction)
-        if self.p is not None and (found.low > 0 or found.high < 0):
+        if self.p is not None and self.p < ALONE:
             return replace(
                 self, outcome="not told", why=CHANCE.format(f"a{'n' * (self.size > 0)} {direction}", among)
             )

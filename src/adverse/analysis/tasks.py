@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adverse.benchmarks import classification, segmentation
-from adverse.benchmarks.intervals import LeftOut, interval
+from adverse.benchmarks.intervals import ALIKE, LeftOut, interval
 from adverse.benchmarks.task_table import DEFAULTS, answers_of, image_scores, task_metric
-from adverse.curves.interval import Interval
+from adverse.curves.interval import Interval, given, none_seen
+from adverse.curves.studentized import AT_THE_END
 from adverse.store.read import Store
 from adverse.store.run import Run
 from adverse.store.tables import FAULT, QUARANTINED, PixelCounts, RankedClasses
@@ -159,14 +160,28 @@ def _intervals(
             without = image_scores(store, found, task_metric(NAMES[name], store.task), used).scores(
                 alone.weights
             )
-            sure[name] = interval(score, without, alone.logs)
+            sure[name] = _with_unseen(interval(score, without, alone.logs), store, used)
     if share is not None and plain is not found:
         both = used & _usable(store, plain)
         paired = LeftOut(store.frames.logs, store.frames.log[both], seed=store.run.seed)
         parts = [image_scores(store, one, metric, both).scores(paired.weights) for one in (found, plain)]
         with np.errstate(divide="ignore", invalid="ignore"):
-            sure["share"] = interval(share, parts[0] / parts[1], paired.logs, highest=np.inf)
+            kept = interval(share, parts[0] / parts[1], paired.logs, highest=np.inf)
+        sure["share"] = _with_unseen(kept, store, both, per=float(parts[1].mean()))
     return sure
+
+
+def _with_unseen(found: Interval, store: Store, used: NDArray[np.bool_], *, per: float = 1.0) -> Interval:
+    """Return an interval of an accuracy also where no log differs from another: all are right, or unchanged.
+
+    What happened to none of the images may still happen, by the rule of three for logs. `per` is the accuracy
+    that a share is of; no accuracy is above 1.
+    """
+    if store.task != "classification" or found.why != ALIKE or found.value is None:
+        return found
+    unseen = none_seen(np.bincount(store.frames.log[used]), tail=(1 - found.confidence) / 2) / per
+    low, high = max(found.value - unseen, 0.0), min(found.value + unseen, 1.0 / per)
+    return given(found.value, low, high, confidence=found.confidence, method=AT_THE_END, logs=found.logs)
 
 
 def _usable(store: Store, answers: PixelCounts | RankedClasses) -> NDArray[np.bool_]:

@@ -30,6 +30,7 @@ CONFIDENCE = 0.95
 FEWEST = 3
 MOST_GROUPS = 50
 METHOD = "jackknife over groups of logs"
+ALIKE = "no log differs from another"
 NO_SPREAD = 1e-9
 """A standard error below this is rounding."""
 
@@ -115,7 +116,7 @@ def interval(
         )
     error = standard_error(without)
     if error < NO_SPREAD:
-        return refused(value, "no log differs from another", confidence=CONFIDENCE, method=METHOD, logs=logs)
+        return refused(value, ALIKE, confidence=CONFIDENCE, method=METHOD, logs=logs)
     reach = float(special.stdtrit(groups - 1, (1 + CONFIDENCE) / 2)) * error
     low, high = max(lowest, value - reach), min(highest, value + reach)
     return given(value, low, high, confidence=CONFIDENCE, method=METHOD, logs=logs)

@@ -336,8 +336,8 @@ def _time_words(time: TimeEstimate | None) -> str:
     if time is None:
         return "not known: a sample of two images did not end within half a minute"
     return (
-        f"about {duration(time.seconds)} for the images with {counted(time.workers, 'worker')}, "
-        f"by a timed sample of {time.images} of them"
+        f"about {duration(time.seconds)} to {duration(time.longest_s)} with the results: the first "
+        f"for the images with {counted(time.workers, 'worker')}, by a timed sample of {time.images} of them"
     )
 
 

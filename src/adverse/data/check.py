@@ -112,6 +112,8 @@ class DataCheck:
     labels: int
     pixel_classes: int
     pictured: int
+    pictured_classes: Mapping[str, int]
+    """The images of each class, where an image tells its class."""
     positions: bool
     robot: bool
     levels: Sequence[Able]
@@ -127,6 +129,11 @@ class DataCheck:
     def usable(self) -> bool:
         """Whether a study of the data would not be stopped or left incomplete."""
         return not any(problem.stops for problem in self.problems)
+
+    @property
+    def classifies(self) -> bool:
+        """Whether the data is for classifiers alone: images tell their class, and nothing has a box."""
+        return bool(self.pictured) and not any(row.boxes or row.ignored for row in self.classes)
 
 
 def check(
@@ -168,6 +175,9 @@ def check(
         labels=sum(frame.labels is not None for frame in frames),
         pixel_classes=len(set(dataset.pixel_classes.values())),
         pictured=sum(frame.category is not None for frame in frames),
+        pictured_classes=Counter(
+            dataset.categories[frame.category] for frame in frames if frame.category is not None
+        ),
         positions=any(frame.truth.positions_m is not None for frame in frames),
         robot=dataset.robot is not None,
         levels=list(_levels(dataset, lacking)),
@@ -349,6 +359,7 @@ def _missing_parts(dataset: Dataset, test: Sequence[Frame], faults: Mapping[str,
         yield Problem("there are no test frames", place, "", fix, 1, stops=True)
     if not any(_has_truth(frame, dataset) for log in dataset.logs for frame in log.frames):
         fix = "Add the truth, or use the data for adverse mutate only."
+        fix += " If each folder holds the images of one class: --format class-folders, for classifiers."
         yield Problem("there are no boxes, so nothing can be scored", place, "", fix, 1, stops=True)
     lost = sum(frame.id in faults for frame in test)
     if test and lost > BUDGET * len(test):

@@ -26,7 +26,8 @@ def words(checked: DataCheck, title: str, section: Mapping[str, Any] | None) -> 
     lines += _abilities(checked)
     lines += ["", *_problems(checked)]
     if section is not None:
-        lines += ["", "In a study:", *data_section(section)]
+        task = ["task: classification"] if checked.classifies else []
+        lines += ["", "In a study:", *task, *data_section(section)]
     return lines
 
 
@@ -69,7 +70,10 @@ def _facts(checked: DataCheck) -> Iterator[str]:
         )
     if checked.robot:
         yield from _entry("robot", "its radii are told by the data")
-    if checked.classes:
+    if checked.classifies:
+        yield ""
+        yield from _image_table(checked.pictured_classes)
+    elif checked.classes:
         yield ""
         yield from _table(checked.classes)
     if checked.notes:
@@ -109,7 +113,28 @@ def _table(classes: Sequence[ClassCount]) -> Iterator[str]:
         yield f"and {len(rest)} more classes with {sum(row.boxes for row in rest)} boxes (--json lists them)"
 
 
+def _image_table(images: Mapping[str, int]) -> Iterator[str]:
+    """Yield how many images show each class, those with fewest last."""
+    shown = sorted(images.items(), key=lambda row: (-row[1], row[0]))
+    name = min(max(len("class"), *(len(row[0]) for row in shown[:CLASSES_SHOWN])), LONGEST_NAME)
+    yield f"{'class':{name}}   images"
+    yield from (f"{row[:name]:{name}}  {count:>7}" for row, count in shown[:CLASSES_SHOWN])
+    if len(shown) > CLASSES_SHOWN:
+        rest = shown[CLASSES_SHOWN:]
+        yield f"and {len(rest)} more classes with {sum(count for _, count in rest)} images"
+
+
 def _abilities(checked: DataCheck) -> Iterator[str]:
+    if checked.classifies:
+        yield from _entry("task", "classification: top-1 and top-5 accuracy under every mutation")
+    else:
+        yield from _level_abilities(checked)
+    yield from _mutations(checked)
+    if not checked.classifies and not any(split.name == "validation" for split in checked.splits):
+        yield from _entry("thresholds", "chosen on the test images: there is no validation split")
+
+
+def _level_abilities(checked: DataCheck) -> Iterator[str]:
     able = [level for level in checked.levels if level.able]
     yield from _entry("levels", ", ".join(level.name for level in able) or "none")
     for level in able:
@@ -121,6 +146,9 @@ def _abilities(checked: DataCheck) -> Iterator[str]:
             reasons.setdefault(level.reason, []).append(level.name)
     for reason, names in reasons.items():
         yield from _entry("", f"not {', '.join(names)}: {reason}")
+
+
+def _mutations(checked: DataCheck) -> Iterator[str]:
     out = {name for lost in checked.mutations_out.values() for name in lost}
     yield from _entry("mutations", f"{checked.mutations - len(out)} of {checked.mutations}")
     for need, lost in checked.mutations_out.items():
@@ -132,8 +160,6 @@ def _abilities(checked: DataCheck) -> Iterator[str]:
         yield from _entry(
             "", "those by depth with invalid_depth: nearest (or far) in the study, or depth: {from: laser}"
         )
-    if not any(split.name == "validation" for split in checked.splits):
-        yield from _entry("thresholds", "chosen on the test images: there is no validation split")
 
 
 def _problems(checked: DataCheck) -> Iterator[str]:

@@ -15,7 +15,7 @@ from adverse.analysis.headline import (
 )
 from adverse.analysis.results import Summary
 from adverse.report.answer import choices
-from adverse.report.intervals import interval_text
+from adverse.report.intervals import interval_or_reason, interval_text
 from adverse.report.remarks import remarks, troubles
 from adverse.report.run_tables import marked_name
 from adverse.report.table import Cell, Column, Table, Tone
@@ -36,6 +36,8 @@ LONGEST = 30
 """Characters of a mutation's name, which stands on one line beside any number of SUTs."""
 SHORT = 16
 """A SUT's name that is no wider than its figures."""
+ROOMY = 2
+"""SUTs beside each other whose clean figures have room for their intervals too."""
 ABREAST = 3
 """SUTs beside each other whose intervals a terminal of 80 characters holds."""
 
@@ -51,7 +53,7 @@ def brief_table(summary: Summary, run: Run) -> Table:
     clean = [
         Cell(
             value,
-            "failed" if sut in failed else "insufficient" if value is None else f"{value:.3f}",
+            "failed" if sut in failed else _clean(head, sut, intervals=len(suts) <= ROOMY),
             marks="" if sut in failed or value is None else _marks(sut in faulty, sut in head.incomplete),
         )
         for sut, value in head.clean.items()
@@ -76,6 +78,14 @@ def brief_table(summary: Summary, run: Run) -> Table:
     )
 
 
+def _clean(head: Headline, sut: str, *, intervals: bool) -> str:
+    value = head.clean[sut]
+    if value is None:
+        return "insufficient"
+    ends = interval_or_reason(head.clean_intervals.get(sut)) if intervals else ""
+    return f"{value:.3f} ({ends})" if ends else f"{value:.3f}"
+
+
 def _title(summary: Summary, head: Headline) -> str:
     name = f"area at level {head.level}" if head.level else SCORE_WORDS[str(summary.data["metric"])]
     grouped = any(condition.settings > 1 for condition in head.conditions)
@@ -96,6 +106,8 @@ def _cell(one: Survival | None, *, faulty: bool, intervals: bool) -> Cell:
     if intervals and one.interval and one.interval["low"] is not None:
         ends = (100 * one.interval["low"], 100 * one.interval["high"])
         text += f" ({interval_text(*ends, '.0f', status=one.interval['status'])})"
+    elif one.interval and one.interval["low"] is None:
+        text += " (no interval)"
     marks = _marks(faulty, one.status == "incomplete")
     tone: Tone = "bad" if one.share < 0.5 else "doubt" if one.share <= 0.9 else ""
     return Cell(one.share, text, marks=marks, tone=tone)

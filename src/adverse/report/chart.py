@@ -132,6 +132,8 @@ class Mark:
     side: Literal["left", "right"] = "left"
     above: bool = False
     """The word stands above the panel instead of at its foot, in the colour of all words."""
+    parts: tuple[tuple[float, float], ...] = ()
+    """From where to where on the other axis it is drawn; none: all along."""
 
 
 @dataclass(frozen=True)
@@ -260,9 +262,11 @@ class Panel:
         bottom = size.height - size.bottom
         for number, mark in enumerate(self.marks):
             x, _ = self.place(mark.x, self.y.ends[0])
-            ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{size.top}" y2="{bottom}"'
             dash = f' stroke-dasharray="{mark.dashes}"' if mark.dashes else ' stroke-width="2"'
-            yield f'<line {ends} stroke="{mark.colour}"{dash}/>'
+            for part in mark.parts or (self.y.ends,):
+                low, high = (float(self.place(mark.x, end)[1]) for end in part)
+                ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{high:.1f}" y2="{low:.1f}"'
+                yield f'<line {ends} stroke="{mark.colour}"{dash}/>'
             away, anchor = (-4, "end") if mark.side == "left" else (4, "start")
             y = size.top - 5 if mark.above else bottom - 8 - 14 * number
             fill = "" if mark.above else f' fill="{mark.colour}"'

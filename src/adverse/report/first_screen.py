@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from adverse.analysis.headline import (
     stopping,
 )
 from adverse.analysis.results import Summary
+from adverse.analysis.score import ANY, ANY_MILD
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.chart import COLOURS, Axis, Chart, Dots, Line, Mark, Panel, PanelSize
 from adverse.report.galleries import Failure
@@ -124,7 +125,9 @@ def first_screen(
         _tested(run, logs),
         _verdict_banner(judged) if judged else _cost_banner(heads[0], logs, _recall_falls(summary, run)),
         tuple(
-            survival_figure(head, summary, _limits(rules, head.level)) for head in heads if head.conditions
+            survival_figure(head, summary, _limits(rules, head, _mild(summary)))
+            for head in heads
+            if head.conditions
         ),
         stops,
         _stop_words(stops) if stops else "",
@@ -258,6 +261,9 @@ def _recall_falls(summary: Summary, run: Run) -> list[Chip]:
             falls.append((before - after, Chip("", names[setting], words, "")))
     falls.sort(key=lambda fall: -fall[0])
     nothing = Chip("?", "The clean figure is 0", "what survives of nothing cannot be told", "doubt")
+    if recalls and all(recall is None for recall in recalls.values()):
+        why = f"no {' or '.join(map(shown, run.targets))} is annotated on the test images"
+        nothing = Chip("?", "There is no clean figure", why, "doubt")
     return [chip for _, chip in falls] or [nothing]
 
 
@@ -275,17 +281,39 @@ def _doubt(one: Survival) -> str:
     return "?" if one.status == "incomplete" else ""
 
 
-def _limits(rules: Sequence[Rule], level: str) -> list[float]:
-    """Return the least shares that rules ask for at a level: lines in its chart."""
-    asked = [
-        rule.at_least
-        for rule in rules
-        if rule.measure in SHARES and rule.level in (None, level) and rule.at_least is not None
-    ]
-    return sorted(set(asked))[:MOST_LIMITS]
+class Limit(NamedTuple):
+    """The least share that a rule asks for, and under which conditions it does."""
+
+    share: float
+    conditions: frozenset[str]
 
 
-def survival_figure(head: Headline, summary: Summary, limits: Sequence[float] = ()) -> SurvivalFigure:
+def _limits(rules: Sequence[Rule], head: Headline, mild: frozenset[str]) -> list[Limit]:
+    """Return the limits of rules about the shares of a level, each where it applies: lines in its chart."""
+    found: dict[float, set[str]] = {}
+    for rule in rules:
+        of_level = rule.level in (None, head.level, head.level.partition("/")[0])
+        if rule.measure not in SHARES or rule.at_least is None or not of_level:
+            continue
+        names = {condition.name for condition in head.conditions if _applies(rule, condition, mild)}
+        if names:
+            found.setdefault(rule.at_least, set()).update(names)
+    return [Limit(share, frozenset(found[share])) for share in sorted(found)[:MOST_LIMITS]]
+
+
+def _applies(rule: Rule, condition: Condition, mild: frozenset[str]) -> bool:
+    """Tell whether a rule is about a row of the chart, which shows the worst strength of a mutation."""
+    if rule.setting in (None, ANY):
+        return True
+    worst = {one.worst_setting for one in condition.by_sut.values()}
+    return bool(worst & mild) if rule.setting == ANY_MILD else rule.setting in (*worst, condition.name)
+
+
+def _mild(summary: Summary) -> frozenset[str]:
+    return frozenset(str(row["setting"]) for row in summary.rows if row.get("group") == "mild")
+
+
+def survival_figure(head: Headline, summary: Summary, limits: Sequence[Limit] = ()) -> SurvivalFigure:
     """Return what every SUT keeps of its clean figure under each condition, the most harmful first."""
     suts = sorted(head.clean, key=lambda sut: -(head.clean[sut] or 0.0))
     drawn = suts[:MOST_SUTS]
@@ -312,6 +340,8 @@ def survival_figure(head: Headline, summary: Summary, limits: Sequence[float] = 
 def _clean_words(head: Headline, sut: str, counts: Mapping[str, int]) -> str:
     clean = head.clean[sut]
     words = "-" if clean is None else f"{clean:.2f}{'?' if sut in head.incomplete else ''}"
+    if ends := interval_or_reason(head.clean_intervals.get(sut)):
+        words += f" ({ends})"
     if sut in head.incomplete:
         words += ", incomplete: frames could not be used"
     return f"{words}, failed on {counts['fault']} of {counts['planned']} images" if counts["fault"] else words
@@ -326,8 +356,16 @@ def _measure_words(head: Headline, summary: Summary) -> str:
     return f"Area of safety ({safety}) over efficiency ({efficiency}), as a share of clean."
 
 
+def _parts(
+    limit: Limit, rows: Sequence[Condition], places: Sequence[float]
+) -> tuple[tuple[float, float], ...]:
+    """Return the rows beside which a limit is drawn; none where it is of all."""
+    mine = [place for row, place in zip(rows, places, strict=True) if row.name in limit.conditions]
+    return () if len(mine) == len(rows) else tuple((place - 0.5, place + 0.5) for place in mine)
+
+
 def _chart(
-    rows: Sequence[Condition], suts: Sequence[str], width: int, names_px: int, limits: Sequence[float]
+    rows: Sequence[Condition], suts: Sequence[str], width: int, names_px: int, limits: Sequence[Limit]
 ) -> Chart:
     count = len(rows)
     top = 20 if limits else 6
@@ -361,12 +399,13 @@ def _chart(
         )
     marks = [
         Mark(
-            f"rule: at least {limit:.0%}",
-            limit,
+            f"rule: at least {limit.share:.0%}",
+            limit.share,
             "#d55e00",
             "4 3",
-            side="right" if number and limit <= RIGHTMOST else "left",
+            side="right" if number and limit.share <= RIGHTMOST else "left",
             above=True,
+            parts=_parts(limit, rows, places),
         )
         for number, limit in enumerate(limits)
     ]

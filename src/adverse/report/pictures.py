@@ -254,7 +254,9 @@ class Looker:
     def _file(self) -> StudyFile:
         if self.plan is not None:
             return self.plan.file
-        told: Any = yaml.safe_load(self.store.folder.study.read_text())
+        told: dict[str, Any] = yaml.safe_load(self.store.folder.study.read_text())
+        if not told.get("mutations"):  # who writes an empty list forgot them; a run may have none
+            told.pop("mutations", None)
         return study_from(told, self.store.run.folder)
 
 

@@ -146,7 +146,16 @@ class RunFigures:
             why = f"the run did not evaluate {'level ' + rule.level if rule.level else rule.words}"
             yield RunFigure(self._of(sut, rule.level, rule.setting), None, doubt=why)
         for row in rows:
-            yield _figure(row, _column(rule.measure), self._of(sut, row.get("level"), row.get("setting")))
+            of = self._of(sut, row.get("level"), row.get("setting"))
+            yield _figure(row, _column(rule.measure), of, self._lacking)
+
+    @cached_property
+    def _lacking(self) -> str:
+        """Why figures of safety are not defined, where the reason is that there is nobody to find."""
+        truth, frames = self.store.truth, self.store.frames
+        if (frames.test[truth.frame] & ~truth.ignore).any():
+            return ""
+        return f"insufficient: no {' or '.join(self.store.targets)} is annotated on the test images"
 
     def _rows(self, measure: str, sut: str) -> list[Mapping[str, Any]]:
         rows = self.summary.data.get(TABLES.get(measure, "rows"), ())
@@ -239,12 +248,12 @@ def _column(measure: str) -> str:
     return measure.removeprefix("mean_").removeprefix("expected_") if measure in TABLES else measure
 
 
-def _figure(row: Mapping[str, Any], name: str, of: str) -> RunFigure:
-    """Return a figure from a row of the results, and why it may not decide."""
+def _figure(row: Mapping[str, Any], name: str, of: str, lacking: str = "") -> RunFigure:
+    """Return a figure from a row of the results, and why it may not decide; `lacking`: of the data."""
     plain = row.get(f"{name}_interval")
     interval = None if plain is None else Interval.read(row[name], plain)
     if row[name] is None:
-        return RunFigure(of, None, interval, doubt="insufficient: too little data for this figure")
+        return RunFigure(of, None, interval, doubt=lacking or "insufficient: too little data for this figure")
     doubt = "" if row["status"] == "ok" else f"{row['status']}: {TOO_FEW}"
     if interval is None:
         return RunFigure(of, row[name], None, doubt, "the run has no intervals")

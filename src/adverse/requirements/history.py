@@ -96,19 +96,25 @@ def history(
 ) -> History:
     """Return a measure of every SUT in every run; runs that do not say when they ended come first.
 
-    Without a measure it is what the terminal and the report begin with, in the worst case.
+    Without a measure it is what the terminal and the report begin with, in the worst case; on clean images
+    where no run has anything left in the worst case, or none has mutations.
     """
     stores = [finished(folder) for folder in dict.fromkeys(path.resolve() for path in folders)]
     stores.sort(key=lambda store: store.run.provenance.finished or "")
     newest = stores[-1]
-    rule = _rule(newest, measure, level, setting, suts)
+    rule = _rule(stores, measure, level, setting, suts)
     points = [point for store in stores for point in _points(store, rule, newest.run)]
     return History(rule, tuple(points))
 
 
 def _rule(
-    newest: Store, measure: str | None, level: str | None, setting: str | None, suts: Sequence[str]
+    stores: Sequence[Store],
+    measure: str | None,
+    level: str | None,
+    setting: str | None,
+    suts: Sequence[str],
 ) -> Rule:
+    newest = stores[-1]
     chosen = measure or DEFAULTS[newest.task]
     if chosen not in MEASURES:
         fix = suggestion(chosen, MEASURES)
@@ -122,9 +128,20 @@ def _rule(
     if "level" in needs and level is None:
         level = next(iter(headline_levels(read_summary(newest))), None)
     if "setting" in needs and setting is None:
-        setting = ANY if chosen in ("robust_area", "robustness") else BASELINE
+        worst = chosen in ("robust_area", "robustness") and (measure or _tells(stores, chosen, level))
+        setting = ANY if worst else BASELINE
     every: dict[str, Any] = {"measure": chosen, "level": level, "setting": setting}
     return Rule(**every, sut=tuple(suts)) if suts else Rule(**every)
+
+
+def _tells(stores: Sequence[Store], measure: str, level: str | None) -> bool:
+    """Tell whether any run has more than nothing of a measure in the worst case at a level."""
+    return any(
+        (row["level"], row["setting"]) == (level, ANY) and row[measure]
+        for store in stores
+        if any(group != "baseline" for group in store.groups.values())
+        for row in read_summary(store).rows
+    )
 
 
 def _points(store: Store, rule: Rule, newest: Run) -> Iterator[HistoryPoint]:

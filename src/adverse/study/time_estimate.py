@@ -1,4 +1,4 @@
-"""How long a study would take: a few images are timed, after one of each kind that loads everything."""
+"""How long a study would take: a few images are timed, and what is done once: workers start, SUTs load."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ FRAMES_TRIED = 4
 LONGEST_S = 30.0
 """What of a sample is not done by then does not count."""
 HEARS_EVERY_S = 0.2
+MAY_TAKE, RESULTS_S = 1.5, 10.0
+"""Up to so many times what the sample says, and so much for reading the data and working out the results."""
 WORTH_TIMING = 500
 """Images left from which on a run times a sample first; fewer are soon done."""
 
@@ -33,6 +35,11 @@ class TimeEstimate:
     seconds: float
     workers: int
     images: int
+
+    @property
+    def longest_s(self) -> float:
+        """What it may take with the results: other images may take longer, and curves have to be drawn."""
+        return MAY_TAKE * self.seconds + RESULTS_S
 
 
 def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) -> TimeEstimate | None:
@@ -50,14 +57,16 @@ def estimate_time(plan: StudyPlan, *, workers: int, stop: Stop | None = None) ->
     if not images:
         return None
     per_image = (ends[-1] - ends[warm - 1]) / images
-    return TimeEstimate(per_image * plan.pictures(left) / workers, workers, images)
+    warmed = sum(len(unit.cells) * len(unit.frames) for unit in sample[:warm])
+    once = max(ends[warm - 1] - per_image * warmed, 0.0)
+    return TimeEstimate(once + per_image * plan.pictures(left) / workers, workers, images)
 
 
 def _sample(unit: WorkUnit) -> list[WorkUnit]:
     """Return a frame under each of some settings for every SUT, to warm up, then some frames under each.
 
-    What a mutation or a SUT does once is no part of what an image takes. Where not even the warming up ends
-    in time, all of it but its first unit counts.
+    What a mutation or a SUT does once is no part of what an image takes, and counts once. Where not even the
+    warming up ends in time, all of it but its first unit counts.
     """
     settings = sorted({cell.setting for cell in unit.cells})
     step = max(len(settings) / SETTINGS_TRIED, 1.0)
@@ -73,9 +82,10 @@ def _sample(unit: WorkUnit) -> list[WorkUnit]:
 
 
 def _ends(plan: StudyPlan, units: Sequence[WorkUnit], outer: Stop | None) -> list[float]:
-    """Return when each unit ended, of those that did within the longest time."""
+    """Return how long after the start each unit ended, of those that did within the longest time."""
     stop, over = Stop(), threading.Event()
-    latest = time.monotonic() + LONGEST_S
+    begun = time.monotonic()
+    latest = begun + LONGEST_S
 
     def give_up() -> None:
         while not over.wait(HEARS_EVERY_S):
@@ -87,7 +97,7 @@ def _ends(plan: StudyPlan, units: Sequence[WorkUnit], outer: Stop | None) -> lis
         try:
             engine = LocalEngine(1, Path(logs))
             work = StudyWork(plan.job, plan.registry)
-            return [time.monotonic() for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
+            return [time.monotonic() - begun for _ in engine.run(work, units, watch=_Silent(), stop=stop)]
         finally:
             over.set()
 

@@ -189,10 +189,16 @@ def test_a_selection_is_walked_to_its_end_and_back(guest: TestClient) -> None:
 
 
 def test_the_page_of_a_row_counts_what_the_grid_counted(guest: TestClient) -> None:
+    opened = guest.get("/explore.json", params={"sut": "keen"}).json()
+    here = opened["sensitivity"]["words"][opened["pick"]["k"]]
+    assert "operating point of report and grid" in here
+    score = guest.get("/grid.json", params={"sut": "keen"}).json()["threshold_words"]
+    assert score.split("score ")[1].split(",")[0] in here
     for tile in tiles(guest, sut="keen")[::9]:
         page = guest.get(tile["address"].replace("/explore", "/explore.json")).json()
         side = page["frame"]["sides"]["right"]
         k = page["pick"]["k"]
+        assert k == opened["pick"]["k"]
         hits = sum(box["since"] <= k for box in side["true"] if box["kind"] == "true")
         assert hits >= tile["hits"]  # the sensitivity is the first of the slider that is no stricter
         false = sum(box["since"] <= k for box in side["found"] if box["kind"] == "false")

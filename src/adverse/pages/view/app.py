@@ -88,7 +88,9 @@ class Pages:
                 "levels": grid.levels.tolist(),
                 "thresholds": [_finite(value) for value in grid.thresholds.tolist()],
                 "resolved": grid.resolved.tolist(),
-                "words": sensitivity_words(grid),
+                "words": sensitivity_words(
+                    grid, run.operating_level(pick.sut), run.operating_score(pick.sut)
+                ),
             },
             "level_note": run.words_of(pick.level)["sentence"],
             "curves": curve_panels(run, pick),

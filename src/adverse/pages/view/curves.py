@@ -148,15 +148,20 @@ def _comparison(title: str, panel: Panel, legend: list[tuple[str, str, str]]) ->
     }
 
 
-def sensitivity_words(grid: SharedSensitivity) -> list[str]:
-    """Say for each sensitivity what it means for this SUT."""
+def sensitivity_words(grid: SharedSensitivity, operating: int, score: float | None) -> list[str]:
+    """Say for each sensitivity what it means for this SUT, and at which the grid and the report count."""
     words = []
-    for level, threshold, resolved in zip(grid.levels, grid.thresholds, grid.resolved, strict=True):
+    for place, (level, threshold, resolved) in enumerate(
+        zip(grid.levels, grid.thresholds, grid.resolved, strict=True)
+    ):
         text = f"{level:.3g} expected false positives per image"
         if np.isfinite(threshold):
             text += f": a box counts from score {threshold:.4f}"
         else:
             text += ": every box counts" if threshold < 0 else ": no box counts"
+        if place == operating:
+            text += "; all counts that does at the operating point of report and grid"
+            text += f", score {score:.4f}" if score is not None else ""
         words.append(text if resolved else f"{text} (finer than the validation images can tell)")
     return words
 

@@ -15,8 +15,6 @@ from starlette.exceptions import HTTPException
 
 from adverse.pages.view.session import ExploredRun, LoggedFrames
 
-FIRST_SENSITIVITY = 0.01
-"""Expected false positives per image at which the page opens."""
 MOST_DIGITS = 9
 HALF, WHOLE = 50, 100
 """The divider, in percent of the picture's width."""
@@ -50,21 +48,22 @@ class Pick:
 
 
 def picked(run: ExploredRun, query: Mapping[str, str]) -> Pick:
-    """Return the view that is asked for; what is not said is chosen for it.
+    """Return the view that is asked for; what is not said is chosen for it, first the operating point.
 
     Names that the run does not have raise 404, numbers that are none 400.
     """
     log = run.logs[named_in_run("log", query, run.logs, run.first_log)]
     settings = list(run.settings)
     levels = run.levels or [""]
+    sut = named_in_run("sut", query, run.suts, run.suts[0])
     return Pick(
-        sut=named_in_run("sut", query, run.suts, run.suts[0]),
+        sut=sut,
         level=named_in_run("level", query, levels, levels[0]),
         left=named_in_run("left", query, settings, run.baseline),
         right=named_in_run("right", query, settings, settings[min(1, len(settings) - 1)]),
         log=log.name,
         frame=number_in("frame", query, len(log.rows) - 1, lambda: _first_frame(run, log)),
-        k=number_in("k", query, _most(run), lambda: _first_level(run)),
+        k=number_in("k", query, _most(run), lambda: run.operating_level(sut) if run.detection else 0),
         at=number_in("at", query, WHOLE, lambda: HALF),
     )
 
@@ -95,13 +94,6 @@ def number_in(name: str, query: Mapping[str, str], most: int, default: Callable[
 
 def _most(run: ExploredRun) -> int:
     return len(run.grid(run.suts[0]).levels) - 1 if run.detection else 0
-
-
-def _first_level(run: ExploredRun) -> int:
-    if not run.detection:
-        return 0
-    levels = run.grid(run.suts[0]).levels
-    return int(np.argmin(np.abs(np.log(levels) - np.log(FIRST_SENSITIVITY))))
 
 
 def _first_frame(run: ExploredRun, log: LoggedFrames) -> int:

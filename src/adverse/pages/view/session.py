@@ -183,10 +183,15 @@ class ExploredRun:
         with readable(self.result_file("sensitivity")):
             return shared_sensitivity(self.store, sut)
 
+    def operating_score(self, sut: str) -> float | None:
+        """Return the score from which a detection counts in the report; None: there is no such score."""
+        score: float | None = self.summary.data["sensitivity"][sut]["operating_point"]["score"]
+        return score
+
     def _operating_level(self, sut: str) -> int:
         """Return the place of the first sensitivity at which all counts that does at the operating point."""
         thresholds, last = self.grid(sut).thresholds, len(self.grid(sut).levels) - 1
-        score = self.summary.data["sensitivity"][sut]["operating_point"]["score"]
+        score = self.operating_score(sut)
         return last if score is None else min(int(first_level(np.array([score]), thresholds)[0]), last)
 
     def curve_places(self, sut: str, level: str) -> NDArray[np.int64]:
