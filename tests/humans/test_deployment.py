@@ -154,9 +154,19 @@ def test_answers_belong_to_the_study_they_were_given_in(tmp_path: Path) -> None:
     write_study(tmp_path, exposure_ms=150, consent={"version": 2, "text": "Anew."}, platform=PLATFORM)
     experiment_of(study)
     assert CliRunner().invoke(app, ["humans", "export", str(study)]).exit_code == 0
-    (tmp_path / "shapes-answers" / "study.json").write_text("{")
+    kept = tmp_path / "shapes-answers" / "study.json"
+    text = kept.read_text()
+    kept.write_text(text.replace('"exposure_ms": 150', '"exposure_ms": 100'))
+    write_study(tmp_path, exposure_ms=100)  # both were changed: the answers carry what they were given under
+    with pytest.raises(AdverseError, match="is not what its answers were given under"):
+        experiment_of(study)
+    kept.write_text("{")
     with pytest.raises(AdverseError, match="cannot be read"):
         experiment_of(study)
+    kept.unlink()
+    with pytest.raises(AdverseError, match="cannot be read"):
+        experiment_of(study)
+    assert isinstance(CliRunner().invoke(app, ["humans", "export", str(study)]).exception, AdverseError)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A world in which the true reliability distance is known: images that a SUT gets right or wrong."""
+"""Worlds in which the true reliability distance is known: images that a SUT gets right or wrong."""
 
 from __future__ import annotations
 
@@ -41,4 +41,21 @@ def simulated(
         Side(Ratio(right.astype(float), one), np.arange(images)),
         Side(Ratio(changed.ravel().astype(float), np.ones(len(image))), image),
         log,
+    )
+
+
+def crowds(seed: int, *, images: int, distance: float, share: float = 0.1, people: int = 20) -> Evidence:
+    """Return images of which a share holds so many people, the others one each, all found as they are.
+
+    Only in the full ones are people lost, all of an image together: with the chance that makes the true
+    distance what it is.
+    """
+    rng = np.random.default_rng(seed)
+    full = rng.random(images) < share
+    held = np.where(full, float(people), 1.0)
+    of_all = share * people / (share * people + 1 - share)
+    lost = full & (rng.random(images) < distance / of_all)
+    image = np.arange(images)
+    return Evidence(
+        Side(Ratio(held, held), image), Side(Ratio(np.where(lost, 0.0, held), held), image), image
     )

@@ -14,9 +14,9 @@ from adverse import plugins
 from adverse.cli.app import app
 from adverse.data.images import images_below, write_image
 from adverse.errors import DataError, StudyError
-from adverse.humans.thresholds import Threshold
+from adverse.humans.thresholds import FORMAT, FORMAT_VERSION, Threshold
 from adverse.mutations.settings import apply_setting, expand
-from adverse.report.coverage import coverage_lines, family_chart, highest_share
+from adverse.report.coverage import coverage_lines, coverage_table, family_chart, highest_share
 from adverse.requirements.coverage import SettingCoverage, coverage, histogram, thresholds_of
 from adverse.types import Image
 from adverse.visual import Backend, Reference, visual_change
@@ -139,3 +139,23 @@ def test_a_threshold_that_is_no_drop_is_not_used_silently() -> None:
     }
     rows = coverage(IMAGES[:1], SETTINGS[:1], limits, REGISTRY)
     assert any("t_p 0.02 is no drop: people do better there" in line for line in coverage_lines(rows))
+
+
+def test_without_a_drop_people_tolerate_at_least_so_much_and_too_few_answers_stop_nothing(
+    tmp_path: Path,
+) -> None:
+    entry = {"kind": "correctness", "value": None, "interval": None, "backend": "vifp"}
+    few = {"transformation": "c.spatter", "status": "insufficient", "why": "3 answers", "tolerated_to": None}
+    none = {"transformation": "c.contrast", "status": "not found", "tolerated_to": 0.02}
+    study = {"format": FORMAT, "version": FORMAT_VERSION, "thresholds": [entry | few, entry | none]}
+    path = tmp_path / "estimates.json"
+    path.write_text(json.dumps(study))
+    why: dict[str, str] = {}
+    limits = thresholds_of(SETTINGS[:2], str(path), "correctness", no_estimate=why)
+    rows = coverage(IMAGES[:1], SETTINGS[:2], limits, REGISTRY, no_estimate=why)
+    rows.sort(key=lambda row: row.family)
+    lines = coverage_lines(rows)
+    assert any(line.startswith("at least 0 of 1 images") for line in lines)
+    assert "the human study could not estimate t_c of c.spatter: 3 answers" in lines
+    assert not any("beyond it" in line or "nobody was asked" in line for line in lines)
+    assert coverage_table(rows).texts()[0][3:5] == ["at least 0.02", "at least 0%"]

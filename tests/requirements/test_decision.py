@@ -26,7 +26,7 @@ from adverse.requirements.decision import (
 )
 from adverse.requirements.measures import Evidence, Ratio, Side
 from adverse.requirements.verdicts import Outcome
-from requirements.simulated import simulated
+from requirements.simulated import crowds, simulated
 
 SIMULATIONS = 200
 PLAN = SamplingPlan(batches=200, margin=0.05)
@@ -80,6 +80,28 @@ def test_a_sut_at_the_margin_seldom_passes(world: dict[str, float]) -> None:
     assert outcomes(PLAN, **world)[Outcome.PASS] <= 0.05 * SIMULATIONS
 
 
+@pytest.mark.parametrize(("images", "margin"), [(30, 0.15), (30, 0.4), (100, 0.1), (100, 0.3)])
+def test_images_that_hold_most_people_count_as_few(images: int, margin: float) -> None:
+    """A tenth of the images holds 69 % of the people, and only there are people lost."""
+    found = Counter(
+        decisions([crowds(seed, images=images, distance=margin)], [replace(PLAN, margin=margin, batches=50)])[
+            0
+        ].outcome
+        for seed in range(100)
+    )
+    assert found[Outcome.PASS] <= 5
+
+
+def test_enough_unequal_images_pass_and_fail_and_few_say_why() -> None:
+    (perfect,) = decisions([crowds(0, images=400, distance=0)], [replace(PLAN, margin=0.1)])
+    assert perfect.outcome is Outcome.PASS
+    (failing,) = decisions([crowds(0, images=200, distance=0.6)], [PLAN])
+    assert failing.outcome is Outcome.FAIL
+    (few,) = decisions([crowds(0, images=30, distance=0)], [replace(PLAN, margin=0.9)])
+    assert few.outcome is Outcome.INCONCLUSIVE
+    assert "hold 48 % of what is counted, so they count as" in few.reason
+
+
 def test_alike_frames_do_not_count_as_many() -> None:
     """Taken for independent, frames of a log make the same SUT fail; drawn as logs they do not."""
     world = {"images": 400, "lost": 0.05, "won": 0.05, "per_log": 10, "alike": 0.9}
@@ -101,6 +123,16 @@ def test_images_that_all_behave_rule_out_only_what_they_can() -> None:
     few, many = (decisions([simulated(0, images=n, lost=0)], [plan])[0] for n in (100, 250))
     assert (few.outcome, many.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
     assert few.finding.interval.high == pytest.approx(1 - 0.05 ** (1 / 100) + 0.5 / 100)
+
+
+def test_the_rule_of_the_paper_rules_out_no_more_than_images_can() -> None:
+    paper = replace(PLAN, rule="paper", margin=0.1)
+    (few,) = decisions([simulated(0, images=20, lost=0, accuracy=1 - 1e-9)], [paper])
+    assert few.outcome is Outcome.INCONCLUSIVE
+    assert few.finding.interval.high == pytest.approx(unseen(20, 0.05))
+    assert "about 29 images would decide it, there are 20" in few.reason
+    (enough,) = decisions([simulated(0, images=29, lost=0, accuracy=1 - 1e-9)], [paper])
+    assert enough.outcome is Outcome.PASS
 
 
 def test_what_images_cannot_rule_out_is_the_exact_bound() -> None:
@@ -265,6 +297,19 @@ def test_a_sut_fails_only_where_people_surely_do_not(
     assert decided.outcome == outcome
     assert reason in decided.reason
     assert within_interval(found, below, replace(limit, interval=None)) == found
+
+
+def test_a_threshold_that_may_be_0_can_be_missed() -> None:
+    """Nothing lies below 0: who falls at the least change that can be decided fails."""
+    interval = Interval(0.7, 0.0, 0.8, 0.999, "profile", 30, "ok")
+    limit = Threshold("t.frost", "correctness", 0.7, 0.7, "vif", "", interval)
+    failed = Decision(find(simulated(0, images=50, lost=0), PLAN), Outcome.FAIL)
+    decided = within_interval(failed, failed, limit, decided_to=0.04)
+    assert decided.outcome is Outcome.FAIL
+    words = (
+        "also up to 0.04, the least change with enough versions (the 99.9% interval of t_c goes down to 0)"
+    )
+    assert decided.reason == words
 
 
 @settings(max_examples=20, deadline=None)

@@ -373,6 +373,12 @@ def test_options_are_drawn_again_until_the_change_is_small_enough(tmp_path: Path
     reach = found.results[0].within
     assert reach.visual_change.max() <= 0.4
     assert reach.tries > reach.versions  # some were too much
+    passed = Decision(found.results[0].decision.finding, Outcome.PASS)
+    assert within_reach(passed, reach, 0.4).outcome is Outcome.PASS
+    short = within_reach(passed, reach, 0.9)  # the requirement goes further than the options do
+    assert short.outcome is Outcome.INCONCLUSIVE
+    assert short.reason.startswith("PASS up to 0.3")
+    assert "but the requirement goes up to 0.9" in short.reason
 
 
 def test_few_frames_are_inconclusive(tmp_path: Path) -> None:

@@ -330,7 +330,8 @@ def coverage(
     registry = plugins.load()
     every = expand(battery, registry, where="BATTERY")
     settings = [setting for setting in every if needs_only_the_image(setting)]
-    limits = thresholds_of(settings, thresholds, kind, backend)
+    no_estimate: dict[str, str] = {}
+    limits = thresholds_of(settings, thresholds, kind, backend, no_estimate=no_estimate)
     others = next((limit.backend for limit in limits.values()), DEFAULT_BACKEND)
     rows = measure(
         ((file.path.name, file()) for file in images_below(images, most)),
@@ -339,6 +340,7 @@ def coverage(
         registry,
         seed=seed,
         backend=backend or others,
+        no_estimate=no_estimate,
     )
     if as_json:
         typer.echo(coverage_table(rows).json())

@@ -54,7 +54,7 @@ class Experiment:
         self.state = State(self.records.mend())
         refuse_another_backend(self.state, self.study)
         self.stimuli = stimuli or Stimuli(file)
-        lock_study_file(file, self.state, self.stimuli.files)
+        self._study_checksum = lock_study_file(file, self.state, self.stimuli.files)
         self._lock = threading.Lock()
 
     def person(self, secret: str) -> Participant | None:
@@ -120,7 +120,8 @@ class Experiment:
             person = self._still_there(person)
             if len(person.batches) == number:  # else another tab was quicker
                 plain = [trial.plain() for trial in trials]
-                self._write({"kind": "batch", "participant": person.id, "trials": plain})
+                batch = {"kind": "batch", "participant": person.id, "trials": plain}
+                self._write(batch | {"study": self._study_checksum})
             return self.progress(person)
 
     def start(self, person: Participant, request: str) -> Trial | None:

@@ -155,6 +155,8 @@ class State:
         self.started: dict[str, str] = {}
         """Which request started a trial; a started one is never shown again."""
         self.answers: dict[str, Answer] = {}
+        self.studies: set[str] = set()
+        """The checksums of the study that batches were given out under."""
         for record in records:
             self.take(record)
 
@@ -168,6 +170,7 @@ class State:
         elif kind == "batch":
             trials = [Trial(**plain) for plain in record["trials"]]
             self.people[person].batches.append(trials)
+            self.studies |= {record["study"]} if "study" in record else set()
             self.trials |= {trial.id: trial for trial in trials}
             self.owner |= dict.fromkeys((trial.id for trial in trials), person)
         elif kind == "started":

@@ -2,7 +2,8 @@
 
 Answers to another question, on other images or after another exposure are other answers. So the study file is
 kept beside them, with checksums of its plug-ins and of every image, and a study that no longer is what
-it was is refused: it goes on as it was, or begins anew under another file name. The text that people agree
+it was is refused: it goes on as it was, or begins anew under another file name. Every batch of images carries
+the checksum of what was kept, so that it cannot be lost or replaced unnoticed. The text that people agree
 to has versions of its own, and what a platform needs says nothing about answers: both may change.
 """
 
@@ -30,23 +31,26 @@ FREE = ("consent", "platform")
 """What may change while a study runs."""
 
 
-def lock_study_file(file: HumanStudyFile, state: State, images: Images) -> None:
-    """Refuse a study that is not the one its answers belong to; before its first image, keep this one."""
+def lock_study_file(file: HumanStudyFile, state: State, images: Images) -> str:
+    """Refuse a study that is not the one its answers belong to; before its first image, keep this one.
+
+    Return the checksum of what is kept, which belongs into every batch of images.
+    """
     now = {**_settings(file), IMAGES: _checksums(images)}
-    before = _kept(file)
-    if state.trials and before is not None:
-        _refuse_changes(file, before, now)
-        return
     path = file.folder / FILE
+    if state.trials:
+        _refuse_changes(file, _kept(file, state), now)
+        return file_sha256(path)
     write_file(path, (json.dumps(now, indent=1, sort_keys=True) + "\n").encode())
     with storage_errors(path):
         path.chmod(OWNER_ONLY)
+    return file_sha256(path)
 
 
 def refuse_another_study(file: HumanStudyFile, state: State, images: Callable[[], Images]) -> None:
     """Refuse answers that were given in another study than this file says, or on other images."""
-    before = _kept(file)
-    if state.trials and before is not None:
+    if state.trials:
+        before = _kept(file, state)
         _refuse_changes(file, {**before, IMAGES: None}, {**_settings(file), IMAGES: None})
         _refuse_changes(file, {IMAGES: before.get(IMAGES)}, {IMAGES: _checksums(images())})
 
@@ -62,12 +66,11 @@ def _settings(file: HumanStudyFile) -> dict[str, Any]:
     return {**settings, "plugins": files}
 
 
-def _kept(file: HumanStudyFile) -> dict[str, Any] | None:
+def _kept(file: HumanStudyFile, state: State) -> dict[str, Any]:
+    """Return what the study was when it began, or raise where that is lost or no longer what it was."""
     path = file.folder / FILE
     try:
         kept = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError) as error:
         raise StoreError(
             "what the study was when it began cannot be read",
@@ -75,6 +78,13 @@ def _kept(file: HumanStudyFile) -> dict[str, Any] | None:
             got=f"{type(error).__name__}: {error}",
             fix="Restore the file from a copy.",
         ) from error
+    if state.studies - {file_sha256(path)}:  # none are known of batches written before they carried it
+        raise StoreError(
+            "what the study was when it began is not what its answers were given under",
+            where=str(path),
+            got="another checksum than the answers carry",
+            fix="Restore the file from a copy.",
+        )
     return dict(kept)
 
 

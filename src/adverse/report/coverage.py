@@ -30,11 +30,12 @@ def coverage_lines(rows: Sequence[SettingCoverage]) -> list[str]:
     lines = []
     if measured:
         within = sum(row.within or 0 for row in known)
+        least = "at least " if any(row.at_least for row in known) else ""
         lines.append(
-            f"{within} of {measured} images ({within / measured:.0%}) lie within what people tolerate, in "
-            f"{_families(len(family_rows(known)))} with a threshold"
+            f"{least}{within} of {measured} images ({within / measured:.0%}) lie within what people "
+            f"tolerate, in {_families(len(family_rows(known)))} with a threshold"
         )
-        beyond = [row.setting for row in known if row.within == 0]
+        beyond = [row.setting for row in known if row.within == 0 and not row.at_least]
         if beyond:
             lines.append(f"beyond it on every image: {', '.join(shown(name) for name in beyond)}")
     doubts = {
@@ -43,7 +44,8 @@ def coverage_lines(rows: Sequence[SettingCoverage]) -> list[str]:
         if row.limit is not None and row.limit.doubt
     }
     lines += doubts
-    unknown = list(family_rows([row for row in rows if row.limit is None]))
+    lines += dict.fromkeys(shown(row.no_estimate, longest=300) for row in rows if row.no_estimate)
+    unknown = list(family_rows([row for row in rows if row.limit is None and not row.no_estimate]))
     if unknown:
         lines.append(f"nobody was asked about {', '.join(map(shown, unknown))}: no threshold is known")
     lines += [
@@ -67,8 +69,11 @@ def coverage_table(rows: Sequence[SettingCoverage]) -> Table:
             Cell(row.family),
             Cell(row.severity),
             Cell(record["median"]),
-            Cell(None if row.limit is None else row.limit.tolerated_to),
-            Cell(row.share, None if row.share is None else f"{row.share:.0%}"),
+            Cell(
+                None if row.limit is None else row.limit.tolerated_to,
+                f"at least {row.limit.tolerated_to:.2f}" if row.limit and row.at_least else None,
+            ),
+            Cell(row.share, _share_words(row) or None),
             Cell(str(len(row.visual_change))),
         )
         for row, record in zip(rows, records, strict=True)
@@ -76,6 +81,13 @@ def coverage_table(rows: Sequence[SettingCoverage]) -> Table:
     headings = ("family", "severity", "median visual change", "tolerated up to", "within", "images")
     title = "What of it people tolerate"
     return Table("coverage", title, columns(*headings, format=".2f", left=2), cells, records)
+
+
+def _share_words(row: SettingCoverage) -> str:
+    """Return the share within what people tolerate; empty where it is not known."""
+    if row.share is None:
+        return ""
+    return f"at least {row.share:.0%}" if row.at_least and row.share < 1 else f"{row.share:.0%}"
 
 
 def _plain(row: SettingCoverage) -> dict[str, Any]:
@@ -94,6 +106,8 @@ def _plain(row: SettingCoverage) -> dict[str, Any]:
         "backend": None if limit is None else limit.backend,
         "threshold_of": None if limit is None else limit.transformation,
         "threshold_doubt": None if limit is None else limit.doubt,
+        "no_estimate": row.no_estimate or None,
+        "at_least": row.at_least,
         "within": row.within,
         "share": row.share,
     }
@@ -111,12 +125,13 @@ def family_chart(family: str, rows: Sequence[SettingCoverage], top: float = 1.0)
     for number, row in enumerate(rows):
         x, y = histogram(row.visual_change)
         shade = SHADES[min(number * len(SHADES) // max(len(rows), 1), len(SHADES) - 1)]
-        share = "" if row.share is None else f": {row.share:.0%} within"
+        share = "" if row.share is None else f": {_share_words(row)} within"
         lines.append(Line(shown(f"{row.severity}{share}"), x, y, shade, width=2))
     limit = next((row.limit for row in rows if row.limit is not None), None)
     marks = []
     if limit is not None:
-        marks = [Mark(f"tolerated up to {limit.tolerated_to:g}", limit.tolerated_to, TOLERATED, "")]
+        least = "at least " if rows[0].at_least else ""
+        marks = [Mark(f"tolerated {least}up to {limit.tolerated_to:g}", limit.tolerated_to, TOLERATED, "")]
     axes = (
         Axis(f"visual change by {rows[0].backend}, in steps of {1 / BINS:g}", (0.0, 1.0), TICKS),
         Axis("share of the images", (0.0, top), tuple(round(top * k / 4, 2) for k in range(5))),
@@ -150,7 +165,7 @@ def coverage_page(title: str, rows: Sequence[SettingCoverage]) -> str:
 def _section(family: str, rows: Sequence[SettingCoverage], top: float) -> FamilySection:
     limit = next((row.limit for row in rows if row.limit is not None), None)
     if limit is None:
-        words = "No threshold is known: nobody was asked about it."
+        words = rows[0].no_estimate or "No threshold is known: nobody was asked about it."
     else:
         words = f"{limit.words} of {limit.transformation} by {limit.backend}: {limit.origin}."
     chart = family_chart(family, rows, top).svg()
@@ -172,7 +187,8 @@ def _examples(rows: Sequence[SettingCoverage]) -> tuple[tuple[str, str, int, int
     for side, example, severity in chosen:
         small = picture(example.image, widest=WIDEST_PX)
         limit = next(row.limit for row in rows if row.limit is not None)
-        place = f"{example.visual_change:.2f}, tolerated up to {limit.tolerated_to:g}"
+        least = "at least " if rows[0].at_least else ""
+        place = f"{example.visual_change:.2f}, tolerated {least}up to {limit.tolerated_to:g}"
         words = f"{side}: {place}, severity {shown(severity)}, {shown(example.name)}"
         found.append((words, small.source, small.width, small.height))
     return tuple(found)

@@ -58,6 +58,21 @@ def values_of_logs(
     return [np.concatenate([part[side] for part in parts]) for side in range(len(sides))]
 
 
+def one_more(evidence: Evidence) -> float:
+    """Return by how much one more log like the most extreme of them would move the distance."""
+    log = np.unique(evidence.log, return_inverse=True)[1]
+    logs = int(log.max()) + 1
+    required, measured = whole(evidence)
+    most = 0.0
+    for start in range(0, logs, CHUNK):
+        weights = 1.0 + (np.arange(start, min(start + CHUNK, logs))[:, None] == log)
+        values = [
+            side.tally.under(_by_image(side, weights)) for side in (evidence.required, evidence.measured)
+        ]
+        most = max(most, float(np.abs(values[0] - values[1] - (required - measured)).max()))
+    return most
+
+
 def logs_drawn(logs: int, images: int, of: int) -> int:
     """Return how many logs are drawn for a batch of about `images` images, of so many in so many logs.
 

@@ -47,6 +47,13 @@ class SettingCoverage:
     refused: list[str] = field(default_factory=list)
     inside: Example | None = None
     outside: Example | None = None
+    no_estimate: str = ""
+    """Why there is no threshold although people were asked."""
+
+    @property
+    def at_least(self) -> bool:
+        """Whether people may tolerate more than is counted: no drop was found."""
+        return self.limit is not None and (self.limit.value is None or self.limit.fallback)
 
     @property
     def within(self) -> int | None:
@@ -76,9 +83,17 @@ class SettingCoverage:
 
 
 def thresholds_of(
-    settings: Sequence[Setting], source: str | float, kind: Kind, backend: Backend | None = None
+    settings: Sequence[Setting],
+    source: str | float,
+    kind: Kind,
+    backend: Backend | None = None,
+    *,
+    no_estimate: dict[str, str] | None = None,
 ) -> dict[str, Threshold]:
-    """Return the threshold of each setting that has one: of its mutation, or of what that is nearest to."""
+    """Return the threshold of each setting that has one: of its mutation, or of what that is nearest to.
+
+    Where people were asked and gave no estimate, `no_estimate` gets the reason.
+    """
     found = {}
     for setting in settings:
         names = [name for name, _ in mutations_of(setting.id)]
@@ -90,6 +105,10 @@ def thresholds_of(
                     found[setting.id] = threshold(source, name, kind, backend=backend, where="--thresholds")
                     break
             except StudyError as error:
+                if "human study could not estimate" in error.what:
+                    if no_estimate is not None:
+                        no_estimate[setting.id] = f"{error.what}: {error.got}"
+                    break
                 if "no threshold is published" not in error.what and "human study has no" not in error.what:
                     raise
     return found
@@ -103,14 +122,21 @@ def coverage(
     *,
     seed: int = 0,
     backend: Backend = "vif",
+    no_estimate: Mapping[str, str] | None = None,
 ) -> list[SettingCoverage]:
     """Measure every setting on every image; `backend` is for settings without a threshold.
 
+    `no_estimate` says of some of those why people's answers gave none.
     A setting that cannot be applied, or an image that is too small or constant, is listed with the reason.
     """
     found = [
         SettingCoverage(
-            setting.id, setting.family, _severity(setting), limit, limit.backend if limit else backend
+            setting.id,
+            setting.family,
+            _severity(setting),
+            limit,
+            limit.backend if limit else backend,
+            no_estimate=(no_estimate or {}).get(setting.id, ""),
         )
         for setting in settings
         for limit in [limits.get(setting.id)]

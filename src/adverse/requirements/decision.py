@@ -20,7 +20,15 @@ from scipy import optimize, special
 
 from adverse.curves.interval import Interval, holm, refused
 from adverse.humans.thresholds import Threshold
-from adverse.requirements.batches import Batches, batches_of_images, batches_of_logs, logs_drawn, whole
+from adverse.requirements.batches import (
+    Batches,
+    batches_of_images,
+    batches_of_logs,
+    logs_drawn,
+    one_more,
+    whole,
+)
+from adverse.requirements.effective import counted_as, image_sizes, kish, log_sizes
 from adverse.requirements.measures import Evidence
 from adverse.requirements.verdicts import Outcome
 
@@ -29,6 +37,10 @@ METHOD = "two one-sided bounds"
 POWER = 0.9
 """How often the minimum detectable effect is detected."""
 FEWEST_IMAGES, FEWEST_LOGS = 20, 5
+FEWEST_EFFECTIVE = 20
+"""Images so unequal that they count as fewer equal ones say too little, however many they are."""
+EXTREMES = 2
+"""Unseen logs like the most extreme one that the interval allows for, where logs are very unequal."""
 SMALLEST_P = 1e-12
 NO_EVIDENCE = 0.5
 """The p-value of a claim that the measured distance itself speaks against: half or more."""
@@ -59,7 +71,8 @@ class DistanceFinding:
     none. A miss of the margin by `detectable` or more is found in 9 of 10 checks, and where `detectable` is
     no larger than the margin, a SUT that does not fall at all passes in 9 of 10. `p_met` and `p_missed` are
     the p-values of the claims that the requirement is met and that it is missed. `worth` is how many
-    independent images the images count as, `per_batch` how many of them a batch holds.
+    independent, equal images the images count as, `worth_logs` how many equal logs the logs do, `extreme` how
+    far unseen logs like the most extreme may move the distance, `per_batch` how many images a batch holds.
     """
 
     images: int
@@ -71,6 +84,8 @@ class DistanceFinding:
     p_met: float = 1.0
     p_missed: float = 1.0
     worth: float = 0.0
+    worth_logs: float = 0.0
+    extreme: float = 0.0
     per_batch: int = 0
 
     @property
@@ -97,11 +112,11 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFin
     if not math.isfinite(required) or not math.isfinite(measured):
         return DistanceFinding(images, unbounded("the measure is not defined on these images"))
     distance = required - measured
-    independent = logs if plan.rule == "paired" else images
-    if images < FEWEST_IMAGES or independent < FEWEST_LOGS:
-        have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
-        why = f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+    why = _too_few(evidence, plan.rule)
+    if why:
         return DistanceFinding(images, unbounded(why, distance), required, measured)
+    worth = min(map(counted_as, image_sizes(evidence)))
+    equal_logs = min(map(kish, log_sizes(evidence)))
     drawn = len(evidence.log) if plan.images is None else min(plan.images, len(evidence.log))
     draw = batches_of_logs if plan.rule == "paired" else batches_of_images
     values = draw(evidence, plan.batches, drawn, seed=plan.seed, run=run)
@@ -113,31 +128,66 @@ def find(evidence: Evidence, plan: SamplingPlan, *, run: int = 0) -> DistanceFin
     if plan.rule == "paper":
         required, measured = float(values.required.mean()), float(values.measured.mean())
         error = math.hypot(values.required.std(ddof=1), values.measured.std(ddof=1))
-        finding = _bounded(evidence, (required, measured), error, plan, lambda risk: _normal(risk) * error)
-        return replace(finding, worth=float(images), per_batch=min(drawn, images))
+        finding = _bounded(
+            evidence,
+            (required, measured),
+            error,
+            plan,
+            lambda risk: max(_normal(risk) * error, unseen(worth, risk)),
+        )
+        return replace(finding, worth=worth, worth_logs=float(logs), per_batch=min(drawn, images))
     whole_logs = len(np.unique(evidence.log))
     share = logs_drawn(whole_logs, drawn, len(evidence.log)) / whole_logs
     spread = float((values.required - values.measured).std(ddof=1))
     error = spread * math.sqrt(share * logs / (logs - 1))  # of all images, however many a batch holds
-    worth = float(images)
     if logs < images:
+        least = min(map(counted_as, log_sizes(evidence)))
         alone = replace(evidence, log=np.arange(len(evidence.log)))
         singly = batches_of_logs(alone, plan.batches, drawn, seed=plan.seed, run=run)
-        worth = max(float(logs), worth / _alike(values, singly, at_most=images / logs))
+        worth = min(worth, max(least, worth / _alike(values, singly, at_most=images / logs)))
+    unequal = min(1.0, 2 * (1 - equal_logs / logs))
+    extreme = EXTREMES * unequal * one_more(evidence) if unequal > SMALLEST_P else 0.0
     finding = _bounded(
-        evidence, (required, measured), error, plan, lambda risk: paired_reach(error, logs, worth, risk)
+        evidence,
+        (required, measured),
+        error,
+        plan,
+        lambda risk: paired_reach(error, equal_logs, worth, risk, extreme=extreme),
     )
-    return replace(finding, worth=worth, per_batch=drawn)
+    return replace(finding, worth=worth, worth_logs=equal_logs, extreme=extreme, per_batch=drawn)
 
 
-def paired_reach(error: float, logs: float, worth: float, risk: float) -> float:
-    """Return half the interval: the error, what so many images cannot rule out, half an image for rounding.
+def paired_reach(error: float, logs: float, worth: float, risk: float, *, extreme: float = 0.0) -> float:
+    """Return half the interval: the error, what so many images cannot rule out, and a shift.
+
+    The shift is half an image, as images are counted whole, or what unseen extremes would do, if that is
+    more.
 
     >>> round(paired_reach(0.0, 300, 300, 0.05), 4)
     0.0116
     """
     spread = float(special.stdtrit(logs - 1, 1 - risk)) * error
-    return math.hypot(spread, unseen(worth, risk)) + 0.5 / worth
+    return math.hypot(spread, unseen(worth, risk)) + max(0.5 / worth, extreme)
+
+
+def _too_few(evidence: Evidence, rule: IntervalRule) -> str:
+    """Say why there are too few images to decide anything, or that a few hold most of what is counted."""
+    images, logs = evidence.images, evidence.logs
+    if images < FEWEST_IMAGES or (logs if rule == "paired" else images) < FEWEST_LOGS:
+        have = f"{images} images" + (f" in {logs} logs" if logs < images else "")
+        return f"too few images: {have}; at least {FEWEST_IMAGES} in {FEWEST_LOGS} logs"
+    units = [("images", images, image_sizes(evidence), FEWEST_EFFECTIVE)]
+    if rule == "paired":
+        units.append(("logs", logs, log_sizes(evidence), FEWEST_LOGS))
+    for noun, count, sides, fewest in units:
+        sizes = min(sides, key=kish)
+        if kish(sizes) < fewest:
+            fullest = math.floor(100 * float(np.sort(sizes)[-3:].sum() / sizes.sum()))
+            return (
+                f"too few images: 3 of {count} {noun} hold {fullest} % of what is counted, so they count "
+                f"as {kish(sizes):.1f} equal {noun}; at least {fewest}"
+            )
+    return ""
 
 
 def unseen(images: float, risk: float) -> float:
@@ -257,12 +307,21 @@ def images_needed(finding: DistanceFinding, plan: SamplingPlan, *, among: int = 
         return None
     gap, risk = abs(plan.margin - finding.distance), plan.risk / among
     if plan.rule == "paper":
+        if 0 < gap < unseen(finding.worth, risk):
+            times = math.log(risk) / math.log1p(-gap) / finding.worth
+            return math.ceil(finding.images * times) if times <= MOST_TIMES else None
         times = (_normal(risk) * finding.error / gap) ** 2 if gap > 0 else math.inf
         return math.ceil(finding.per_batch * times) if times <= MOST_TIMES else None
     error = finding.error
 
     def beyond(times: float) -> float:
-        half = paired_reach(error / math.sqrt(times), finding.logs * times, finding.worth * times, risk)
+        half = paired_reach(
+            error / math.sqrt(times),
+            finding.worth_logs * times,
+            finding.worth * times,
+            risk,
+            extreme=finding.extreme / times,
+        )
         return half - gap
 
     if beyond(MOST_TIMES) > 0:
@@ -300,7 +359,8 @@ def _why_open(finding: DistanceFinding, plan: SamplingPlan, among: int) -> str:
         return f"the distance is too close to the margin {plan.margin:g} to decide"
     between = f"the margin {plan.margin:g} lies between the bounds"
     there, wanted = f"{finding.images}", f"{needed} images"
-    if plan.rule == "paper" and finding.per_batch < finding.images:
+    seen = unseen(finding.worth, plan.risk / among) <= abs(plan.margin - (finding.distance or 0))
+    if plan.rule == "paper" and finding.per_batch < finding.images and seen:
         between += f", which rule: paper draws as wide as batches of {finding.per_batch} images spread"
         if needed <= finding.images:
             return f"{between}; more images would not help, images: {needed} or rule: paired would"
@@ -311,18 +371,26 @@ def _why_open(finding: DistanceFinding, plan: SamplingPlan, among: int) -> str:
     return f"{between}; about {wanted} would decide it, there are {there}"
 
 
-def within_interval(found: Decision, lower: Decision, limit: Threshold) -> Decision:
+def within_interval(
+    found: Decision, lower: Decision, limit: Threshold, *, decided_to: float = 0.0
+) -> Decision:
     """Return the decision once the uncertainty of the threshold is counted.
 
     `found` is about changes up to the threshold, `lower` about those up to the lower end of its interval,
     which people surely tolerate. A SUT that only falls beyond that end may fall where people do, too: it
-    fails when it fails within the lower end.
+    fails when it fails within the lower end. Where too few versions lie below that end, `lower` is about
+    those up to `decided_to`, the least change that can be decided: who falls that early fails.
     """
     interval = limit.interval
     if interval is None or interval.low is None or interval.high is None:
         return found
     end = f"{limit.tolerated_to:g}"
-    sure = f"{interval.low:g}, the lower end of the {interval.confidence:.0%} interval of {limit.symbol}"
+    sure = f"{interval.low:g}, the lower end of the {interval.percent} interval of {limit.symbol}"
+    if decided_to > interval.low:
+        sure = (
+            f"{decided_to:.3g}, the least change with enough versions (the {interval.percent} interval of "
+            f"{limit.symbol} goes down to {interval.low:g})"
+        )
     further = "beyond the data" if math.isinf(interval.high) else f"up to {interval.high:g}"
     not_checked = f"; people may tolerate it {further}, which was not checked"
     more = not_checked if interval.high > limit.tolerated_to else ""

@@ -24,6 +24,8 @@ CURVE_BINS = 20
 """How many bins of visual change a SUT's curve has."""
 WORST = 3
 """Versions that are named as the worst of a requirement."""
+ENOUGH_IMAGES = 40
+"""So many images make a part of the range one that can be decided by itself."""
 MOST_UNREACHED = 0.1
 """A PASS of the whole range may leave at most this share of it unchecked."""
 FEWEST_IN_BIN = 5
@@ -81,6 +83,11 @@ class VersionStats:
         """The largest visual change that was reached."""
         return float(self.visual_change.max()) if len(self.visual_change) else None
 
+    @property
+    def usual_most(self) -> float:
+        """The visual change that one version in twenty exceeds: a few outliers do not cover a range."""
+        return float(np.quantile(self.visual_change, 0.95)) if len(self.visual_change) else 0.0
+
     def unreached_words(self, limit: float) -> str:
         """Say which part of a range could not be reached; empty where all of it was.
 
@@ -104,6 +111,8 @@ def within_reach(found: Decision, made: VersionStats, limit: float) -> Decision:
 
     Nobody saw the SUT there, so where that part is large, a PASS is not one of the whole range.
     """
+    if not made.aimed:
+        return _within_drawn(found, made.usual_most, limit)
     words = made.unreached_words(limit)
     if not words:
         return found
@@ -117,6 +126,18 @@ def within_reach(found: Decision, made: VersionStats, limit: float) -> Decision:
     else:
         sure, fix = "PASS on what was reached", "parameters: would check only changes that exist"
     return replace(found, outcome=Outcome.INCONCLUSIVE, reason=f"{sure}, but {words}; {fix}")
+
+
+def _within_drawn(found: Decision, most: float, limit: float) -> Decision:
+    """Return the decision once it is counted how far options drawn from `parameters:` reached."""
+    if found.outcome is not Outcome.PASS or most >= (1 - MOST_UNREACHED) * limit:
+        return found
+    return replace(
+        found,
+        outcome=Outcome.INCONCLUSIVE,
+        reason=f"PASS up to {most:.3g}, but the requirement goes up to {limit:g}, and only 1 in 20 versions "
+        f"of parameters: lies beyond; wider parameters:, or threshold: {most:.3g}, would decide it",
+    )
 
 
 class SutEvidence:
@@ -153,6 +174,16 @@ class SutEvidence:
         barely = self._rows(versions.barely)
         return self._paired(self.answers.alike(barely), barely, self.answers.alike(within), within)
 
+    def least_decidable(self, versions: Versions, end: float) -> float | None:
+        """Return the least visual change from `end` on within which enough images have a version."""
+        within = self._rows(versions.within)
+        least = np.full(len(self.store.frames.ids), np.inf)
+        np.fmin.at(least, within.frame, self._visual_change(within))
+        ordered = np.sort(least)
+        if len(ordered) < ENOUGH_IMAGES or not np.isfinite(ordered[ENOUGH_IMAGES - 1]):
+            return None
+        return max(end, float(ordered[ENOUGH_IMAGES - 1]))
+
     def curve(self, kind: str, measure: str, versions: Versions) -> tuple[CurvePoint, ...]:
         """Return the measure in bins of visual change; those with too few versions are left out."""
         within = self._rows(versions.within)
@@ -160,7 +191,7 @@ class SutEvidence:
         seen = self._visual_change(within)
         place = np.minimum(np.floor(seen * CURVE_BINS), CURVE_BINS - 1)
         inside = place == np.arange(CURVE_BINS)[:, None]
-        count = inside[:, tally.informs].sum(axis=1)
+        count = inside[:, tally.size > 0].sum(axis=1)
         values = tally.under(inside.astype(np.float64))
         return tuple(
             CurvePoint(b / CURVE_BINS, (b + 1) / CURVE_BINS, float(values[b]), int(count[b]))

@@ -32,8 +32,8 @@ class MeasureTally(Protocol):
     """A measure from 0 to 1 of weighted rows."""
 
     @property
-    def informs(self) -> NDArray[np.bool_]:
-        """Which rows (R,) can change the measure at all: an image without objects says nothing of recall."""
+    def size(self) -> Array:
+        """How much of the measure each row (R,) is: the objects of an image; 0 where it says nothing."""
 
     def under(self, weights: Array) -> Array:
         """Return the measure (B,) for weights (B, R); NaN where it is not defined."""
@@ -51,10 +51,9 @@ class Ratio:
     whole: Array
 
     @property
-    def informs(self) -> NDArray[np.bool_]:
-        """Rows with anything to count."""
-        informative: NDArray[np.bool_] = self.whole > 0
-        return informative
+    def size(self) -> Array:
+        """What each row adds to the whole."""
+        return self.whole
 
     def under(self, weights: Array) -> Array:
         """Return the ratio of the weighted sums."""
@@ -71,9 +70,9 @@ class MeanRatio:
     whole: Array
 
     @property
-    def informs(self) -> NDArray[np.bool_]:
-        """Rows with anything to count."""
-        return np.asarray((self.whole > 0).any(axis=1), np.bool_)
+    def size(self) -> Array:
+        """What each row adds to the classes, all of which count the same."""
+        return _over_classes(self.whole)
 
     def under(self, weights: Array) -> Array:
         """Return the mean ratio."""
@@ -91,14 +90,20 @@ class AveragePrecision:
     matched: MatchedDetections
 
     @property
-    def informs(self) -> NDArray[np.bool_]:
-        """Rows with true objects; one with false positives alone informs too, but proves nothing."""
-        informative: NDArray[np.bool_] = self.matched.positives.sum(axis=0) > 0
-        return informative
+    def size(self) -> Array:
+        """What each row adds to the true objects of the classes; false positives alone prove nothing."""
+        return _over_classes(np.asarray(self.matched.positives, np.float64).T)
 
     def under(self, weights: Array) -> Array:
         """Return the mean average precision."""
         return self.matched.under(np.ascontiguousarray(weights))
+
+
+def _over_classes(whole: Array) -> Array:
+    """Return the mean share (R,) that each row has in the classes (R, C) that there are."""
+    total = whole.sum(axis=0)
+    shares: Array = (whole[:, total > 0] / total[total > 0]).sum(axis=1)
+    return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +112,11 @@ class Side:
 
     tally: MeasureTally
     image: NDArray[np.int64]
+
+    @property
+    def informs(self) -> NDArray[np.bool_]:
+        """Which rows (R,) can change the measure at all: an image without objects says nothing of recall."""
+        return np.asarray(self.tally.size > 0, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,14 +133,13 @@ class Evidence:
     @property
     def images(self) -> int:
         """How many images inform the side that fewer inform."""
-        return min(len(np.unique(side.image[side.tally.informs])) for side in (self.required, self.measured))
+        return min(len(np.unique(side.image[side.informs])) for side in (self.required, self.measured))
 
     @property
     def logs(self) -> int:
         """How many logs do."""
         return min(
-            len(np.unique(self.log[side.image[side.tally.informs]]))
-            for side in (self.required, self.measured)
+            len(np.unique(self.log[side.image[side.informs]])) for side in (self.required, self.measured)
         )
 
 

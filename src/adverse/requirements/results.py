@@ -27,7 +27,7 @@ from adverse.strict_yaml import YamlFile
 from adverse.study.spec import study_from
 
 NAME = "requirements"
-FORMAT = 6
+FORMAT = 7
 KINDS_OF_VERSIONS = ("within", "barely", "battery")
 FEWEST_RANKED = 2
 QUANTILES = (0, 0.25, 0.5, 0.75, 1)
@@ -254,7 +254,8 @@ def _unreadable(path: Path, error: Exception) -> StoreError:
         "the results of a requirements check cannot be read",
         where=str(path),
         got=f"{type(error).__name__}: {error}",
-        fix="Run adverse requirements check again; finished work is kept.",
+        fix=f"Have them made again: adverse requirements check FILE --out {path.parent.parent}; "
+        "finished work is kept.",
     )
 
 

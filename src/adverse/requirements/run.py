@@ -162,12 +162,13 @@ def _up_to_lower_ends(
     measures: Sequence[str],
     versions: Sequence[Versions],
     whole: Sequence[Evidence],
-) -> list[Decision | None]:
+) -> list[tuple[Decision, float] | None]:
     """Decide each requirement up to the lower end of its threshold's interval; None where that is no less.
 
     They are one family like the requirements themselves; those without an interval take part as they are.
+    Where hardly any version lies below that end (it may be 0), the least change counts that can be decided.
     """
-    ends = [_lower_end(group.threshold) for group in versions]
+    ends = [_lower_end(collected, group) for group in versions]
     if all(end is None for end in ends):
         return [None] * len(ends)
     evidence = [
@@ -179,12 +180,15 @@ def _up_to_lower_ends(
         for number, end in enumerate(ends)
     ]
     found = decisions(evidence, [file.plan(number) for number in range(len(ends))])
-    return [None if end is None else decision for end, decision in zip(ends, found, strict=True)]
+    return [None if end is None else (decision, end) for end, decision in zip(ends, found, strict=True)]
 
 
-def _lower_end(limit: Threshold) -> float | None:
+def _lower_end(collected: SutEvidence, versions: Versions) -> float | None:
+    limit = versions.threshold
     low = None if limit.interval is None else limit.interval.low
-    return low if low is not None and low < limit.tolerated_to else None
+    if low is None or low >= limit.tolerated_to:
+        return None
+    return collected.least_decidable(versions, low) or low
 
 
 def _result(
@@ -194,7 +198,7 @@ def _result(
     versions: Versions,
     evidence: Evidence,
     decision: Decision,
-    lower: Decision | None,
+    lower: tuple[Decision, float] | None,
 ) -> RequirementResult:
     requirement, measure, plan = file.requirements.require[number], file.measure(number), file.plan(number)
     first = next(iter(MEASURES[file.study.study.task]))
@@ -203,7 +207,7 @@ def _result(
     distance = decision.finding.distance
     made = collected.version_stats(versions.within)
     if lower is not None:
-        decision = within_interval(decision, lower, versions.threshold)
+        decision = within_interval(decision, lower[0], versions.threshold, decided_to=lower[1])
     decision = within_reach(decision, made, versions.threshold.tolerated_to)
     return RequirementResult(
         name=file.names()[number],
@@ -221,7 +225,7 @@ def _result(
         words=_words(file, number, versions, collected.sut),
         curve=collected.curve(requirement.kind, measure, versions),
         worst=collected.worst(requirement.kind, measure, versions),
-        lower=lower,
+        lower=None if lower is None else lower[0],
         ranking=collected.ranking_scores(evidence, distance, (accuracy, versions.battery, mean), plan)
         if mean is not None and distance is not None
         else None,
