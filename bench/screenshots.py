@@ -31,7 +31,7 @@ MOST_BYTES = 300 * 1024
 PATIENCE_MS = 300_000
 """Sixty thumbnails of rendered mutations take their time on a busy machine."""
 SELECTED = {"show": "lost", "sort": "order"}
-"""What the grid shows: people found un-mutated and missed under a mutation, in the data set's order."""
+"""What the grid shows: people found on clean frames and missed under a mutation, in the data set's order."""
 
 
 def main() -> None:

@@ -186,7 +186,7 @@ class FinishedRun:
     def chart(self, level: str | None = None, setting: str | None = None) -> Chart:
         """Return safety against efficiency of all SUTs; a notebook shows it, `.svg()` and `.data()` give it.
 
-        By default at the level that the report begins with, un-mutated; `setting` may be AnyMild or Any.
+        By default at the level that the report begins with, on clean frames; `setting` may be AnyMild or Any.
         """
         chosen = level or next(iter(headline_levels(self.summary)), "")
         return curves_chart(self._store, self.summary, chosen, setting or self.run.baseline.id)

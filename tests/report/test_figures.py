@@ -76,7 +76,7 @@ def test_all_suts_are_on_one_roc(store: Store, drawn: dict[str, LevelFigures]) -
         assert marked == {
             (f"{sut}, {title}", at)
             for sut in store.suts
-            for title in ("baseline", "AnyMild", "Any")
+            for title in ("clean", "AnyMild", "Any")
             for at in (0.001, 0.01, 0.1)
         }
     assert any(found.figures[0].heading == "all SUTs" for found in drawn.values())
@@ -124,7 +124,7 @@ def test_levels_stand_side_by_side(store: Store, summary: Summary) -> None:
             wanted = [known[condition, sut, level] for level in levels]
             shown = [row["status"] if row["area"] is None else f"{row['area']:.3f}" for row in wanted]
             assert [text.rstrip("*?") for text in next(texts)] == [sut, *shown]
-    assert list(table.groups.values()) == ["un-mutated", *WORST_CASES.values()]
+    assert list(table.groups.values()) == ["clean", *WORST_CASES.values()]
 
 
 @pytest.fixture

@@ -100,12 +100,24 @@ def test_nothing_is_wider_than_the_screen(opened: tuple[Page, list[str]], width:
     page, _ = opened
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    table = page.locator("#table .wide").filter(visible=True)
+    table.evaluate("box => { box.scrollLeft = 200; }")
+    edge = table.evaluate("box => box.getBoundingClientRect().left")
+    name = table.locator("tbody th[scope=row]").first.bounding_box()
+    assert name
+    assert abs(name["x"] - edge) < 1  # the names of the rows stay where the figures scroll
+    assert width > 400 or 90 < name["width"] < 200
 
 
-def test_everything_is_printed(opened: tuple[Page, list[str]]) -> None:
+def test_what_was_chosen_is_printed(opened: tuple[Page, list[str]]) -> None:
     page, _ = opened
+    page.locator("#table label", has_text="image/ROC_B").click()
+    page.emulate_media(media="print")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert visible_levels(page) == ["image/ROC_A", "image/ROC_B"]
+    assert visible_levels(page) == ["image/ROC_B"]
+    assert page.locator("#table .switch label").filter(visible=True).all_inner_texts() == ["image/ROC_B"]
+    assert page.get_by_text("On paper:").is_visible()
+    page.emulate_media(media="screen")
 
 
 def test_injected_script_cannot_run(opened: tuple[Page, list[str]]) -> None:

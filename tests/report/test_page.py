@@ -60,7 +60,7 @@ def test_the_table_of_adr_is_that_of_the_results(run: Path, page: str) -> None:
         (row["sut"], row["setting"]): f"{row['adr']:.3f}" for row in rows
     }
     survives = [row["share"] for row in rows if row["group"] != "baseline" and row["share"] is not None]
-    assert all(f"{share:.1%} of its baseline survives" in page for share in survives)
+    assert all(f"{share:.1%} of its clean figure survives" in page for share in survives)
 
 
 def test_the_twins_hold_every_digit(run: Path, page: str) -> None:

@@ -81,7 +81,7 @@ def test_a_recall_of_99_percent_in_haze_is_seen() -> None:
     assert "0.99 12.34" in line
     (answer,) = plain_answer(data)
     worst = "(at worst 0.99, under haze(visibility_m=97.8))"
-    assert answer == f"Recall at 0.1 false positives per un-mutated image: a 1.00 {worst}, b 0.50."
+    assert answer == f"Recall at 0.1 false positives per clean image: a 1.00 {worst}, b 0.50."
 
 
 @pytest.mark.parametrize("suts", [1, 2, 3, 7])
@@ -102,7 +102,7 @@ def test_a_terminal_of_80_columns_holds_whole_lines(suts: int) -> None:
 
 def test_the_operating_point_in_words() -> None:
     one: dict[str, dict[str, float | None]] = {"a": {"identity": 0.5}, "b": {"identity": 0.5}}
-    assert operating_words(summary(one)) == "at 0.1 false positives per un-mutated image"
+    assert operating_words(summary(one)) == "at 0.1 false positives per clean image"
     assert operating_words(summary(one, sensitivity=None)) == "from score 0.5 on"
     mixed = summary(one)
     mixed.data["sensitivity"]["b"] = {
@@ -112,12 +112,12 @@ def test_the_operating_point_in_words() -> None:
     assert operating_words(mixed) == "at each SUT's operating point"
     titles = [table.title for table in plain_tables(mixed)]
     assert titles == [
-        "a: detections from score 0.5 on: 0.1 false positives per un-mutated image",
+        "a: detections from score 0.5 on: 0.1 false positives per clean image",
         "b: detections from score 0.3 on",
     ]
     (table, _) = plain_tables(summary(one, resolved=False, score=None))
     assert table.title.endswith(
-        "every detection counts: 0.1 false positives per un-mutated image (too few images to tell that rate)"
+        "every detection counts: 0.1 false positives per clean image (too few images to tell that rate)"
     )
 
 

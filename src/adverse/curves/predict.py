@@ -156,7 +156,7 @@ def _check_baseline(table: ScoreTable) -> None:
             None,
             got=f"{row[index]:g}",
             wanted="baseline scores > 0",
-            fix="Leave out SUTs that detect nothing on un-mutated images.",
+            fix="Leave out SUTs that detect nothing on clean images.",
         )
 
 

@@ -236,7 +236,7 @@ class PrunedBases:
 
     def words(self) -> list[str]:
         """Return what was kept and dropped, a line each."""
-        lines = [f"un-mutated, {self.best} scores {self.means[self.best]:.2f} % on average"]
+        lines = [f"on clean frames {self.best} scores {self.means[self.best]:.2f} % on average"]
         dropped = f"{self.too_hard} score below {self.below:g} %" if self.too_hard else ""
         unread = f"{len(self.unusable)} cannot be read" if self.unusable else ""
         empty = f"{self.not_scored} have no score" if self.not_scored else ""

@@ -116,7 +116,7 @@ class _CampaignInProgress:
         units = [BaseUnit(f"{some[0]:08d}", tuple(some)) for some in places]
         missing = [unit for unit in units if (BASELINE, unit.id) not in self.done]
         if missing:
-            self.watch.note(f"{len(frames)} frames are shown un-mutated first")
+            self.watch.note(f"{len(frames)} frames are shown clean first")
             to_do = sum(len(unit.frames) for unit in missing)
             self.watch.begin(len(frames), len(frames) - to_do)
             pump = self._pump(self.campaign.job, BASELINE, deque(missing))

@@ -163,7 +163,7 @@ def _of_level(summary: Summary, level: str) -> str:
 
 
 def _left_of_equals(rows: Mapping[tuple[str, str], Mapping[str, Any]], best: Best) -> str:
-    """Say what the worst cases leave each of several SUTs that are equal un-mutated."""
+    """Say what the worst cases leave each of several SUTs that are equal on clean frames."""
     text = ""
     for condition, words in CONDITIONS.items():
         known = [(sut, rows.get((sut, condition))) for sut in best.equals]

@@ -308,7 +308,7 @@ def _class_table(sut: str, metric: str, rows: Sequence[Row]) -> Table:
         for row in rows
         for name in classes
     )
-    title = f"{shown(sut)}: {CLASS_WORDS[metric]} of each class, shaded by the share of its own baseline"
+    title = f"{shown(sut)}: {CLASS_WORDS[metric]} of each class, shaded by the share of its own clean figure"
     return Table(f"classes {sut}", title, columns("mutation", *classes, format=".3f"), lines, records)
 
 
@@ -317,7 +317,7 @@ def _class_score(value: float | None, before: float | None, row: Row) -> Cell:
         return Cell(None, note="this class is neither there nor named")
     if row["group"] == "baseline" or not before:
         return Cell(value)
-    return Cell(value, note=f"{value / before:.0%} of its baseline", share=value / before)
+    return Cell(value, note=f"{value / before:.0%} of its clean figure", share=value / before)
 
 
 def _class_cells(scores: Row | None, *, whole: bool) -> Iterator[Cell]:

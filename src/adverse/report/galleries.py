@@ -49,7 +49,7 @@ class Shot:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure of the summary as recorded and as mutated, how much of the change can be seen, and a link.
+    """A failure of the summary clean and mutated, how much of the change can be seen, and a link.
 
     `near`: a detection still points at the person, but is too far off.
     """
@@ -102,7 +102,7 @@ def telling_failure(summary: Summary, looker: Looker) -> Failure | None:
 
 
 class ImageFailure(NamedTuple):
-    """An image that a classifier or segmenter loses under a mutation: as recorded, mutated, and in words."""
+    """An image that a classifier or segmenter loses under a mutation: clean, mutated, and in words."""
 
     sut: str
     shots: tuple[Shot, Shot]
@@ -123,7 +123,7 @@ def telling_image(looker: Looker) -> ImageFailure | None:
     under = shown(setting_words(setting))
     before, after = (
         Shot(words, picture(image, widest=WIDEST_FAILURE), None)
-        for image, words in zip(both, ("as recorded", f"under {row['setting']}"), strict=True)
+        for image, words in zip(both, ("clean", f"under {row['setting']}"), strict=True)
     )
     score = row["score"] or 0.0
     if store.task == "segmentation":
@@ -188,7 +188,7 @@ def _failure(
 ) -> Failure:
     change = row["visual_change"]
     words = f"pixels moved by {moved:.1f} of 255 levels" if change is None else f"visual change {change:.2f}"
-    settings = ((baseline, "as recorded"), (row["setting"], f"under {row['setting']}"))
+    settings = ((baseline, "clean"), (row["setting"], f"under {row['setting']}"))
     before, after = (
         _shot(image, marks.of(row, setting), said)
         for image, (setting, said) in zip(images, settings, strict=True)

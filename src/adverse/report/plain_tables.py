@@ -56,7 +56,7 @@ def terminal_tables(summary: Summary, plain: Sequence[Table]) -> list[Table]:
 
 
 def plain_answer(summary: Summary) -> list[str]:
-    """Return one sentence: the recall of each SUT, un-mutated and at worst; none where nothing is known."""
+    """Return one sentence: the recall of each SUT, clean and at worst; none where nothing is known."""
     parts = []
     rows = summary.data.get("plain_metrics", ())
     suts = list(dict.fromkeys(str(row["sut"]) for row in rows))
@@ -116,7 +116,7 @@ def _point_words(summary: Summary, sut: str) -> str:
 
 def _images(entry: Mapping[str, Any]) -> str:
     """Say on which images thresholds were chosen."""
-    return f"un-mutated {'validation ' if entry['from'] == 'validation' else ''}image"
+    return f"clean {'validation ' if entry['from'] == 'validation' else ''}image"
 
 
 def _lines(rows: Sequence[Row], cells: Any) -> tuple[tuple[tuple[Cell, ...], ...], dict[int, str]]:

@@ -28,7 +28,7 @@ RADIUS_PX = 4.0
 TOUCHING = 1e-6
 """What is as near to a round number needs no further tick."""
 MAGNITUDES = {"sigma_px": "blur radius, pixels", "alpha": "alpha of the haze colour"}
-SCORE = "ADR over the un-mutated"
+SCORE = "ADR over the clean one"
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def _cut_scores(summary: Summary) -> list[str]:
 
 
 def _curve_ends(summary: Summary) -> list[str]:
-    """Say which un-mutated curves end before they reach 0: nothing is known of what lies beyond."""
+    """Say which clean curves end before they reach 0: nothing is known of what lies beyond."""
     lines = []
     for axis in ("efficiency", "safety"):
         ends: dict[tuple[str, str], list[str]] = {}
@@ -151,7 +151,7 @@ def _curve_ends(summary: Summary) -> list[str]:
 
 
 def _left_out(summary: Summary) -> list[str]:
-    """Say which levels rest on fewer un-mutated logs than there are, and why."""
+    """Say which levels rest on fewer clean logs than there are, and why."""
     levels: dict[tuple[str, int], dict[str, None]] = {}
     for row in summary.rows:
         if row["group"] == "baseline" and row["status"] != "insufficient":

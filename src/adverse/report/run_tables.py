@@ -16,7 +16,7 @@ from adverse.curves.ranking import equal, percent
 from adverse.mutations.hazards import HazardCoverage
 from adverse.report.intervals import interval_or_reason, summary_interval
 from adverse.report.stops import tolerance_words
-from adverse.report.table import Cell, Column, Row, Table, columns
+from adverse.report.table import CLEAN, Cell, Column, Row, Table, columns
 from adverse.text import SCORE_WORDS, shown
 
 NO_ORDER = "no order can be told"
@@ -56,7 +56,7 @@ def level_tables(summary: Summary) -> list[Table]:
 
 
 def _ends_words(summary: Summary, level: str) -> str:
-    """Say whose un-mutated curve keeps its efficiency to the end: its area is its highest safety."""
+    """Say whose clean curve keeps its efficiency to the end: its area is its highest safety."""
     flat = [
         str(row["sut"])
         for row in summary.rows
@@ -76,7 +76,7 @@ CONDITIONS = {ANY_MILD: "the worst case of all mild mutations", ANY: "the worst 
 
 
 def levels_table(summary: Summary) -> Table | None:
-    """Return SUTs x levels: areas un-mutated and in the worst cases; None where there are no levels."""
+    """Return SUTs x levels: areas on clean frames and in the worst cases; None where there are no levels."""
     if summary.data["task"] != "detection" or not summary.rows:
         return None
     levels = list(dict.fromkeys(str(row["level"]) for row in summary.rows))
@@ -86,7 +86,7 @@ def levels_table(summary: Summary) -> Table | None:
     lines: list[tuple[Cell, ...]] = []
     groups: dict[int, str] = {}
     records: list[dict[str, Any]] = []
-    for condition, words in {baseline: "un-mutated", **WORST_CASES}.items():
+    for condition, words in {baseline: CLEAN, **WORST_CASES}.items():
         groups[len(lines)] = words
         for sut in suts:
             mine = [rows.get((sut, level, condition)) for level in levels]
@@ -94,7 +94,7 @@ def levels_table(summary: Summary) -> Table | None:
             lines.append((named, *(_figure(row, "robust_area", "robustness") for row in mine)))
             areas = {level: row and row["robust_area"] for level, row in zip(levels, mine, strict=True)}
             records.append({"condition": condition, "sut": sut, **areas})
-    title = "all levels: area un-mutated, and in the worst case of clean and mutated"
+    title = "all levels: area on clean frames, and in the worst case of clean and mutated"
     headings = (
         Column("SUT", align="left"),
         *(Column(level.replace("/", " "), ".3f") for level in levels),
@@ -129,7 +129,7 @@ def adr_table(summary: Summary) -> Table | None:
 
 ADR_RATES = f"{len(REFERENCES)} rates of false positives per image, {REFERENCES[0]:g} to {REFERENCES[-1]:g}"
 WORST_CASE = "area in the worst case of clean and mutated"
-SURVIVES = "and share of the baseline that survives"
+SURVIVES = "and share of the clean figure that survives"
 
 
 def ranking_table(summary: Summary) -> Table | None:
@@ -314,7 +314,7 @@ def _note(row: Row, value: str, share: str) -> str:
         parts.append(f"95 % interval {text}" if text else interval_or_reason(interval))
     if row[share] is not None and row["group"] != "baseline":
         where = " on the frames that could be used in both" if row["status"] == "incomplete" else ""
-        parts.append(f"{row[share]:.1%} of its baseline survives{where}")
+        parts.append(f"{row[share]:.1%} of its clean figure survives{where}")
         if text := summary_interval(row.get(f"{share}_interval")):
             parts.append(f"interval of that {text}")
     parts += _at_0(row, value)

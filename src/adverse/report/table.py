@@ -34,6 +34,8 @@ NARROWEST = 8
 """Letters that a line of a heading has room for, however narrow the cells below it are."""
 LONG_WORD = 12
 """Letters of a heading's word from which on it is also broken after an underscore."""
+CLEAN = "clean"
+"""What people read for the setting without a mutation."""
 MARKDOWN = "\\|`*_[]#!~"
 
 

@@ -21,7 +21,7 @@ from adverse.analysis.thresholds import MARKED
 from adverse.analysis.tradeoffs import RunCurves, TradeOff, left_out_frames, read_curves, robust_curve
 from adverse.errors import StudyError, suggestion
 from adverse.report.chart import COLOURS, Axis, Band, Chart, Line, Panel, PanelSize
-from adverse.report.table import Cell, Row, Table, columns
+from adverse.report.table import CLEAN, Cell, Row, Table, columns
 from adverse.store.read import Store
 from adverse.text import shown
 
@@ -235,9 +235,9 @@ def curves_chart(store: Store, summary: Summary, level: str, setting: str) -> Ch
 
 
 def _all_suts(baseline: str, level: str, runs: Sequence[RunCurves], words: Mapping[str, Any]) -> Figure:
-    """Return all SUTs on one ROC: un-mutated, and in the worst cases."""
+    """Return all SUTs on one ROC: clean, and in the worst cases."""
     panels, named = [], []
-    for setting, title in ((baseline, "baseline"), (ANY_MILD, ANY_MILD), (ANY, ANY)):
+    for setting, title in ((baseline, CLEAN), (ANY_MILD, ANY_MILD), (ANY, ANY)):
         suts = [_renamed(read.curves[setting], read.sut) for read in runs if setting in read.curves]
         if len(suts) == len(runs):
             panels.append(suts_panel(suts, words, title))
@@ -274,9 +274,9 @@ def _robust(
 ) -> Figure | None:
     """Return the Robustness ROC of the worst mild and the worst severe mutation, beside each other.
 
-    Of those under which other frames than un-mutated could be used, the areas alone.
+    Of those under which other frames than clean ones could be used, the areas alone.
     """
-    panels, notes, drawn = [], [], [_renamed(read.curves[baseline], "baseline")]
+    panels, notes, drawn = [], [], [_renamed(read.curves[baseline], CLEAN)]
     for group, setting in worst.items():
         if setting in read.curves:
             clean, mutated = read.curves[baseline], read.curves[setting]
@@ -291,7 +291,7 @@ def _robust(
     title = f"Robustness ROC of {read.sut} at level {read.level}"
     chart = Chart(title, panels, across=max(len(panels), 1), standing_alone=False, font_px=FONT_PX)
     legend = (
-        ("baseline", *BASELINE_STYLE[:2]),
+        (CLEAN, *BASELINE_STYLE[:2]),
         ("mutation", *MUTATED_STYLE[:2]),
         ROBUST_LEGEND,
     )
@@ -309,7 +309,7 @@ def _row(summary: Summary, level: str, sut: str, setting: str) -> Row:
 
 
 def _areas(row: Row, summary: Summary, baseline: str) -> str:
-    """Return what is left of the area of the same frames un-mutated."""
+    """Return what is left of the area of the same frames clean."""
     if row["robust_area"] is None:
         return "nothing that could be told"
     if row["robustness"]:

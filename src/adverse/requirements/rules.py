@@ -54,7 +54,7 @@ WORDS = {
     "pixel_accuracy": "pixel accuracy",
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
-    "share": "share of the un-mutated score",
+    "share": "share of the clean score",
     "faults": "number of images that fail even after retries",
     "fault_rate": "share of attempts that failed, retried ones included,",
     "outage_rate": "share of requests that found no server or memory,",

@@ -15,7 +15,7 @@ from adverse.text import counted, shown
 PER_PAGE = 60
 SHOW_WORDS = {
     "all": "everything",
-    "lost": "lost: found un-mutated, missed now",
+    "lost": "lost: found clean, missed now",
     "missed": "missed",
     "hit": "hit",
     "false": "false positive",

@@ -35,7 +35,7 @@ SHOWS = {
     "false": "false_positives > 0",
     "trouble": "status <> 'ok'",
 }
-"""What may be filtered for. Lost: found un-mutated, and missed under the mutation."""
+"""What may be filtered for. Lost: found on the clean frame, and missed under the mutation."""
 SORTS = {
     "loss": "lost DESC, fall DESC NULLS LAST",
     "change": "visual_change NULLS LAST, lost DESC, fall DESC NULLS LAST",

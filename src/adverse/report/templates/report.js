@@ -29,6 +29,3 @@ document.querySelectorAll("[data-film]").forEach((button) => {
   window.addEventListener("beforeprint", () => play(false));
   play(!window.matchMedia("(prefers-reduced-motion: reduce)").matches);
 });
-window.addEventListener("beforeprint", () => {
-  document.querySelectorAll("[data-of]").forEach((part) => { part.hidden = false; });
-});
