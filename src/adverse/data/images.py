@@ -180,8 +180,8 @@ def _check_size(got: Size, wanted: Size | None, where: str) -> None:
             where=where,
             got=f"{got[0]}x{got[1]} pixels",
             wanted=f"{wanted[0]}x{wanted[1]}",
-            fix="Use the image that was annotated and calibrated, left and right of one size, or correct width "
-            "and height in the annotations or camera.json (swapped: see exif).",
+            fix="Use the image that was annotated and calibrated, left and right of one size, or correct "
+            "width and height in the annotations or camera.json (swapped: see exif).",
         )
 
 
