@@ -49,7 +49,9 @@ def image_sizes(evidence: Evidence) -> tuple[Array, Array]:
 def log_sizes(evidence: Evidence) -> tuple[Array, Array]:
     """Return how much each log holds of what is required, and of what is measured."""
     log = np.unique(evidence.log, return_inverse=True)[1]
-    required, measured = (np.bincount(log, weights=sizes) for sizes in image_sizes(evidence))
+    required, measured = (
+        np.bincount(log, weights=sizes).astype(np.float64) for sizes in image_sizes(evidence)
+    )
     return required, measured
 
 
