@@ -323,6 +323,7 @@ def test_data_without_people_is_the_reason_that_a_verdict_gives() -> None:
             frames=SimpleNamespace(test=np.array([False, True])),
             targets=("person", "dog"),
             suts=("a",),
+            task="detection",
             groups={"identity": "baseline", "fog": "mild"},
             run=SimpleNamespace(levels=(), baseline=SimpleNamespace(id="identity")),
         )
