@@ -68,7 +68,7 @@ def test_every_key_of_a_study_is_on_its_page(model: type[Study | SutSection]) ->
     assert all(level.name in page for level in plugins.built_in("level"))
 
 
-@pytest.mark.parametrize(("number", "kind"), [(0, "mutation"), (1, "sut"), (2, "dataset")])
+@pytest.mark.parametrize(("number", "kind"), [(0, "mutation"), (1, "sut"), (3, "dataset")])
 def test_the_plug_ins_of_the_page_load_and_keep_the_contract(tmp_path: Path, number: int, kind: str) -> None:
     file = tmp_path / f"plugin{number}.py"
     file.write_text(blocks("docs/plug-ins.md", "python")[number])
