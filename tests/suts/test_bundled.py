@@ -83,17 +83,15 @@ def test_a_card_shows_a_network_that_works_and_that_the_world_can_spoil(name: st
 
 def test_the_networks_differ_in_kind_of_clean_frames_of_adverse_ones_and_one_between() -> None:
     areas = {name: card_areas(name) for name in NETWORKS}
-    assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == "centre"
-    for name in ("anchor", "two-stage"):
+    clean, between, adverse = "two-stage", "anchor", "centre"  # by what they were trained on
+    assert min(NETWORKS, key=lambda name: areas[name]["identity"][0]) == adverse
+    for name in (clean, between):
         assert areas[name]["identity"][0] > 0.95
-    dead, between, alive = (
-        areas[name]["channel_dropout(channel=G)"][1] for name in ("anchor", "two-stage", "centre")
-    )
-    assert dead < 0.2
-    assert dead + 0.2 < between < alive - 0.1
-    assert alive > 0.8
-    for name in ("centre", "two-stage"):
-        assert areas[name]["gaussian_blur(sigma_px=2)"][0] > areas["anchor"]["gaussian_blur(sigma_px=2)"][0]
+    blurred = [areas[name]["gaussian_blur(sigma_px=2)"][0] for name in (clean, between, adverse)]
+    assert blurred == sorted(blurred)
+    without_green = {name: areas[name]["channel_dropout(channel=G)"][1] for name in NETWORKS}
+    assert without_green[adverse] > 0.8
+    assert max(without_green[clean], without_green[between]) < without_green[adverse] - 0.3
 
 
 def approach() -> list[Rendered]:
