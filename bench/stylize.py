@@ -29,7 +29,7 @@ TILE = (240, 180)
 
 def edges(image: Image) -> NDArray[np.float64]:
     gray = cv2.GaussianBlur(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), (0, 0), 1.5).astype(np.float64)
-    return np.hypot(*np.gradient(gray)).ravel()
+    return np.asarray(np.hypot(*np.gradient(gray)).ravel(), np.float64)
 
 
 def colours(image: Image) -> NDArray[np.float64]:
@@ -97,7 +97,8 @@ def main() -> None:
         stylizer.stylized(square, style)
     print(f"{5 / (time.process_time() - begin):.1f} images of {SPEED_PX}x{SPEED_PX} per second of CPU")
     if options.sheet:
-        write_image(options.sheet, np.vstack([np.hstack(tiles[row : row + 2]) for row in range(0, SHEET, 2)]))
+        sheet = np.vstack([np.hstack(tiles[row : row + 2]) for row in range(0, SHEET, 2)])
+        write_image(options.sheet, np.asarray(sheet, np.uint8))
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ def network(
         nodes.append(helper.make_node("Mul", ["gap", "alpha"], ["step"]))
     last = "gap" if alpha is None else "step"
     nodes.append(helper.make_node("Add", [names[0], last], ["whole"]))
-    pool = {"kernel_shape": [2, 2], "strides": [2, 2]} if halved else {"kernel_shape": [1, 1]}
-    nodes.append(helper.make_node("MaxPool", ["whole"], ["out"], **pool))
+    side = [2, 2] if halved else [1, 1]
+    nodes.append(helper.make_node("MaxPool", ["whole"], ["out"], kernel_shape=side, strides=side))
     output = helper.make_tensor_value_info("out", FLOAT, [1, 3, None, None])
     graph = helper.make_graph(nodes, "adain", inputs, [output])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
@@ -68,7 +68,8 @@ def test_a_network_of_the_user_gets_and_gives_every_pixel(
     made = Stylizer(stylization(None, alpha=alpha, model=model)).stylized(image, style)
     content = np.broadcast_to(image.reshape(*shape[:2], -1), (*shape[:2], 3)).astype(np.float64)
     wanted = content + alpha * (style.mean(axis=(0, 1)) - content)
-    assert (made.shape, made.dtype) == ((*shape[:2], 3), np.uint8)
+    assert made.shape == (*shape[:2], 3)
+    assert made.dtype == np.uint8
     np.testing.assert_allclose(made, wanted, atol=0.501)
 
 
@@ -99,7 +100,7 @@ def test_what_cannot_be_used_is_said_before_anything_is_written(tmp_path: Path) 
         ({"model": tmp_path / "y.onnx"}, "no such model"),
     ):
         with pytest.raises(StudyError, match=words):
-            stylization(None, **options)  # type: ignore[arg-type]
+            stylization(None, **options)
     with pytest.raises(StudyError, match="no styles in the folder"):
         stylization(tmp_path)
 
@@ -126,7 +127,7 @@ def test_a_painting_is_drawn_by_seed_and_frame_and_must_not_change(tmp_path: Pat
 
 def edges(image: Image) -> NDArray[np.float64]:
     gray = cv2.GaussianBlur(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), (0, 0), 1.5).astype(np.float64)
-    return np.hypot(*np.gradient(gray))
+    return np.asarray(np.hypot(*np.gradient(gray)), np.float64)
 
 
 def colours(image: Image) -> NDArray[np.float64]:
@@ -158,5 +159,6 @@ def test_made_styles_are_many_and_the_same_on_every_call() -> None:
     assert len({image.tobytes() for image in first}) == 12
     for kind in KINDS.values():
         image = kind(np.random.default_rng(1), np.array([[10.0, 20, 30], [120, 90, 60], [250, 240, 200]]))
-        assert (image.shape, image.dtype) == ((256, 256, 3), np.uint8)
+        assert image.shape == (256, 256, 3)
+        assert image.dtype == np.uint8
         assert image.std() > 10

@@ -61,7 +61,7 @@ def starter(data: Path, model: Path | None, folder: Path, registry: Registry) ->
         sut, system = _without_model(dataset, assumed), None
     else:
         sut, system = _with_model(model, folder, dataset, registry, assumed, tried)
-    task = "detection" if system is None else task_of(system) or "detection"
+    task: str = "detection" if system is None else task_of(system) or "detection"
     if task == "detection" and _gives_masks(sut):
         missing = _missing_masks(guessed.format, options, dataset, where=str(data))
         task = "detection" if missing else INSTANCE_SEGMENTATION

@@ -118,7 +118,7 @@ class Stylizer:
         if all(isinstance(side, int) for side in size):
             style = np.asarray(cv2.resize(style, size[::-1], interpolation=cv2.INTER_AREA), np.uint8)
         values: dict[str, NDArray[np.float32]] = {
-            self._content.name: _values(wide),
+            self._content.name: _values(np.asarray(wide, np.uint8)),
             self._style.name: _values(_rgb(style)),
         }
         if self._alpha is not None:
