@@ -1,6 +1,6 @@
 """What style transfer keeps of photographs and takes of styles, how long it takes, and a sheet to look at.
 
-python bench/stylize.py --photos FOLDER --styles FOLDER [--sheet sheet.png] [--model FILE]
+python bench/styles_kept.py --photos FOLDER --styles FOLDER [--sheet sheet.png] [--model FILE]
 
 Edges: correlation of the gradients of photograph and stylized image (1: all there), and with those of the
 image turned upside down (by chance). Colours and textures: the distance to the style, over that of the
