@@ -19,7 +19,7 @@ api: analysis data errors plugins report store strict_yaml study suts text types
 benchmarks: curves errors plain_files seeds store types
 cli: adverse analysis annotation benchmarks content curves data depth errors fuzz humans interop levels
     mutations pages plugins processes report requirements semantic serving step_clock store strict_yaml study
-    suts text
+    stylize suts text
 content: errors plain_files types
 curves: errors plain_files seeds
 data: content errors json_arrays masks plain_files plugins seeds strict_json types
@@ -48,7 +48,8 @@ store: content errors types
 strict_json: errors
 strict_yaml: errors plain_files type_words
 study: adverse content data depth errors file_access marks mutations plain_files plugins processes robot
-    seeds store strict_yaml suts types visual
+    seeds store strict_yaml stylize suts types visual
+stylize: content data errors seeds suts types
 suts: content errors file_access json_arrays masks plain_files plugins processes strict_json types user_files
 transforms: errors mutations plugins seeds types
 types: errors masks
