@@ -6,18 +6,16 @@ a SutError that names the system, so one bad answer costs one fault and never th
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
 import re
 import signal
 import socket
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, overload
 
 from adverse.errors import BadAnswerError, InfrastructureError, OutOfMemoryError, SutError, one_line
+from adverse.process_settings import settings_of
 from adverse.processes import one_process
 from adverse.suts.free_memory import memory_is_short
 from adverse.types import (
@@ -78,7 +76,7 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     """
     task = task_of(system) or "detection"
     try:
-        with _staying_here():
+        with settings_of(f"SUT {name}"):
             answers = list(getattr(system, METHODS[task])(images))
     except SutError as error:
         raise named(error, name) from error
@@ -101,19 +99,6 @@ def ask(system: Any, images: Sequence[Image], *, name: str) -> Any:
     except SutError as error:
         raise as_bad_answer(named(error, name)) from error
     return checked
-
-
-@contextlib.contextmanager
-def _staying_here() -> Iterator[None]:
-    """Come back to the current folder, wherever the system goes: the paths that users give begin there."""
-    here = None
-    with contextlib.suppress(OSError):  # a folder that was deleted is no place to come back to
-        here = Path.cwd()
-    try:
-        yield
-    finally:
-        if here is not None:
-            os.chdir(here)
 
 
 def as_detections(answer: Any) -> Detections:
