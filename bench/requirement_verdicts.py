@@ -55,7 +55,7 @@ def log_normal(sigma: float) -> Draw:
 
 WORLDS = (
     World("1", lambda _, shape: np.ones(shape)),
-    World("1 + Poisson(2)", lambda rng, shape: 1.0 + rng.poisson(2, shape)),
+    World("1 + Poisson(2)", lambda rng, shape: (1 + rng.poisson(2, shape)).astype(np.float64)),
     *(World(f"log-normal, sigma {sigma:g}", log_normal(sigma)) for sigma in (1, 1.5, 2)),
     World("20 in a tenth, else 1", crowds(0.1, 20), 0.1, True),
     World("50 in 1 of 20, else 1", crowds(0.05, 50), 0.05, True),
