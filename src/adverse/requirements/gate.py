@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from adverse.analysis.fault_rates import fault_rate, fault_remarks, outage_rate
+from adverse.analysis.fault_rates import fault_rate, fault_remarks, mutation_remarks, outage_rate
 from adverse.analysis.results import Summary, run_results, unloaded
 from adverse.analysis.score import ANY, ANY_MILD
 from adverse.benchmarks.table import BenchTable, bench_table
@@ -107,7 +107,11 @@ class RunFigures:
         """Return what a reader of any verdict about a SUT must know, and about the run."""
         counts = self.summary.data["counts"].get(sut)
         mixed = [line for line in self.store.run.warnings if line.startswith(MIXED)]
-        return (*(fault_remarks(sut, counts) if counts else ()), *mixed)
+        return (*(fault_remarks(sut, counts) if counts else ()), *mixed, *self._mutation_remarks)
+
+    @cached_property
+    def _mutation_remarks(self) -> tuple[str, ...]:
+        return tuple(mutation_remarks(self.store))
 
     def _of_sut(self, rule: Rule, sut: str) -> Iterator[RunFigure]:
         if rule.measure in (*COUNTS, *RATES):
