@@ -97,7 +97,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("SUT eats the memory", "Ended at its limit; a fault. Others live."),
     (
         "SUT is nondeterministic",
-        "At least 20 images, spread over the data, are asked twice; the SUT is flagged.",
+        "At least 20 images all over the data are asked again after others; the SUT is flagged.",
     ),
     ("SUT prints, changes folder, seeds, settings", "Results are the same to the byte."),
     (
