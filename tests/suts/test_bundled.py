@@ -136,11 +136,11 @@ def hit(answer: Detections, box: tuple[float, ...]) -> bool:
 
 def test_a_network_leaves_nothing_in_the_cache_that_another_run_could_change(folder: Path) -> None:
     # ONNX Runtime keeps a database of telemetry there; what a SUT opens is part of what results rest on
-    made = "import sys; from pathlib import Path; from adverse.suts.onnx import _session"
+    made = "import sys; from pathlib import Path; from adverse.suts.onnx import open_session"
     cache = folder / "cache"
     cache.mkdir()
     env = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
-    code = f"{made}; _session(Path(sys.argv[1]))"
+    code = f"{made}; open_session(Path(sys.argv[1]))"
     model_file = folder / "models" / MODELS["centre"].file
     subprocess.run(
         [sys.executable, "-c", code, str(model_file)],
