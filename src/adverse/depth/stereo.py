@@ -73,7 +73,7 @@ def from_stereo(
     camera: Camera,
     *,
     nearest_m: float | None = None,
-    offset_px: float = 0.0,
+    offset_px: float | None = None,
     refine: Refine = "smoother",
     with_sky: bool = True,
     hood: NDArray[np.uint8] | None = None,
@@ -85,7 +85,8 @@ def from_stereo(
 
     `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth
     down to a metre; farther where an overview of the pair shows surfaces nearer than that). `offset_px` is
-    how much further right the principal point of the right camera lies than that of the left. Without
+    how much further right the principal point of the right camera lies than that of the left, by default
+    as the camera says. Without
     `with_sky` no sky is looked for (indoors). `hood` is a mask as `adverse.depth.hood` describes. `sky` (H,W)
     is where the sky is known to be, so that it is not looked for.
     Raises DataError where the pair cannot be one, unless it is not `doubted`: a pair that fog or noise has
@@ -93,6 +94,7 @@ def from_stereo(
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
+    offset_px = camera.offset_px if offset_px is None else offset_px
     whole = _whole_offset(offset_px, camera, where)
     right, rest = moved_left(right, whole), np.float32(whole - offset_px)
     seen = overview(left, right, _most_px(scale, camera))
@@ -234,12 +236,12 @@ def far_from(measured: Mask, px: float) -> Mask:
     return far
 
 
-def check_pair(left: Image, right: Image, camera: Camera, *, offset_px: float = 0.0, where: str) -> None:
+def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None:
     """Raise where a pair (H,W,3) is one view twice, swapped or off its rows, as `from_stereo` does.
 
     Pixels are matched at half size, in a fifth of the time; how many of them match is not asked.
     """
-    scale = _pixel_metres(left, right, camera, where)
+    scale, offset_px = _pixel_metres(left, right, camera, where), camera.offset_px
     right = moved_left(right, _whole_offset(offset_px, camera, where))
     seen = overview(left, right, _most_px(scale, camera))
     count = max(_search_px(scale, camera, None, seen, where) // 32 * 16, 16)
@@ -354,7 +356,8 @@ def _behind(share: float, offset_px: float, where: str) -> DataError:
         where=where,
         got=f"{share:.0%} of the pixels have a disparity below zero with offset_px {offset_px:g}",
         wanted="offset_px: cx of the right camera minus cx of the left one, both rectified",
-        fix="Correct offset_px, which is part of the calibration (often called doffs).",
+        fix="Correct offset_px, which is part of the calibration (often called doffs): in camera.json, in "
+        "depth: of the study, or by --offset-px.",
     )
 
 
