@@ -156,6 +156,11 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "absurd offset": (_spoilt(offset_px=-200.0), "offset_px cannot be right"),
         "no offset": (_spoilt(offset_px=float("nan")), "offset_px cannot be right"),
         "wrong offset": (_spoilt(offset_px=-60.0), "below zero"),
+        "no refinement": (_spoilt(refine="bogus"), "no such refinement"),
+        "fractions": (_spoilt(left=pair.left / 255, right=pair.right / 255), "not of 8 bits"),
+        "black": (_spoilt(right=0 * pair.right), "right image is black"),
+        "all hood": (_spoilt(hood=hood + 255), "leaves nothing"),
+        "coloured hood": (_spoilt(hood=np.dstack([hood] * 3)), "has colours"),
         "small hood": (_spoilt(hood=hood[1:]), "not of the image's size"),
         "smooth hood": (_spoilt(hood=hood + 77), "other values"),
     }

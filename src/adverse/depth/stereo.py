@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import cv2
 import numpy as np
@@ -21,7 +21,7 @@ from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import ARTEFACT, DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
-from adverse.depth.matching import Overview, gray, match, moved_left, overview, searched
+from adverse.depth.matching import BLACK_LEVELS, Overview, gray, match, moved_left, overview, searched
 from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
@@ -94,6 +94,16 @@ def from_stereo(
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
+    if refine not in get_args(Refine):
+        raise DataError(
+            "there is no such refinement",
+            where=where,
+            got=f"{refine!r}",
+            wanted=", ".join(get_args(Refine)),
+            fix="Choose one of them.",
+        )
+    if doubted:
+        _check_pictures(left, right, where)
     offset_px = camera.offset_px if offset_px is None else offset_px
     whole = _whole_offset(offset_px, camera, where)
     right, rest = moved_left(right, whole), np.float32(whole - offset_px)
@@ -181,8 +191,29 @@ def _pixel_metres(left: Image, right: Image, camera: Camera, where: str) -> floa
             wanted="one size, rectified together",
             fix="Export both at the resolution they were calibrated for.",
         )
+    if left.dtype != np.uint8 or right.dtype != np.uint8:
+        raise DataError(
+            "images are not of 8 bits",
+            where=where,
+            got=f"{left.dtype} up to {left.max():g} and {right.dtype} up to {right.max():g}",
+            wanted="uint8, 0 to 255",
+            fix="Scale them to 0 to 255 and convert them to uint8.",
+        )
     check_camera(camera, (left.shape[1], left.shape[0]), where)
     return camera.fx * check_baseline(camera, where)
+
+
+def _check_pictures(left: Image, right: Image, where: str) -> None:
+    """Raise where an image is black."""
+    for name, image in (("left", left), ("right", right)):
+        if image.max() <= BLACK_LEVELS:
+            raise DataError(
+                f"the {name} image is black",
+                where=where,
+                got=f"no value above {image.max()}",
+                wanted="a picture",
+                fix="Check the recording; a camera that failed or was covered looks like this.",
+            )
 
 
 def _whole_offset(offset_px: float, camera: Camera, where: str) -> int:
