@@ -422,7 +422,7 @@ def _positions(given: ArrayLike, count: int) -> NDArray[np.float32]:
     wanted = "positions_m (N, 3): x right, y down, z forward of the camera, in metres"
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            position = np.array(given, dtype=np.float32)
+            position = np.array(given).astype(np.float32, casting="same_kind")  # no text
     except (TypeError, ValueError, OverflowError) as error:
         raise SutError(
             "the positions of detections are not numbers",
