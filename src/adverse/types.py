@@ -9,7 +9,7 @@ Time is in seconds. Values are frozen, their arrays read-only, and checked once,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -58,6 +58,12 @@ class Camera:
     width: int
     height: int
     baseline_m: float | None = None
+    offset_px: float = 0.0  # principal point of the right camera minus that of the left one
+
+    def __repr__(self) -> str:
+        """Say nothing of an offset that is none: keys are made of this."""
+        told = (f"{name}={value!r}" for name, value in asdict(self).items() if name != "offset_px" or value)
+        return f"Camera({', '.join(told)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -416,7 +422,7 @@ def _positions(given: ArrayLike, count: int) -> NDArray[np.float32]:
     wanted = "positions_m (N, 3): x right, y down, z forward of the camera, in metres"
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            position = np.array(given, dtype=np.float32)
+            position = np.array(given).astype(np.float32, casting="same_kind")  # no text
     except (TypeError, ValueError, OverflowError) as error:
         raise SutError(
             "the positions of detections are not numbers",

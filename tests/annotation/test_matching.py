@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,10 @@ def test_depth_is_focal_length_times_baseline_over_disparity() -> None:
     assert found.why == ""
     assert found.depth_m == pytest.approx(128 * 0.3 / 9.6, rel=0.005)
     assert math.isnan(stereo_depth_m(CAMERA, 0.0))
+    for depth_m in (4.0, 12.8):  # the principal point of the right camera is 6 pixels further right
+        right = patterned(SIZE, (6.0 - 128 * 0.3 / depth_m, 0.0))
+        offset = View(gray(patterned(SIZE)), gray(right), camera=replace(CAMERA, offset_px=6.0))
+        assert locate(offset, (90.0, 60.0)).depth_m == pytest.approx(depth_m, rel=0.01)
 
 
 @given(

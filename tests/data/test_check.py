@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,8 @@ def test_single_images_do_not_drive(tmp_path: Path) -> None:
         found = check(data, MUTATIONS)
         assert [level.name for level in found.levels if level.able] == ["image", "located", "path"]
         assert found.stereo == 3
+        assert "from: stereo" not in said(found)
+        assert "`depth: {from: stereo}`" in said(replace(found, depth=found.depth._replace(frames=0)))
         assert "not loop: every log is one image" in said(found)
 
 

@@ -70,15 +70,19 @@ def test_a_shifted_principal_point_is_taken_into_account(offset: int) -> None:
     pair = orchard()
     shifted = moved_left(pair.right, -offset)  # the right camera's principal point is further right
     plain = depth.from_stereo(pair.left, pair.right, pair.camera)
+    declared = []
     for fraction in (0.0, 0.3):
         moved = depth.from_stereo(pair.left, shifted, pair.camera, offset_px=offset + fraction)
+        declared.append(moved.depth_m)
         both = (plain.measured & moved.measured)[:, 45:-20]
         assert both.sum() > 0.97 * plain.measured[:, 45:-20].sum()
         scale = pair.camera.fx * (pair.camera.baseline_m or 0)
         more = (scale / moved.depth_m - scale / plain.depth_m)[:, 45:-20][both]
         assert np.median(more) == pytest.approx(fraction, abs=0.01)
         assert np.percentile(np.abs(more - fraction), 95) < 0.3
-    check_pair(pair.left, shifted, pair.camera, offset_px=offset, where="")
+    told = replace(pair.camera, offset_px=float(offset))
+    check_pair(pair.left, shifted, told, where="")
+    assert np.array_equal(depth.from_stereo(pair.left, shifted, told).depth_m, declared[0], equal_nan=True)
     with pytest.raises(DataError, match="below zero"):
         depth.from_stereo(pair.left, shifted, pair.camera, offset_px=offset - 8)
     if offset > 0:
@@ -152,6 +156,11 @@ def bad_inputs() -> dict[str, tuple[dict[str, Any], str]]:
         "absurd offset": (_spoilt(offset_px=-200.0), "offset_px cannot be right"),
         "no offset": (_spoilt(offset_px=float("nan")), "offset_px cannot be right"),
         "wrong offset": (_spoilt(offset_px=-60.0), "below zero"),
+        "no refinement": (_spoilt(refine="bogus"), "no such refinement"),
+        "fractions": (_spoilt(left=pair.left / 255, right=pair.right / 255), "not of 8 bits"),
+        "black": (_spoilt(right=0 * pair.right), "right image is black"),
+        "all hood": (_spoilt(hood=hood + 255), "leaves nothing"),
+        "coloured hood": (_spoilt(hood=np.dstack([hood] * 3)), "has colours"),
         "small hood": (_spoilt(hood=hood[1:]), "not of the image's size"),
         "smooth hood": (_spoilt(hood=hood + 77), "other values"),
     }

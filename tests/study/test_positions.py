@@ -182,6 +182,8 @@ def test_an_answer_has_masks_and_positions() -> None:
     np.testing.assert_allclose(back.positions_m, places)
     with pytest.raises(SutError, match="wrong shape"):
         as_detections({**given, "positions_m": places[:1], "masks": masks})
+    with pytest.raises(SutError, match="not numbers"):
+        as_detections({**given, "positions_m": [["0.1", "0.2", "7"], places[1]]})
 
 
 def bad_positions() -> Iterator[tuple[Any, str]]:

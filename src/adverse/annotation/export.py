@@ -13,7 +13,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ from adverse.data.folder import TRUTH_FILE
 from adverse.data.images import DEFAULT_POLICY, ImageFile, write_image
 from adverse.data.layout import DEPTH, IMAGES, INSTANCES, LABELS, RIGHT
 from adverse.data.maps import NAMES_FILE
-from adverse.data.rig import CAMERA_FILE, COLUMNS, POSES_FILE, ROBOT_FILE
+from adverse.data.rig import CAMERA_FILE, COLUMNS, POSES_FILE, ROBOT_FILE, camera_fields
 from adverse.errors import AdverseError, DataError, StudyError
 from adverse.store.durable import flush_folder, flush_tree, storage_errors, write_file
 from adverse.types import Dataset, Frame, Log, Source
@@ -273,7 +272,7 @@ def _write_camera(log: Log, folder: Path) -> None:
             fix="Export with --format coco.",
         )
     for camera in cameras:
-        given = {name: value for name, value in asdict(camera).items() if value is not None}
+        given = camera_fields(camera)
         write_file(folder / CAMERA_FILE, json.dumps(given, indent=1).encode())
 
 

@@ -36,6 +36,8 @@ class AnnotatedData:
     plugins: tuple[str, ...]
     categories: tuple[str, ...]
     fingerprint: str
+    offset_px: float | None = None
+    """The offset that was given instead of that of the cameras."""
 
 
 def open_state(folder: Path, data: AnnotatedData, dataset: Dataset) -> tuple[State, tuple[str, ...]]:
@@ -81,6 +83,7 @@ def read_manifest(folder: Path) -> AnnotatedData:
             tuple(body["plugins"]),
             tuple(body["categories"]),
             body["fingerprint"],
+            body.get("offset_px"),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(

@@ -19,9 +19,12 @@ WINDOW_PX = 2
 def stereo_depth_m(camera: Camera, disparity_px: float) -> float:
     """Return fx * baseline / disparity; NaN where there is no baseline or the disparity is not positive.
 
+    Disparity is that of the images; the offset of the right camera's principal point is added to it.
+
     >>> stereo_depth_m(Camera(500, 500, 320, 240, 640, 480, 0.24), 12.0)
     10.0
     """
+    disparity_px += camera.offset_px
     if camera.baseline_m is None or not disparity_px > 0:
         return float("nan")
     return camera.fx * camera.baseline_m / disparity_px
@@ -29,7 +32,7 @@ def stereo_depth_m(camera: Camera, disparity_px: float) -> float:
 
 def disparity_px(camera: Camera, depth_m: float) -> float:
     """Return how far to the left in the right image a point at this depth is."""
-    return camera.fx * (camera.baseline_m or 0.0) / depth_m
+    return camera.fx * (camera.baseline_m or 0.0) / depth_m - camera.offset_px
 
 
 def in_camera_m(camera: Camera, point: Point, depth_m: float) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -253,6 +254,20 @@ class AnnotatedLog:
             frame.world_from_camera,
             frame.time_s,
         )
+
+
+def with_offset(dataset: Dataset, offset_px: float) -> Dataset:
+    """Return the data set with another offset of the principal points of its stereo cameras."""
+    if not math.isfinite(offset_px):
+        raise DataError("offset_px is not a number", where="--offset-px", got=f"{offset_px}", wanted="pixels")
+    logs = []
+    for log in dataset.logs:
+        frames = (
+            replace(frame, camera=frame.camera and replace(frame.camera, offset_px=offset_px))
+            for frame in log.frames
+        )
+        logs.append(replace(log, frames=tuple(frames)))
+    return replace(dataset, logs=tuple(logs))
 
 
 def first_pair_problem(dataset: Dataset, state: State) -> str:

@@ -116,7 +116,7 @@ def locate(
     depth = stereo_depth_m(camera, point[0] - match.point[0])
     why = match.why
     if not why and not depth > 0:
-        why = "its partner is not to the left: it is farther than can be measured"
+        why = "its partner is not to the left enough: it is farther than can be measured"
     return Located(point, match.point[0], depth, match.score, why)
 
 
@@ -239,11 +239,12 @@ def _partner(
     """Return the partner of a point, found there and back."""
     right, camera = stereo
     width = left.shape[1]
-    least, most = 0.0, min(disparity_px(camera, NEAREST_M), width / 2)
+    least = -camera.offset_px
+    most = min(disparity_px(camera, NEAREST_M), width / 2)
     if near_m:
         wanted = disparity_px(camera, near_m)
-        search = max(LEAST_SEARCH_PX, SEARCH * wanted)
-        least, most = max(wanted - search, 0.0), wanted + search
+        search = max(LEAST_SEARCH_PX, SEARCH * (wanted - least))
+        least, most = max(wanted - search, least), wanted + search
     half = _half_px(px_per_m)
     there = match_in_row(left, right, point, half_px=half, disparity_px=(least, most))
     if there.why:

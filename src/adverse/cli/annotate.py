@@ -23,6 +23,10 @@ Class = Annotated[
     list[str] | None,
     typer.Option("--class", help="A class besides those of the data; repeatable. [default: person if none]"),
 ]
+Offset = Annotated[
+    float | None,
+    typer.Option("--offset-px", help="Principal point, right minus left camera. [default: camera.json]"),
+]
 Browse = Annotated[bool, typer.Option("--open/--no-open", help="Open it in the browser.")]
 Annotations = Annotated[Path, typer.Argument(metavar="ANNOTATIONS", help="The folder of annotations.")]
 Target = Annotated[
@@ -74,6 +78,7 @@ def page(
     classes: Class = None,
     port: Port = 0,
     browse: Browse = False,  # noqa: FBT002
+    offset_px: Offset = None,
     format_name: DataFormat = None,
     option: DataOptions = None,
     plugin: FormatPlugins = None,
@@ -99,7 +104,7 @@ def page(
     from adverse.store.owned_folder import claim, locked
 
     files = [str(file.resolve()) for file in plugin or ()]
-    dataset = _read(path, format_name, option or [], files)
+    dataset = _read(path, format_name, option or [], files, offset_px)
     data = AnnotatedData(
         str(path.resolve()),
         format_name,
@@ -107,6 +112,7 @@ def page(
         tuple(files),
         all_categories(dataset, classes or ()),
         fingerprint(dataset),
+        offset_px,
     )
     claim(out, KIND, is_copy=lambda: True)
     with locked(out):
@@ -145,7 +151,7 @@ def export(
     from adverse.annotation.folder import check_data, read_manifest, read_state
 
     data = read_manifest(folder)
-    dataset = _read(Path(data.path), data.format, list(data.options), list(data.plugins))
+    dataset = _read(Path(data.path), data.format, list(data.options), list(data.plugins), data.offset_px)
     check_data(folder, data, dataset)
     state, root = read_state(folder, dataset), image_root(dataset, Path(data.path))
     if format_name == "folder":
@@ -165,11 +171,15 @@ def export(
         say(f"file names are relative to {root}")
 
 
-def _read(path: Path, format_name: str | None, options: list[str], plugin_files: list[str]) -> Dataset:
+def _read(
+    path: Path, format_name: str | None, options: list[str], plugin_files: list[str], offset_px: float | None
+) -> Dataset:
     from adverse import plugins
+    from adverse.annotation.session import with_offset
 
     registry = plugins.load([Path(file) for file in plugin_files])
-    return read_place(path, format_name, options, registry)[0]
+    dataset = read_place(path, format_name, options, registry)[0]
+    return dataset if offset_px is None else with_offset(dataset, offset_px)
 
 
 def _split(dataset: Dataset) -> str:

@@ -26,7 +26,10 @@ Nearest = Annotated[
     float | None, typer.Option("--nearest-m", min=0.01, help="Stereo: the least depth searched for.")
 ]
 Offset = Annotated[
-    float | None, typer.Option("--offset-px", help="Stereo: principal point, right minus left camera.")
+    float | None,
+    typer.Option(
+        "--offset-px", help="Stereo: principal point, right minus left camera. [default: camera.json]"
+    ),
 ]
 NoSky = Annotated[bool, typer.Option("--no-sky", help="Look for no sky (indoors).")]
 Rig = Annotated[

@@ -328,7 +328,13 @@ def _depth_work(made: StudyPlan) -> list[str]:
     """Say how many mutated stereo pairs depth is still to be computed from."""
     if not made.job.localizes_on_mutated:
         return []
-    pairs = sum(len({cell.setting for cell in unit.cells} - {0}) * len(unit.frames) for unit in made.to_do)
+    pairs = sum(
+        len({cell.setting for cell in unit.cells} - {0})
+        * sum(frame.right_depth_m is not None for frame in unit.frames)
+        for unit in made.to_do
+    )
+    if not pairs:
+        return []
     return [f"depth     computed again from {pairs} mutated stereo pairs (localize_on: mutated)"]
 
 

@@ -62,6 +62,8 @@ def _facts(checked: DataCheck) -> Iterator[str]:
         ("labels", checked.labels),
     ):
         yield from _entry(noun, _share(count, checked.images))
+        if noun == "stereo" and count and not checked.depth.frames:
+            yield from _entry("", "`depth: {from: stereo}` in a study computes depth from the pairs")
     if checked.labels and checked.pixel_classes:
         yield from _entry("", f"{checked.pixel_classes} classes, for segmenters")
     if checked.pictured:

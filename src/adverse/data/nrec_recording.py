@@ -139,7 +139,7 @@ def position_m(
     where: str,
 ) -> tuple[float, float, float]:
     """Return where in the world a person stands: its depth by triangulation, on the ray of its box."""
-    disparity = points.left_x - points.right_x
+    disparity = points.left_x - points.right_x + camera.offset_px
     if camera.baseline_m is None or not disparity > 0:
         raise _wrong(
             "the two points of a person give no depth",

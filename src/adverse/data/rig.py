@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -38,11 +39,20 @@ class _CameraFile(BaseModel):
     width: _Pixels
     height: _Pixels
     baseline_m: _Positive | None = None
+    offset_px: _Finite = 0.0
 
 
 def read_camera(path: Path) -> Camera:
     """Read a calibration; unknown fields are refused, since a misspelt one would be lost."""
     return Camera(**read_model(path, "camera", _CameraFile).model_dump())
+
+
+def camera_fields(camera: Camera) -> dict[str, float]:
+    """Return what a `camera.json` says of a camera: all that is known."""
+    known = {name: value for name, value in asdict(camera).items() if value is not None}
+    if not camera.offset_px:
+        del known["offset_px"]
+    return known
 
 
 def camera_file(folder: Path, root: Path) -> Path | None:

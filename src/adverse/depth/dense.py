@@ -18,6 +18,9 @@ HOOD_M = 1.5
 MOST_SKY = 0.995
 """A frame with more sky than this has no depth worth the name."""
 
+MOST_HOOD = 0.98
+"""A mask that leaves less than the rest of a frame is none."""
+
 
 @dataclass(frozen=True, eq=False)
 class DenseDepth:
@@ -62,6 +65,14 @@ def checked_hood(hood: NDArray[np.uint8] | None, image: Image, where: str) -> ND
     """Return a hood mask of the image's size, or raise."""
     if hood is None:
         return None
+    if hood.ndim != 2:
+        raise DataError(
+            "the hood mask has colours",
+            where=where,
+            got=f"an array of {'x'.join(map(str, hood.shape))}",
+            wanted="one value for each pixel (H,W)",
+            fix="Save the mask as an 8-bit gray PNG.",
+        )
     if hood.shape != image.shape[:2]:
         raise DataError(
             "the hood mask is not of the image's size",
@@ -78,6 +89,14 @@ def checked_hood(hood: NDArray[np.uint8] | None, image: Image, where: str) -> ND
             got=", ".join(map(str, unknown[:5])),
             wanted=f"0 (scene), {ARTEFACT} (no picture there) or {HOOD} (the vehicle itself)",
             fix="Save the mask as an 8-bit gray PNG without smoothing its edges.",
+        )
+    if (hood > 0).mean() > MOST_HOOD:
+        raise DataError(
+            "the hood mask leaves nothing of the image",
+            where=where,
+            got=f"{(hood > 0).mean():.1%} of the pixels are masked",
+            wanted="0 where the scene is",
+            fix="Draw the mask again; 255 is the vehicle, 0 the scene.",
         )
     return hood
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import cv2
 import numpy as np
@@ -21,7 +21,7 @@ from adverse.depth.calibration import check_baseline, check_camera
 from adverse.depth.dense import ARTEFACT, DenseDepth, check_not_all_sky, checked_hood, with_hood
 from adverse.depth.filling import filled_from_farther
 from adverse.depth.ground import below_ground
-from adverse.depth.matching import Overview, gray, match, moved_left, overview, searched
+from adverse.depth.matching import BLACK_LEVELS, Overview, gray, match, moved_left, overview, searched
 from adverse.depth.rows import row_offsets_px
 from adverse.depth.sky import sky_mask
 from adverse.depth.smoothing import fast_global_smoother
@@ -73,7 +73,7 @@ def from_stereo(
     camera: Camera,
     *,
     nearest_m: float | None = None,
-    offset_px: float = 0.0,
+    offset_px: float | None = None,
     refine: Refine = "smoother",
     with_sky: bool = True,
     hood: NDArray[np.uint8] | None = None,
@@ -85,7 +85,8 @@ def from_stereo(
 
     `nearest_m` bounds the search (by default disparity goes up to a fifth of the image's width, and depth
     down to a metre; farther where an overview of the pair shows surfaces nearer than that). `offset_px` is
-    how much further right the principal point of the right camera lies than that of the left. Without
+    how much further right the principal point of the right camera lies than that of the left, by default
+    as the camera says. Without
     `with_sky` no sky is looked for (indoors). `hood` is a mask as `adverse.depth.hood` describes. `sky` (H,W)
     is where the sky is known to be, so that it is not looked for.
     Raises DataError where the pair cannot be one, unless it is not `doubted`: a pair that fog or noise has
@@ -93,6 +94,17 @@ def from_stereo(
     """
     scale = _pixel_metres(left, right, camera, where)
     hood = checked_hood(hood, left, where)
+    if refine not in get_args(Refine):
+        raise DataError(
+            "there is no such refinement",
+            where=where,
+            got=f"{refine!r}",
+            wanted=", ".join(get_args(Refine)),
+            fix="Choose one of them.",
+        )
+    if doubted:
+        _check_pictures(left, right, where)
+    offset_px = camera.offset_px if offset_px is None else offset_px
     whole = _whole_offset(offset_px, camera, where)
     right, rest = moved_left(right, whole), np.float32(whole - offset_px)
     seen = overview(left, right, _most_px(scale, camera))
@@ -179,8 +191,29 @@ def _pixel_metres(left: Image, right: Image, camera: Camera, where: str) -> floa
             wanted="one size, rectified together",
             fix="Export both at the resolution they were calibrated for.",
         )
+    if left.dtype != np.uint8 or right.dtype != np.uint8:
+        raise DataError(
+            "images are not of 8 bits",
+            where=where,
+            got=f"{left.dtype} up to {left.max():g} and {right.dtype} up to {right.max():g}",
+            wanted="uint8, 0 to 255",
+            fix="Scale them to 0 to 255 and convert them to uint8.",
+        )
     check_camera(camera, (left.shape[1], left.shape[0]), where)
     return camera.fx * check_baseline(camera, where)
+
+
+def _check_pictures(left: Image, right: Image, where: str) -> None:
+    """Raise where an image is black."""
+    for name, image in (("left", left), ("right", right)):
+        if image.max() <= BLACK_LEVELS:
+            raise DataError(
+                f"the {name} image is black",
+                where=where,
+                got=f"no value above {image.max()}",
+                wanted="a picture",
+                fix="Check the recording; a camera that failed or was covered looks like this.",
+            )
 
 
 def _whole_offset(offset_px: float, camera: Camera, where: str) -> int:
@@ -234,12 +267,12 @@ def far_from(measured: Mask, px: float) -> Mask:
     return far
 
 
-def check_pair(left: Image, right: Image, camera: Camera, *, offset_px: float = 0.0, where: str) -> None:
+def check_pair(left: Image, right: Image, camera: Camera, *, where: str) -> None:
     """Raise where a pair (H,W,3) is one view twice, swapped or off its rows, as `from_stereo` does.
 
     Pixels are matched at half size, in a fifth of the time; how many of them match is not asked.
     """
-    scale = _pixel_metres(left, right, camera, where)
+    scale, offset_px = _pixel_metres(left, right, camera, where), camera.offset_px
     right = moved_left(right, _whole_offset(offset_px, camera, where))
     seen = overview(left, right, _most_px(scale, camera))
     count = max(_search_px(scale, camera, None, seen, where) // 32 * 16, 16)
@@ -354,7 +387,8 @@ def _behind(share: float, offset_px: float, where: str) -> DataError:
         where=where,
         got=f"{share:.0%} of the pixels have a disparity below zero with offset_px {offset_px:g}",
         wanted="offset_px: cx of the right camera minus cx of the left one, both rectified",
-        fix="Correct offset_px, which is part of the calibration (often called doffs).",
+        fix="Correct offset_px, which is part of the calibration (often called doffs): in camera.json, in "
+        "depth: of the study, or by --offset-px.",
     )
 
 

@@ -68,7 +68,7 @@ class DepthSection(_Section):
     refine: Literal["smoother", "solver", "none"] = "smoother"
     sky: bool = True
     nearest_m: Positive | None = None
-    offset_px: float | None = None
+    offset_px: Annotated[float, Field(allow_inf_nan=False)] | None = None
     rig: str | None = None
     hood: str | None = None
     neighbours: Annotated[int, Field(ge=0, le=5)] = 0

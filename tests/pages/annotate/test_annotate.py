@@ -312,6 +312,7 @@ def test_nonsense_is_refused_and_not_kept(tmp_path: Path) -> None:
     assert status(fine | {"point": [50, 4], "right_x": 90}) == 400
     assert status(fine | {"point": [50, 4], "right_x": 49.9999}) == 400  # hundreds of kilometres away
     assert status(fine | {"point": [50, 4]}) == 400
+    assert status(fine | {"point": [50, 4], "right_x": 42, "depth_m": 3}) == 400  # which of them?
     assert status(fine | {"row": 3}) == 400
     assert status(fine, frame=9) == 404
     assert status(fine, more=1) == 400
@@ -341,3 +342,13 @@ def test_nonsense_is_refused_and_not_kept(tmp_path: Path) -> None:
         guest.post("/object.json", json={"log": "log", "since": 0, "id": 1, "to": "delete"}).status_code
         == 409
     )
+    told = stereo_data(tmp_path / "told")
+    truth = {
+        "images": [{"id": 1, "file_name": "log/images/0.png", "width": 160, "height": 120}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 29, 38], "track_id": 5}],
+        "categories": [{"id": 1, "name": "person"}],
+    }
+    (told / "truth.json").write_text(json.dumps(truth))
+    guest = guest_of(told, tmp_path / "told-out")
+    assert status(fine | {"row": 0}, id=77) == 400  # it is object 5's
+    assert status(fine | {"row": 0}, id=5) == 200

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from adverse.content import digest, user_cache
 from adverse.data.images import write_image
+from adverse.data.rig import camera_fields
 from adverse.data.worlds import classes
 from adverse.data.worlds.orchard import ROBOT as TRACTOR
 from adverse.data.worlds.orchard import orchard_log
@@ -101,7 +102,7 @@ def write_world(root: Path, spec: WorldSpec, *, workers: int = 1, watch: Watch |
     """Render a data set into a folder and return its number of frames; the result depends on `spec` alone."""
     root.mkdir(parents=True, exist_ok=True)
     camera = stereo_camera(spec.width, spec.height)
-    (root / "camera.json").write_text(json.dumps(asdict(camera), indent=1))
+    (root / "camera.json").write_text(json.dumps(camera_fields(camera), indent=1))
     (root / "robot.json").write_text(json.dumps(ROBOTS[spec.world], indent=1))
     (root / "pixel_classes.json").write_text(json.dumps(classes.JUDGED, indent=1))
     names = spec.log_names()

@@ -162,6 +162,7 @@ class _Annotating:
             for edit in body.edits
         )
         seen = {(edit.frame, edit.id): edit.version for edit in body.edits}
+        _check_rows(log, edits)
         change = Change(body.log, body.words, edits, group=body.group)
         return await self._kept(log, body.since, lambda: self.state.make(change, seen))
 
@@ -315,6 +316,22 @@ class _Annotating:
         if not 0 <= at < len(log.frames):
             raise HTTPException(404)
         return at
+
+
+def _check_rows(log: AnnotatedLog, edits: Iterable[Edit]) -> None:
+    """Refuse two annotations of one frame that are the same object of the data set."""
+    made = {(edit.frame, edit.id): edit.after for edit in edits}
+    after = {**log.state.annotations, **made}
+    for (at, number), what in made.items():
+        if (
+            what is not None
+            and what.row is not None
+            and any(
+                frame == at and other != number and there is not None and there.row == what.row
+                for (frame, other), there in after.items()
+            )
+        ):
+            raise HTTPException(400, "Another annotation of this frame is that object of the data set.")
 
 
 def _top(stack: Iterable[tuple[int, Change, Any]]) -> dict[str, Any] | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -34,6 +34,12 @@ class SentAnnotation(_Sent):
     score: Finite | None = None
     point_by: Literal["data", "hand", "tracker"] = "hand"
     row: Count | None = None
+
+    @model_validator(mode="after")
+    def _one_depth(self) -> Self:
+        if self.right_x is not None and self.depth_m is not None:
+            raise ValueError("depth is from the partner or from the depth map, not both")
+        return self
 
 
 class SentEdit(_Sent):
