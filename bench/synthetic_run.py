@@ -25,7 +25,7 @@ from adverse.seeds import generator
 from adverse.store.durable import write_file
 from adverse.store.folder import RunFolder
 from adverse.store.journal import RunEntry, RunJournal
-from adverse.store.records import DEPTH_QUANTILES, OPTIONAL, SCHEMA, table_bytes
+from adverse.store.records import DEPTH_QUANTILES, SCHEMA, table_bytes
 from adverse.store.run import setting_entry
 from adverse.study.provenance import CELLS, INPUTS, frames_table, truth_table
 from adverse.types import Camera, Frame, Log, Truth
@@ -291,20 +291,18 @@ def _unit(
         "reason": blank,
         "pixels": [digest(frame.id) for frame in frames for _ in range(cells)],
         "notes": blank,
-        "repeats": pa.nulls(rows, pa.bool_()),
         "attempts": pa.array(np.ones(rows, np.int32)),
         "failed_attempts": pa.array(np.zeros(rows, np.int32)),
         "outages": pa.array(np.zeros(rows, np.int32)),
-        "failures": pa.nulls(rows, SCHEMA.field("failures").type),
-        "retried": blank,
         "truth_depths": true_depths,
         "boxes": pa.ListArray.from_arrays(offsets, boxes, type=SCHEMA.field("boxes").type),
         "scores": pa.ListArray.from_arrays(offsets, pa.array(score[order].astype(np.float32))),
         "labels": pa.ListArray.from_arrays(offsets, pa.array(["person"] * len(order))),
         "depths": pa.ListArray.from_arrays(offsets, pa.array(depth[order].astype(np.float32))),
     }
-    other = {name: pa.nulls(rows, SCHEMA.field(name).type) for name in OPTIONAL}
-    return pa.table({**columns, **_inside_boxes(frames, settings, suts), **other}, schema=SCHEMA)
+    columns |= _inside_boxes(frames, settings, suts)
+    empty = {field.name: pa.nulls(rows, field.type) for field in SCHEMA if field.name not in columns}
+    return pa.table({**columns, **empty}, schema=SCHEMA)
 
 
 def _inside_boxes(frames: tuple[Frame, ...], settings: list[str], suts: list[str]) -> dict[str, pa.Array]:

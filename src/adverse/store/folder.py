@@ -35,7 +35,7 @@ from adverse.errors import StoreError
 from adverse.store.owned_folder import PARTIAL, OwnedFolder, files_of_others
 from adverse.store.seal_list import read_seals
 
-FORMAT = 6
+FORMAT = 7
 """Of the run folder; raised when what is in it changes its meaning."""
 OURS = {
     ".": r"(manifest|seals)\.json|study\.yaml|(frames|truth|inputs|cells)\.parquet|journal"
