@@ -104,6 +104,7 @@ class Running:
         self._lines = MarkedLines(wire.MARK, wire.MAX_LINE_BYTES)
         self._replies: deque[bytes] = deque()
         self._stderr = bytearray()
+        self._new_stderr = 0
         pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None]
         self._in, self._out, self._err = (pipe.fileno() for pipe in pipes)
         self._selector = selectors.DefaultSelector()
@@ -134,6 +135,13 @@ class Running:
                     self._read_stderr()
             self._watch_memory()
         return self._replies.popleft()
+
+    def take_output(self) -> str:
+        """Return what it wrote to stderr since this was last called, as far as it is kept."""
+        with contextlib.suppress(OSError):
+            self._read_stderr()  # what it wrote before its reply is there by now
+        new, self._new_stderr = self._new_stderr, 0
+        return bytes(self._stderr[-new:] if new else b"").decode(errors="replace")
 
     def end(self, *, grace_s: float = 0) -> str:
         """Close its input, wait, kill it with all it started, close the pipes; say how it ended."""
@@ -226,6 +234,7 @@ class Running:
         if data == b"" and self._err in self._selector.get_map():
             self._selector.unregister(self._err)
         self._stderr += data or b""
+        self._new_stderr += len(data or b"")
         del self._stderr[:-OUTPUT_BYTES]
 
     def _watch_memory(self) -> None:
