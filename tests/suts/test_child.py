@@ -277,6 +277,7 @@ def test_a_wrong_answer_is_a_fault_of_that_image_only(
     ("text", "told"),
     [
         ("raise SystemExit('no licence')", "no licence"),
+        ("raise SystemExit", "run again, with --retry-faults if frames have failed"),
         ('print(\'@adverse {"protocol": 2, "ready": true}\', flush=True)', "does not speak this protocol"),
         ('print(\'@adverse {"protocol": 1, "ready": true}\', flush=True)', "what its labels mean"),
         ('print(\'@adverse {"error": "no weights"}\', flush=True)', "no weights"),

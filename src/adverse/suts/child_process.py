@@ -43,7 +43,8 @@ MAX_PARTS = 64
 
 
 START_BY_HAND = (
-    "Start the program by hand, with the same arguments in the same folder, and mend what it says."
+    "Start the program by hand, with the same arguments in the same folder, and mend what it says; then run "
+    "again, with --retry-faults if frames have failed for it."
 )
 ASK_ALONE = (
     "Ask the system about this frame outside of a study, to see why it ends; mend it, and run again with "
@@ -263,7 +264,8 @@ class Running:
             return LostError(
                 "the program did not start in time",
                 got=f"no ready line after {timeout_s:g} s",
-                fix="Raise start_timeout_s if it is only slow.",
+                fix="Raise start_timeout_s if it is only slow, and run again, with --retry-faults if frames "
+                "have failed for it.",
                 kind=LateError,
             )
         missing = "answered" if reading else "read its images"
