@@ -40,17 +40,21 @@ def store_of(logs: list[list[tuple[int, int, int]]], kills: int = 0) -> Any:
     return SimpleNamespace(frames=frames, attempts=lambda _sut: pa.Table.from_pylist(rows), run=run)
 
 
-def slowly(trials: list[list[int]]) -> tuple[float, float] | None:
-    """Return Korn and Graubard's 95 % interval of the rate of ones among trials by log, 1 or 0 each."""
+def slowly(trials: list[list[int]], images: int) -> tuple[float, float] | None:
+    """Return Korn and Graubard's 95 % interval of the rate of ones among trials by log, 1 or 0 each.
+
+    Together the trials weigh as much as the images that they are about.
+    """
     logs = [log for log in trials if log]
     every = [trial for log in logs for trial in log]
     if len(logs) < 2:
         return None
-    n, rate = len(every), sum(every) / len(every)
-    effect = 1 + 0.05 * (sum(len(log) for log in logs for _ in log) / n - 1)
+    n, rate = images, sum(every) / len(every)
+    weight = images / len(every)
+    effect = max(1, 1 + 0.05 * (sum(weight * len(log) for log in logs for _ in log) / len(every) - 1))
     if 0 < rate < 1:
         spread = sum(sum(trial - rate for trial in log) ** 2 for log in logs)
-        variance = len(logs) / (len(logs) - 1) * spread / n**2
+        variance = len(logs) / (len(logs) - 1) * spread / len(every) ** 2
         effect = max(effect, variance / (rate * (1 - rate) / n))
     t_all, t_logs = (stats.t.ppf(0.975, max(freedom, 1)) for freedom in (n - 1, len(logs) - 1))
     n_effective = n / effect * (t_all / t_logs) ** 2
@@ -68,10 +72,13 @@ def test_rates_are_those_of_the_requests_one_by_one(
     faults = [[kind for g, b, _ in log for kind in [0] * g + [1] * b] for log in logs]
     faults[0] += [1] * kills  # whoever did it
     lost = [[kind for g, b, o in log for kind in [0] * (g + b) + [1] * o] for log in logs]
-    for rate, trials in ((fault_rate(store, "x"), faults), (outage_rate(store, "x"), lost)):
+    reached = sum(g + b > 0 for log in logs for g, b, _ in log) + kills
+    sent = sum(any(image) for log in logs for image in log)
+    rates = ((fault_rate(store, "x"), faults, reached), (outage_rate(store, "x"), lost, sent))
+    for rate, trials, images in rates:
         every = [trial for log in trials for trial in log]
         assert rate.value == (pytest.approx(sum(every) / len(every)) if every else None)
-        wanted = slowly(trials)
+        wanted = slowly(trials, images)
         assert (rate.low, rate.high) == (pytest.approx(wanted, abs=1e-9) if wanted else (None, None))
 
 
@@ -81,6 +88,27 @@ def test_the_cautious_end_is_above_what_was_seen() -> None:
     assert few.high == pytest.approx(1 - 0.025 ** (1 / 20))  # Clopper-Pearson: one attempt in each log
     many = outage_rate(store_of([[(1, 0, 0)]] * 400), "x")
     assert many.high == pytest.approx(1 - 0.025 ** (1 / 400))
+
+
+@given(st.lists(st.lists(IMAGE, min_size=1, max_size=4), min_size=2, max_size=6), st.integers(2, 4))
+def test_asking_every_image_again_is_no_further_evidence(
+    logs: list[list[tuple[int, int, int]]], times: int
+) -> None:
+    again = [[(times * good, times * bad, times * lost) for good, bad, lost in log] for log in logs]
+    for rate in (fault_rate, outage_rate):
+        once, repeated = rate(store_of(logs), "x"), rate(store_of(again), "x")
+        assert (repeated.value, repeated.low, repeated.high) == pytest.approx(
+            (once.value, once.low, once.high), nan_ok=True
+        )
+
+
+@pytest.mark.parametrize("asked_twice", [20, 36])
+def test_clean_images_that_are_asked_twice_do_not_narrow_the_interval(asked_twice: int) -> None:
+    once = 1 - 0.025 ** (1 / 36)
+    twice = [[(2, 0, 0)]] * asked_twice + [[(1, 0, 0)]] * (36 - asked_twice)
+    high = fault_rate(store_of(twice), "x").high
+    assert high is not None
+    assert high >= once - 1e-9
 
 
 def test_whatever_went_wrong_is_remarked_and_marked() -> None:

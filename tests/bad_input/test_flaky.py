@@ -62,7 +62,7 @@ def test_every_failed_attempt_is_counted_and_shown(coco: GoodStudy, mood: str) -
     *about_it, about_frames = json.loads((coco.folder / "verdicts.json").read_text())
     assert all(flaky in verdict["remarks"][0] for verdict in about_it)
     assert about_frames["remarks"] == []
-    assert held_to(coco, {"measure": "fault_rate", "at_most": 0.1}).code == 1
+    assert held_to(coco, {"measure": "fault_rate", "at_most": 0.05}).code == 1  # a third, of 16 images
     (verdict,) = json.loads((coco.folder / "verdicts.json").read_text())
     assert verdict["measured"] == failed / attempts
 

@@ -168,10 +168,13 @@ def test_a_picture(row: Case, coco: GoodStudy) -> None:
 @pytest.mark.fault(1)
 def test_a_frame_left_out_is_in_no_figure(coco: GoodStudy) -> None:
     cut(coco)
-    coco.adverse()
+    said = coco.adverse()
     for row in coco.rows():
         assert (row["frames"], row["truths"], row["quarantined"], row["status"]) == (7, 3, 1, "incomplete")
         assert row["area"] == 1.0
+    (clean,) = [line for line in said.text.splitlines() if " clean " in line and "│" in line]
+    assert ")?" in clean
+    assert "1.00? (" in (coco.run / "report.html").read_text()
 
 
 @pytest.mark.fault(10)

@@ -1,6 +1,6 @@
 """Served models that fail on the third picture: it counts as nothing detected, and the run goes on.
 
-A server that cannot be reached is another thing: nothing is known of the model then, so nothing is kept.
+A server that cannot be reached is another thing: nothing is known of the model then, so no answer is kept.
 """
 
 from __future__ import annotations
@@ -88,9 +88,17 @@ def test_a_served_model_fails_on_one_picture(coco: GoodStudy, way: str, words: t
 def test_a_server_that_goes_away_leaves_the_run_incomplete(
     coco: GoodStudy, tmp_path: Path, way: str, words: tuple[str, ...]
 ) -> None:
-    """The cells with the third picture are asked again by the next run, and by no other command."""
+    """The cells with the third picture are asked again by the next run; what was lost counts as outages."""
     ways: list[str | None] = [way]
-    model = Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=lambda v: ways[0] if third(v) else None)
+    lost: list[str] = []
+
+    def fails(values: NDArray[Any]) -> str | None:
+        if ways[0] is None or not third(values):
+            return None
+        lost.append(ways[0])
+        return ways[0]
+
+    model = Model(net, [1, 3, HEIGHT, WIDTH], ["dets"], fails=fails)
     with serving(model) as url:
         coco.study["suts"] = [
             {**sut(url), "retries": 0, "late_is_fault": False},
@@ -103,7 +111,8 @@ def test_a_server_that_goes_away_leaves_the_run_incomplete(
         coco.adverse("plan").expect(PASS, "32 images to judge, 24 done, 8 to do")
         ways[0] = None
         asked = model.asked.count("binary")
-        coco.adverse().expect(PASS, "24 of 32 images were done before")
+        resumed = coco.adverse()
+        resumed.expect(PASS, "24 of 32 images were done before")
         assert model.asked.count("binary") - asked == 8 + TRIAL + 4  # of 8 that are left 4 are un-mutated
         again = tmp_path / "again"
         adverse_here("run", coco.file, "--out", again, "--workers", "0").expect(PASS)
@@ -114,6 +123,13 @@ def test_a_server_that_goes_away_leaves_the_run_incomplete(
     )
     attempts = [summary["counts"]["probe"].pop("attempts") for summary in (ended, undisturbed)]
     assert attempts[0] > attempts[1]  # what was answered before the server went away was asked again
+    outages = ended["counts"]["probe"].pop("outages")
+    assert (outages, undisturbed["counts"]["probe"].pop("outages")) == (len(lost), 0)
+    failed = ended.pop("failed_attempts")
+    assert undisturbed.pop("failed_attempts") == []
+    assert sum(row["attempts"] for row in failed) == outages > 0
+    assert all(row["answered"] and row["kind"] == "connection" for row in failed)
+    resumed.expect(PASS, f"probe was unavailable: {outages} of {attempts[0] + outages} requests")
     assert ended == undisturbed
 
 

@@ -232,6 +232,31 @@ def test_an_error_the_program_reports_leaves_it_running(on_request: Script, pict
 
 
 @pytest.mark.parametrize(
+    "fails",
+    [
+        "say('@adverse ' + json.dumps({'id': number, 'error': 'too dark', 'traceback': 'in line 7'}))",
+        "reply(number, [{'boxes': [[0, 0, 1]], 'scores': [1], 'labels': [0]}])",
+    ],
+)
+def test_what_a_program_that_goes_on_wrote_about_a_failure_is_kept(
+    on_request: Script, picture: Image, fails: str
+) -> None:
+    """Each failure has its own stderr, nothing of requests before, and a traceback that was reported."""
+    argv = on_request(
+        "seen = globals().get('seen', 0) + 1\n"
+        "sys.stderr.write(f'about {seen}\\n'); sys.stderr.flush()\n"
+        f"if seen % 2: {fails}\nelse: reply(number, [{{'boxes': [], 'scores': [], 'labels': []}}])"
+    )
+    reported = ["in line 7"] if "traceback" in fails else []
+    with Child(argv, name="mine") as child:
+        for number in (1, 3):
+            with pytest.raises(SutError) as caught:
+                child.detect([picture])
+            assert (caught.value.output or "").splitlines() == [*reported, f"about {number}"]
+            child.detect([picture])
+
+
+@pytest.mark.parametrize(
     ("answer", "told"),
     [
         ('{"boxes": [[0, 0, 1, 1]], "scores": [float("nan")], "labels": [0]}', "not finite"),
@@ -252,6 +277,7 @@ def test_a_wrong_answer_is_a_fault_of_that_image_only(
     ("text", "told"),
     [
         ("raise SystemExit('no licence')", "no licence"),
+        ("raise SystemExit", "run again, with --retry-faults if frames have failed"),
         ('print(\'@adverse {"protocol": 2, "ready": true}\', flush=True)', "does not speak this protocol"),
         ('print(\'@adverse {"protocol": 1, "ready": true}\', flush=True)', "what its labels mean"),
         ('print(\'@adverse {"error": "no weights"}\', flush=True)', "no weights"),

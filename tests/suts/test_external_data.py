@@ -12,9 +12,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data, uses_external_data
 
-from adverse.errors import StudyError
+from adverse.errors import StudyError, SutError
 from adverse.plugins import load
 from adverse.suts.fingerprint import described, fingerprint
+from adverse.suts.onnx import open_model
 from adverse.suts.onnx_files import external_files
 
 
@@ -140,6 +141,30 @@ def test_each_file_counts_once_and_in_its_place(tmp_path: Path) -> None:
                 str(path) for path in (path, *files)
             }
     assert len(keys) == 4
+
+
+@pytest.mark.parametrize("held", [None, b"short"])
+def test_weights_that_are_missing_or_cut_are_named_as_what_to_mend(
+    tmp_path: Path, held: bytes | None
+) -> None:
+    def added(model: Any) -> None:
+        shape = [4]
+        model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, shape))
+        model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, shape))
+        model.graph.node.append(helper.make_node("Add", ["x", "w"], ["y"]))
+        model.graph.initializer.append(tensor("w", "w.bin"))
+
+    path = written(tmp_path, added)
+    (tmp_path / "w.bin").unlink()
+    if held is not None:
+        (tmp_path / "w.bin").write_bytes(held)
+    with pytest.raises(SutError) as caught:
+        open_model(path)
+    assert ("w.bin (not there)" in str(caught.value.fix)) == (held is None)
+    assert "weights are in files beside it (external data): w.bin" in str(caught.value.fix)
+    path.write_bytes(path.read_bytes()[:9])
+    with pytest.raises(SutError, match="opset that this onnxruntime supports"):
+        open_model(path)
 
 
 @pytest.mark.parametrize("location", ["../w.bin", "deep/../../w.bin", "/etc/hostname", ""])

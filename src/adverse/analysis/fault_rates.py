@@ -3,7 +3,8 @@
 An attempt is a request that reached the SUT; it failed or was answered. A request that reached nobody
 (connection refused, 503, no memory left on the machine) is an outage: no fault of the SUT, but what it
 depends on was not there. Requests of one log come one after the other and fail together, so the intervals
-are by log, as those of recall.
+are by log, as those of recall. The same image asked again, for comparison or after a failure, is no further
+evidence: an interval is as wide as if each image had been asked once.
 """
 
 from __future__ import annotations
@@ -27,14 +28,19 @@ def requests_by_log(
 ) -> dict[str, NDArray[np.float64]]:
     """Return attempts, failed attempts and outages of a SUT for each log (L,) of the run, in its order.
 
-    A request counts in the log of its first image. `settings`: under these only.
+    A request counts in the log of its first image. `images_reached` are those images, each under each setting
+    once, that attempts began with, `images_sent` those that any request began with. `settings`: under these
+    only.
     """
     log_of = dict(zip(store.frames.ids, store.frames.log.tolist(), strict=True))
-    counts = {name: np.zeros(len(store.frames.logs)) for name in COUNTED}
+    counts = {name: np.zeros(len(store.frames.logs)) for name in (*COUNTED, "images_reached", "images_sent")}
     for row in store.attempts(sut).to_pylist():
         if settings is None or row["setting"] in settings:
-            for name, by_log in counts.items():
-                by_log[log_of[row["frame"]]] += row[name]
+            log = log_of[row["frame"]]
+            for name in COUNTED:
+                counts[name][log] += row[name]
+            counts["images_reached"][log] += row["attempts"] > 0
+            counts["images_sent"][log] += row["attempts"] + row["outages"] > 0
     return counts
 
 
@@ -45,15 +51,21 @@ def fault_rate(store: Store, sut: str) -> Interval:
     not known, nor whether the SUT did it, but a SUT that takes everything down must not look faultless.
     """
     counts = requests_by_log(store, sut)
-    for name in ("attempts", "failed_attempts"):
+    for name in ("attempts", "failed_attempts", "images_reached"):
         counts[name][:1] += store.run.kills.get(sut, 0)
-    return korn_graubard(counts["failed_attempts"], counts["attempts"])
+    return _rate(counts["failed_attempts"], counts["attempts"], counts["images_reached"])
 
 
 def outage_rate(store: Store, sut: str) -> Interval:
     """Return the share of requests that reached nobody, with its interval."""
     counts = requests_by_log(store, sut)
-    return korn_graubard(counts["outages"], counts["attempts"] + counts["outages"])
+    return _rate(counts["outages"], counts["attempts"] + counts["outages"], counts["images_sent"])
+
+
+def _rate(part: NDArray[np.float64], requests: NDArray[np.float64], images: NDArray[np.float64]) -> Interval:
+    """Return part / requests with an interval of no more trials than there were images."""
+    trials_of_a_request = images.sum() / max(requests.sum(), 1)
+    return korn_graubard(part * trials_of_a_request, requests * trials_of_a_request)
 
 
 def flaky_share(counts: Mapping[str, int]) -> str:

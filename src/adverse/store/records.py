@@ -2,7 +2,7 @@
 
 One row each, also where nothing was found or nothing could be run, so that counts always add up:
 planned = ok + fault + quarantined. What a worker hands over may also be unreachable: nothing is known of the
-SUT then, the cell is not finished, and its rows are not kept.
+SUT then, the cell is not finished, and of its rows only the counts of requests are kept.
 """
 
 from __future__ import annotations

@@ -125,5 +125,6 @@ class UnitRecords:
     late: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashed: frozenset[int] = frozenset()
     unfinished: bytes = b""
-    """What was asked in cells that are not finished, as Parquet: these requests count all the same."""
+    """What was asked in cells that are not finished, as Parquet: these requests count all the same, also
+    those that reached nobody."""
     faults: tuple[SutFault, ...] = ()

@@ -138,7 +138,7 @@ class SutQueue:
     def _skip(self, versions: Sequence[FrameVersion], replies: Sequence[SutReply] = ()) -> None:
         """Hand over that the SUT could not be asked: it is by a later run, and this cell is not finished.
 
-        What it took until then counts all the same.
+        What it took until then counts all the same, and so do the requests that reached nobody.
         """
         for version, reply in zip(versions, replies or [NOT_ASKED] * len(versions), strict=True):
             self.keep(
@@ -150,6 +150,7 @@ class SutQueue:
                     reason=str(self.loaded.outage),
                     attempts=reply.attempts,
                     failed_attempts=reply.failed,
+                    outages=len(reply.failures) - reply.failed,
                     failures=reply.failures,
                 )
             )
@@ -243,9 +244,9 @@ def ask_batch(
 
 
 def _cut_short(made: Sequence[SutReply], outage: InfrastructureError) -> SutReply:
-    """Return what an outage ended: the requests that the SUT got before it, and those of them that failed."""
-    failures = [failure for reply in made for failure in reply.failures if failure.kind not in OUTAGES]
-    return SutReply(outage, sum(reply.attempts for reply in made), tuple(failures))
+    """Return what an outage ended: the requests until then, with those that failed or reached nobody."""
+    failures = tuple(failure for reply in made for failure in reply.failures)
+    return SutReply(outage, sum(reply.attempts for reply in made), failures)
 
 
 def with_death(record: Record, how: str, kind: str) -> Record:

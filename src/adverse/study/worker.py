@@ -362,7 +362,8 @@ def _unit_records(records: Sequence[Record]) -> UnitRecords:
         "retried" if record.status == "ok" and record.retried else record.status for record in finished
     )
     faulty = frozenset((record.setting, record.sut) for record in finished if _again(record))
-    asked = [record for record in records if (record.setting, record.sut) in unreachable and record.attempts]
+    cut_short = [record for record in records if (record.setting, record.sut) in unreachable]
+    asked = [record for record in cut_short if record.attempts or record.outages]
     unfinished = to_parquet(asked) if asked else b""
     return UnitRecords(to_parquet(finished), statuses, unreachable, faulty=faulty, unfinished=unfinished)
 

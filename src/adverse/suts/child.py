@@ -116,11 +116,15 @@ class Child:
             raise self._buried(lost) from None
         except wire.GarbageError as error:
             raise self._buried(garbage(error)) from error
-        except SutError as error:  # an error it reported: it can be asked again
-            raise named(error, self._name) from error
+        except SutError as error:  # an error it reported, or an answer that cannot be: it can be asked again
+            wrong = named(error, self._name)
+            said = running.take_output()
+            wrong.output = "\n".join(text for text in (wrong.output, said) if text) or None
+            raise wrong from error
         except BaseException:  # interrupted in the middle of a reply
             self._end(grace_s=0)
             raise
+        running.take_output()  # not about what fails later
         return answers
 
     def _check(self, answers: Sequence[Answer], images: Sequence[Image]) -> None:

@@ -43,7 +43,8 @@ MAX_PARTS = 64
 
 
 START_BY_HAND = (
-    "Start the program by hand, with the same arguments in the same folder, and mend what it says."
+    "Start the program by hand, with the same arguments in the same folder, and mend what it says; then run "
+    "again, with --retry-faults if frames have failed for it."
 )
 ASK_ALONE = (
     "Ask the system about this frame outside of a study, to see why it ends; mend it, and run again with "
@@ -104,6 +105,7 @@ class Running:
         self._lines = MarkedLines(wire.MARK, wire.MAX_LINE_BYTES)
         self._replies: deque[bytes] = deque()
         self._stderr = bytearray()
+        self._new_stderr = 0
         pipes = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe is not None]
         self._in, self._out, self._err = (pipe.fileno() for pipe in pipes)
         self._selector = selectors.DefaultSelector()
@@ -134,6 +136,13 @@ class Running:
                     self._read_stderr()
             self._watch_memory()
         return self._replies.popleft()
+
+    def take_output(self) -> str:
+        """Return what it wrote to stderr since this was last called, as far as it is kept."""
+        with contextlib.suppress(OSError):
+            self._read_stderr()  # what it wrote before its reply is there by now
+        new, self._new_stderr = self._new_stderr, 0
+        return bytes(self._stderr[-new:] if new else b"").decode(errors="replace")
 
     def end(self, *, grace_s: float = 0) -> str:
         """Close its input, wait, kill it with all it started, close the pipes; say how it ended."""
@@ -226,6 +235,7 @@ class Running:
         if data == b"" and self._err in self._selector.get_map():
             self._selector.unregister(self._err)
         self._stderr += data or b""
+        self._new_stderr += len(data or b"")
         del self._stderr[:-OUTPUT_BYTES]
 
     def _watch_memory(self) -> None:
@@ -254,7 +264,8 @@ class Running:
             return LostError(
                 "the program did not start in time",
                 got=f"no ready line after {timeout_s:g} s",
-                fix="Raise start_timeout_s if it is only slow.",
+                fix="Raise start_timeout_s if it is only slow, and run again, with --retry-faults if frames "
+                "have failed for it.",
                 kind=LateError,
             )
         missing = "answered" if reading else "read its images"

@@ -6,6 +6,7 @@ ONNX Runtime is imported when a model is built, not before.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ from adverse.suts.network import (
 from adverse.suts.onnx_files import external_files
 from adverse.suts.preprocess import Layout
 from adverse.types import System
+
+ABOUT_WEIGHTS = re.compile(r"external|random-access reads", re.IGNORECASE)
+"""What ONNX Runtime says about weights in other files that it cannot use."""
 
 
 def _weights_beside(options: Mapping[str, Any]) -> list[Path]:
@@ -113,5 +117,17 @@ def open_session(model: Path) -> Any:
             where=str(model),
             got=one_line(error),
             wanted="an ONNX model",
-            fix="Check that the file is complete and of an opset that this onnxruntime supports.",
+            fix=_fix(model, str(error)),
         ) from error
+
+
+def _fix(model: Path, said: str) -> str:
+    """Return what mends a model that cannot be loaded, by what ONNX Runtime said."""
+    files = external_files(model) if ABOUT_WEIGHTS.search(said) else []
+    if not files:
+        return "Check that the file is complete and of an opset that this onnxruntime supports."
+    names = ", ".join(file.name + ("" if file.is_file() else " (not there)") for file in files)
+    return (
+        f"The model's weights are in files beside it (external data): {names}. Copy them again, whole, from "
+        "where the model was exported; where they are whole, export the model again."
+    )
