@@ -23,7 +23,7 @@ from adverse.errors import StudyError
 from adverse.humans.thresholds import FORMAT, FORMAT_VERSION
 from adverse.report.requirements import requirement_lines
 from adverse.requirements.decision import Decision, DistanceFinding
-from adverse.requirements.evidence import VersionStats, within_reach
+from adverse.requirements.evidence import VersionStats, stats_of, within_reach
 from adverse.requirements.file import read_requirements
 from adverse.requirements.results import as_data, recheck, save
 from adverse.requirements.run import run_check
@@ -339,6 +339,18 @@ def test_a_pass_is_only_of_what_was_reached(missed: list[float], outcome: Outcom
     assert found.reason.startswith(words)
     failed = within_reach(Decision(finding, Outcome.FAIL), made, 0.94)
     assert failed.outcome is Outcome.FAIL
+
+
+def test_a_place_whose_version_raised_was_not_reached() -> None:
+    made = {"status": "ok", "reason": None, "details": [("aimed_at", 0.4), ("visual_change", 0.4)]}
+    raised = "the mutation up_to failed; where: frame 'a'; got: ValueError: no. Fix: Mend it."
+    lost = {"status": "quarantined", "reason": raised, "details": [("aimed_at", 0.395)]}
+    reach = stats_of([made] * 84 + [lost] * 56)
+    assert (reach.versions, reach.aimed, len(reach.missed)) == (84, 140, 56)
+    finding = DistanceFinding(70, Interval(0.0, -0.05, 0.05, 0.95, "", 70, "ok"))
+    found = within_reach(Decision(finding, Outcome.PASS), reach, 0.9)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert found.reason.startswith("PASS up to 0.40, but 40 % of the range was not reached")
 
 
 def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
