@@ -33,7 +33,7 @@ from scipy.stats import binomtest
 from adverse.errors import DataError
 from adverse.humans.answers import ORIGINAL, Judgments, decoded, read_judgments
 from adverse.humans.estimate import Bin, Estimate, refuse_another_base
-from adverse.humans.evidence import FEW
+from adverse.humans.pooling import FEW
 from adverse.humans.smoothing import LEAST_POINTS
 from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind
 from adverse.visual import Backend
