@@ -137,7 +137,7 @@ def test_tables_of_the_authors_are_read_as_they_are(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]))
         (read,) = read_authors_table(path)
-        assert (read.transformation, read.kind) == ("frost", kind)
+        assert (read.transformation, read.kind) == ("t.frost", kind)
         assert read.rates[[0, -1]].tolist() == [1.0, 0.4]
     page, out = tmp_path / "page.html", tmp_path / "people.json"
     command = ["humans", "estimate", str(tmp_path / "imagenet_c_p_frost.csv"), "--compat", "hu-2022"]
@@ -146,7 +146,7 @@ def test_tables_of_the_authors_are_read_as_they_are(tmp_path: Path) -> None:
     limit = threshold(str(out), "t.frost", "correctness")
     assert limit.value == pytest.approx(0.6, abs=0.04)
     assert "by the rules of hu-2022" in limit.origin
-    assert f"t_c of frost = {limit.value:g} by vif and the rules of hu-2022" in page.read_text()
+    assert f"t_c of t.frost = {limit.value:g} by vif and the rules of hu-2022" in page.read_text()
     assert set(json.loads(out.read_text())["options"]) == {"alpha", "weight", "base_rate"}
     for ignored in (["--consecutive", "2"], ["--baseline-quantile", "0.1", "--no-reuse"]):
         refused = CliRunner().invoke(app, [*command, *ignored]).exception

@@ -35,7 +35,7 @@ from adverse.humans.answers import ORIGINAL, Judgments, decoded, read_judgments
 from adverse.humans.estimate import Bin, Estimate, refuse_another_base
 from adverse.humans.pooling import FEW
 from adverse.humans.smoothing import LEAST_POINTS
-from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind
+from adverse.humans.thresholds import FOUND, INSUFFICIENT, KINDS, NOT_FOUND, Kind, mutation_of
 from adverse.visual import Backend
 
 Array = NDArray[np.float64]
@@ -292,7 +292,15 @@ def read_authors_table(path: Path) -> list[BinCounts]:
     kind = BINNED[columns]
     values = np.array([[_number(row, name, path) for name in columns] for row in rows], np.float64)
     name = path.stem.partition("_c_p_" if kind == "correctness" else "_p_p_")[2] or path.stem
-    return [BinCounts(name, kind, values[:, 0], values[:, 2].astype(np.int64), values[:, 3].astype(np.int64))]
+    return [
+        BinCounts(
+            mutation_of(name),
+            kind,
+            values[:, 0],
+            values[:, 2].astype(np.int64),
+            values[:, 3].astype(np.int64),
+        )
+    ]
 
 
 def _judgments(rows: list[dict[str, str]], path: Path) -> Judgments:
@@ -302,7 +310,8 @@ def _judgments(rows: list[dict[str, str]], path: Path) -> Judgments:
         row for row, change in zip(rows, changes, strict=True) if change > -WIDTH
     ]  # as their bins have it
     dv = np.clip([change for change in changes if change > -WIDTH], 0, 1)
-    transformation = np.array([row["transformation"] for row in rows], np.str_)
+    mutations = {name: mutation_of(name) for name in {row["transformation"] for row in rows}}
+    transformation = np.array([mutations[row["transformation"]] for row in rows], np.str_)
     return Judgments(
         np.full(len(rows), "", np.str_),
         np.array([_original(row["image_link"]) for row in rows], np.str_),
