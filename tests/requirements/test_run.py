@@ -261,9 +261,14 @@ def test_answers_can_be_compared_without_any_truth(tmp_path: Path, task: str) ->
         assert "accuracy needs a category" in str(analyzed.exception)
 
 
-def people_file(folder: Path, low: float) -> Path:
-    """Write the estimates of a human study: people tolerate contrast up to 0.9, or only up to `low`."""
-    interval = Interval(0.9, low, math.inf, 0.9, "profile over participants", 30, "ok").plain()
+def people_file(folder: Path, low: float | None) -> Path:
+    """Write the estimates of a human study: people tolerate contrast up to 0.9, or only up to `low`.
+
+    Without it they are too few for an interval.
+    """
+    interval = Interval(0.9, low or 0.0, math.inf, 0.9, "profile over participants", 30, "ok").plain()
+    if low is None:
+        interval |= {"low": None, "high": None, "status": "refused", "why": "5 participants"}
     entry = {
         "transformation": "t.contrast",
         "kind": "correctness",
@@ -303,10 +308,15 @@ def test_what_falls_only_where_people_may_fail_does_not_fail(tmp_path: Path) -> 
     assert [verdict.outcome for verdict in recheck(found.store)] == [Outcome.PASS, Outcome.INCONCLUSIVE]
     people_file(tmp_path, 0.0)  # nothing is surely tolerated
     again, _ = checked(path, tmp_path / "out")
-    assert "undecided up to 0, the lower end" in again.results[1].decision.reason
+    least = "the least change with enough versions (the 90% interval of t_c goes down to 0); FAIL up to 0.9"
+    assert least in again.results[1].decision.reason
     people_file(tmp_path, 0.85)
     again, _ = checked(path, tmp_path / "out")
     assert again.results[1].decision.outcome is Outcome.FAIL
+    people_file(tmp_path, None)
+    again, _ = checked(path, tmp_path / "out")
+    assert again.results[1].decision.outcome is Outcome.INCONCLUSIVE
+    assert "no interval of t_c (5 participants)" in again.results[1].decision.reason
 
 
 def test_a_check_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:
