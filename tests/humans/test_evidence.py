@@ -139,6 +139,11 @@ def test_answers_in_sparse_bins_count(sparse: list[int], right_from: int, at_mos
     assert got.value is not None
     assert at_most - 0.03 <= got.value <= at_most
     assert got.answers == sum(counts)
+    assert got.interval is not None
+    assert got.interval.low is not None
+    assert got.interval.high is not None
+    inner = {edge for b in got.bins for edge in np.arange(round(100 * b.low) + 1, round(100 * b.high))}
+    assert not inner & {round(100 * got.interval.low), round(100 * min(got.interval.high, 1))}
 
 
 @settings(max_examples=30)

@@ -85,8 +85,8 @@ class Bin:
     fitted: float
     band: tuple[float, float] | None
     p: float
-    proven: bool = True
-    """Whether p would be as small whoever of the participants were left out (`participants`)."""
+    proven: bool | None = None
+    """Whether p would be as small whoever of the participants were left out; None where that is not asked."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def estimate_one(
             )
             bands = _bands(again.fitted[:, populated], options.confidence)
         if value is not None and with_interval:
-            low, high = drop_interval(
+            drop = drop_interval(
                 as_counted,
                 draws,
                 pools.in_all(spline.fitted[0]),
@@ -243,6 +243,7 @@ def estimate_one(
                 int(pools.first[populated[place]]),
                 options.confidence,
             )
+            low, high = pools.whole(*drop)
             ends = min(low, value), max(high, value)
             interval = Interval(value, *ends, options.confidence, PROFILE, logs, "ok")
             if value < low:

@@ -66,6 +66,13 @@ class Pooled(NamedTuple):
         begins[self.first[populated]] = 1
         return np.cumsum(begins)
 
+    def whole(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval widened so that no end lies within pooled bins; an infinite one stays."""
+        begins, ends = self.low, self.high
+        wider_low = begins[(begins < low) & (low < ends)].min(initial=low)
+        wider_high = ends[(begins < high) & (high < ends)].max(initial=high)
+        return float(wider_low), float(wider_high)
+
 
 def pooled(counted: AnswerCounts) -> Pooled:
     """Pool the sparse bins of what was counted; those in a hole stay as they are, and sparse."""
